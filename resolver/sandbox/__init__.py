@@ -1,5 +1,5 @@
-"""The action server: the part of Resolver that runs INSIDE the sandbox.
+"""The action execution server: the part of Resolver that runs inside the sandbox.
 
-Standard library only: this folder is copied into the toolbox as it is and runs there
-under the toolbox's Python. Nothing of `resolver` outside this folder may be imported.
+It uses the standard library only. This folder is copied into the toolbox unchanged and runs there
+under the toolbox's Python, so it may not import any module of `resolver` outside this folder.
 """

@@ -1,9 +1,9 @@
-"""Starts the action server, from wherever this folder was copied to, under whatever name:
+"""Starts the action server, from any folder that this package was copied to:
 
     python -I FOLDER/__main__.py --root DIR --scratch DIR --bash FILE --git FILE [more]
 
-`--help` lists all. `-I` keeps the environment and the working directory out of Python's imports.
-The IPython session is this same file, started by the server with `--kernel`.
+`--help` lists all options. `-I` keeps the environment variables of Python and the working directory
+out of its imports. The server starts this same file with `--kernel` for the IPython session.
 """
 
 import argparse
@@ -18,7 +18,10 @@ PACKAGE = "resolver.sandbox"
 
 
 def load(module: str) -> Any:
-    """A module of this folder as a part of the package that it is, installed or copied."""
+    """Return a module of this folder as a member of `resolver.sandbox`, installed or copied."""
+    # The modules here import each other relatively, and the folder may have any name. The package
+    # is therefore registered in sys.modules by hand, under an empty parent package, which keeps
+    # `import resolver.sandbox.wire` independent of sys.path.
     if PACKAGE not in sys.modules:
         folder = os.path.dirname(os.path.abspath(__file__))
         parent = types.ModuleType(PACKAGE.partition(".")[0])
@@ -59,6 +62,7 @@ def _options() -> argparse.Namespace:
 
 
 def _serve() -> None:
+    """Run the action server, or exit with a message if the machine provides no pseudo-terminal."""
     given = _options()
     try:
         load("shell").check_terminals()
@@ -86,6 +90,8 @@ def _serve() -> None:
     )
     kernel_scratch = os.path.join(places.scratch, "ipython")
     kernel = (given.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
+    # Before the first child is started: from here on, orphaned descendants are reparented to this
+    # process, which has to reap them (see processes.py).
     processes.become_subreaper()
     family = processes.Family()
     family.reap_orphans()

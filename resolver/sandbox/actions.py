@@ -1,6 +1,6 @@
-"""From a method's name and parameters to its result: the method table of the wire.
+"""The method table of the wire: maps a method's name and parameters to its result.
 
-Knows nothing of frames or pipes, so that any carrier can serve it.
+It knows nothing of frames and pipes, so that it can be served over any transport.
 """
 
 import base64
@@ -23,26 +23,29 @@ from .spool import readable
 from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, WireError
 
 MAX_TIMEOUT: Final = 24 * 3600.0
-"""Seconds that one command or cell may be waited for at most."""
+"""Longest timeout in seconds for one command or cell; longer ones are reduced to it."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the server works and with which programs. All paths are absolute."""
+    """The folders and programs that the server works with. All paths are absolute."""
 
     root: str
     scratch: str
     bash: str
     git: str
     python: str
-    tools: str | None  # folder put after the image's own PATH
+    tools: str | None  # folder appended to the image's own PATH
     keep_environment: bool
     variables: Mapping[str, str]
 
 
 class Actions:
-    """The live sessions of one sandbox. `run` is for one thread, except for PROGRAM_METHODS, which
-    like `interrupt` may be called from any."""
+    """The live sessions of one sandbox.
+
+    Call `run` from one thread only, except for PROGRAM_METHODS. Those and `interrupt` may be called
+    from any thread.
+    """
 
     def __init__(self, places: Places, family: Family, kernel: tuple[str, ...]) -> None:
         self._places = places
@@ -76,7 +79,7 @@ class Actions:
         }
 
     def run(self, method: str, params: object) -> dict[str, Any]:
-        """Result of a method that takes its time. Raises WireError."""
+        """Run a method of the table and return its result. Raises WireError."""
         action = self._table.get(method)
         if action is None:
             raise WireError(METHOD_NOT_FOUND, f"there is no method {method!r}")
@@ -89,7 +92,7 @@ class Actions:
         return {name: _clean(value) for name, value in result.items()}
 
     def hello(self) -> dict[str, Any]:
-        """See Hello."""
+        """Return the result of `hello`; see wire.Hello."""
         return {
             "protocol": PROTOCOL,
             "pid": os.getpid(),
@@ -100,7 +103,7 @@ class Actions:
         }
 
     def interrupt(self) -> bool:
-        """Ctrl-C for what runs now; False when nothing does."""
+        """Interrupt the running command, cell or page; return False if nothing is running."""
         return self._bash.interrupt() or self._ipython.interrupt() or self._browser.interrupt()
 
     def close(self) -> None:
@@ -172,7 +175,10 @@ class Actions:
 
 
 class Parameters:
-    """A request's `params`, each taken with its type. Raises WireError(INVALID_PARAMS)."""
+    """The `params` of a request; each method returns one, checked for its type.
+
+    Raises WireError (INVALID_PARAMS) if a parameter has another type.
+    """
 
     def __init__(self, params: object) -> None:
         if not isinstance(params, dict):
@@ -180,42 +186,46 @@ class Parameters:
         self._given: dict[str, object] = params
 
     def text(self, name: str) -> str:
+        """Return a string, in which lone surrogates are replaced."""
         value = self._given.get(name)
         if not isinstance(value, str):
             raise self._wrong(name, "a string")
         return readable(value) if not value.isascii() and _has_surrogates(value) else value
 
     def texts(self, name: str) -> list[str]:
+        """Return a list of strings."""
         value = self._given.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(name, "a list of strings")
         return [readable(item) for item in value]
 
     def has(self, name: str) -> bool:
-        """It was given, whatever it is."""
+        """Return True if the parameter was given, whatever its value."""
         return name in self._given
 
     def number(self, name: str) -> int:
+        """Return an integer; True and False do not count as one."""
         value = self._given.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(name, "an integer")
         return value
 
     def flag(self, name: str) -> bool:
-        """Absent is false."""
+        """Return a boolean; False if it is absent."""
         value = self._given.get(name, False)
         if not isinstance(value, bool):
             raise self._wrong(name, "true or false")
         return value
 
     def seconds(self) -> float:
+        """Return `timeout` in seconds, at most MAX_TIMEOUT."""
         value = self._given.get("timeout")
         if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
             raise self._wrong("timeout", "a number of seconds")
         return float(min(value, MAX_TIMEOUT))
 
     def lines(self, name: str) -> tuple[int, int] | None:
-        """Absent and null are None."""
+        """Return a pair of integers; None if it is absent or null."""
         value = self._given.get(name)
         if value is None:
             return None

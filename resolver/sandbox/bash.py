@@ -1,6 +1,7 @@
-"""The agent's one bash, for as long as the sandbox lives: commands, input, timeouts, recovery.
+"""The agent's bash session, which lives as long as the sandbox.
 
-shell.py has the process. Here is what the agent is told, and how a shell that is gone comes back.
+shell.py controls the process. This module decides what the agent sees of commands, input and
+timeouts, and how a shell that is gone is replaced.
 """
 
 import os
@@ -16,21 +17,26 @@ from .spool import Excerpt, readable
 from .wire import CommandResult
 
 QUIET: Final = 1.5
-"""Seconds without output after which a program that was given input is taken to wait for more."""
+"""Seconds without output after which a program that was given input is assumed to wait for more."""
 
 PATIENCE: Final = 0.4
-"""Seconds that an interrupted command gets to end by itself before it is killed."""
+"""Seconds that an interrupted command has to end by itself before it is killed."""
 
 SHELL_PATIENCE: Final = 2.0
-"""Seconds that the shell then gets to come back: with it go its functions and variables."""
+"""Seconds that the shell then has to become ready.
+
+A shell that does not is killed, and its functions and variables are lost.
+"""
 
 KEPT_SHELLS: Final = 8
-"""Shells that exited while their background jobs went on, whose pipes are still read."""
+"""Maximum number of exited shells whose background jobs go on, and whose pipes are still read."""
 
 PLAIN: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
-"""One line of plain words: not worth a process to check its syntax."""
+"""A line of plain words, for which no process is started to check its syntax."""
 
 JOB_NOTE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
+"""Messages of job control about background jobs that ended, which are removed from the output."""
+
 NEW_SHELL: Final = (
     "A new shell has the same directory and exported variables, not its functions, options and "
     "job list."
@@ -45,7 +51,10 @@ STILL_RUNS: Final = (
 
 
 class Bash:
-    """Not for two threads at once, but for `interrupt`, which any thread may call."""
+    """The bash session.
+
+    Use it from one thread at a time; `interrupt` may be called from any thread.
+    """
 
     def __init__(
         self,
@@ -70,8 +79,10 @@ class Bash:
         self._shows_jobs = False
 
     def run(self, command: str, timeout: float, is_input: bool) -> CommandResult:
-        """See CommandResult. A command that can't be parsed is not started. Raises OSError when
-        no bash can be started."""
+        """Run a command, or send input to the running one; see CommandResult.
+
+        A command that can't be parsed is not started. Raises OSError if no bash can be started.
+        """
         begun = time.monotonic()
         if is_input or (self._running and command in KEYS):
             return self._answer(command, timeout, begun)
@@ -99,8 +110,10 @@ class Bash:
         return self._collect(shell, timeout, None, begun, notices)
 
     def interrupt(self) -> bool:
-        """Ctrl-C for the running command, the second time the end of its shell; False when there
-        is none."""
+        """Send Ctrl-C to the running command; a second call kills its shell.
+
+        Return False if no command is running.
+        """
         shell = self._shell
         if shell is None or not self._running or shell.pump.ended:
             return False
@@ -120,6 +133,7 @@ class Bash:
         self._running = False
 
     def _answer(self, text: str, timeout: float, begun: float) -> CommandResult:
+        """Send a line or key to the running program, and wait for its output."""
         shell = self._shell
         if shell is None or not self._running:
             excerpt = shell.pump.take().excerpt() if shell else Excerpt("", 0, None)
@@ -136,6 +150,10 @@ class Bash:
     def _collect(
         self, shell: Shell, timeout: float, quiet: float | None, begun: float, notices: list[str]
     ) -> CommandResult:
+        """Wait for the running command and return its result.
+
+        quiet: also return after this many seconds without output.
+        """
         event = shell.wait(timeout, quiet)
         excerpt = self._shown(shell)
         finished = shell.finished()
@@ -164,6 +182,7 @@ class Bash:
         self._status, self._state = finished.status, finished.state
 
     def _shown(self, shell: Shell) -> Excerpt:
+        """Return the output without the command file's path and without notes of job control."""
         excerpt = shell.pump.take().excerpt()
         text = excerpt.text.replace(f"{shell.source}: ", "")
         if not self._shows_jobs:
@@ -179,7 +198,10 @@ class Bash:
         return shell
 
     def _end_previous(self) -> str:
-        """Make the shell free again, keeping its state where it comes back."""
+        """End the running command so that the shell is free again, and return a notice about it.
+
+        If the shell does not become ready, it is killed and replaced.
+        """
         shell = self._shell
         assert shell is not None
         finished = shell.end_job(PATIENCE, SHELL_PATIENCE)
@@ -199,7 +221,10 @@ class Bash:
         )
 
     def _give_up(self, shell: Shell, why: str) -> str:
-        """Kill a shell that lives but is of no more use, with its jobs, and start the next one."""
+        """Replace a shell that is alive but unusable, and return a notice.
+
+        The old shell and its jobs are killed.
+        """
         shell.close()
         self._shell = None
         self._running = False
@@ -208,7 +233,7 @@ class Bash:
         return f"The shell {why}, and was killed. {NEW_SHELL}"
 
     def _replace_ended(self, shell: Shell) -> str:
-        """The shell exited, was killed or replaced itself: say so, and start the next one."""
+        """Start the next shell after one exited, was killed or replaced itself; return a notice."""
         code = shell.process.returncode
         self._running = False
         self._status = code if code >= 0 else 128 - code

@@ -1,7 +1,7 @@
-"""The agent's browser: starts with the first page, lives as long as the sandbox, and recovers.
+"""The agent's browser, which starts with the first page and lives as long as the sandbox.
 
-Code in, a bounded text out (and on request a picture). Everything ends within the request's time,
-whatever the page does.
+It takes code and returns a text of bounded size, with a screenshot on request. Every call ends
+within the time of the request, whatever the page does. A browser that has ended is started again.
 """
 
 import os
@@ -24,13 +24,20 @@ from .processes import Family
 from .wire import BrowseResult
 
 START_SECONDS: Final = 30.0
+"""Seconds that the browser may take to start."""
+
 LOOK_SECONDS: Final = 15.0
-"""What is given to look at the page when the request's own time is over."""
+"""Seconds to read the page if the time of the request is over."""
 
 LOOKS: Final = 3
+"""Number of attempts to read the page."""
+
 PATIENCE: Final = Patience()
 REVIVALS: Final = 2
+"""Number of attempts to end the script of a page that does not answer."""
+
 REVIVAL_SECONDS: Final = 2.0
+"""Seconds that the page then has to answer."""
 
 NO_CHROMIUM: Final = (
     "There is no Chromium in this sandbox, so pages can't be browsed: read them with curl, or "
@@ -39,9 +46,10 @@ NO_CHROMIUM: Final = (
 
 
 class Browser:
-    """Not for two threads at once, but for `interrupt`, which any thread may call.
+    """The browser session. Only `interrupt` may be called from another thread.
 
-    root: the workspace: files in it may be opened and uploaded. scratch: for its profile.
+    root: the workspace, whose files may be opened and uploaded.
+    scratch: folder for the browser's profile.
     """
 
     def __init__(
@@ -65,11 +73,11 @@ class Browser:
 
     @property
     def available(self) -> bool:
-        """There is a Chromium."""
+        """True if the sandbox has a Chromium."""
         return find_chromium(self._environment) is not None
 
     def run(self, code: str, timeout: float) -> BrowseResult:
-        """See BrowseResult. Raises ActionFailed when there is no browser."""
+        """Run code; see BrowseResult. Raises ActionFailed if there is no browser."""
         try:
             steps = read_code(code)
         except CodeError as error:
@@ -77,11 +85,14 @@ class Browser:
         return self._run(steps, timeout)
 
     def open(self, url: str, timeout: float) -> BrowseResult:
-        """As `run` with `goto(url)`."""
+        """Open a page, like `run` with `goto(url)`."""
         return self._run((BrowserStep("goto", {"url": url}, f"goto({url[:200]!r})"),), timeout)
 
     def interrupt(self) -> bool:
-        """End what runs, the second time with the browser; False when nothing does."""
+        """Interrupt the running request; a second call kills the browser.
+
+        Return False if no request is running.
+        """
         live = self._live
         if not self._busy:
             return False
@@ -100,6 +111,7 @@ class Browser:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, steps: Sequence[BrowserStep], timeout: float) -> BrowseResult:
+        """Run the steps in the live browser, starting one if there is none."""
         self._busy, self._interrupted = True, False
         notes: list[str] = []
         try:
@@ -119,6 +131,7 @@ class Browser:
             self._busy = False
 
     def _start(self) -> "_Live":
+        """Start a browser and return it. Raises ActionFailed if that fails."""
         program = find_chromium(self._environment)
         if program is None:
             raise ActionFailed(NO_CHROMIUM)
@@ -143,7 +156,7 @@ class Browser:
 
 
 class _Live:
-    """A running browser and what is known of it."""
+    """A running browser with its tabs and element ids."""
 
     def __init__(
         self,
@@ -159,17 +172,18 @@ class _Live:
         self.tabs = Tabs(self.chromium.tools.send, root)
 
     def open(self) -> None:
-        """Begin to listen, and wait for the first tab. Raises DevToolsError."""
+        """Begin to receive events and wait for the first tab. Raises DevToolsError."""
         tools, until = self.chromium.tools, time.monotonic() + START_SECONDS
         tools.start()
         pages: dict[str, Any] = {"filter": [{"type": "page"}]}
         tools.call("Target.setDiscoverTargets", {"discover": True, **pages}, until)
         attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, **pages}
         tools.call("Target.setAutoAttach", attach, until)
-        # Files are for the shell to fetch, where their size and place are seen.
+        # Downloads are refused: the shell can fetch files and check their size and place.
         download = {"behavior": "deny", "eventsEnabled": True}
         tools.call("Browser.setDownloadBehavior", download, until)
-        # Not the window that would open by itself: what is told to it while it opens can crash it.
+        # The browser is started without a window, because commands sent to a window while it opens
+        # can crash it.
         tools.call("Target.createTarget", {"url": "about:blank"}, until)
         tools.wait(lambda: bool(self.tabs.open), until, "the first tab")
 
@@ -178,7 +192,7 @@ class _Live:
 
 
 class _Request:
-    """One request: its steps, and then the look at the page."""
+    """One request: run the steps, then read the page."""
 
     def __init__(self, live: _Live, root: str, patience: Patience, timeout: float) -> None:
         self._tools = live.chromium.tools
@@ -191,7 +205,10 @@ class _Request:
         self._look = Steps(*parts, self._until + LOOK_SECONDS)
 
     def run(self, steps: Sequence[BrowserStep], notes: list[str]) -> BrowseResult:
-        """Do the steps up to the first that fails, then look at the page. Raises Lost."""
+        """Do the steps up to the first one that fails, then read the page.
+
+        Raises DevToolsClosed if the browser ends.
+        """
         self._tabs.begin()
         self._bids.forget_old()
         error = ""
@@ -215,7 +232,7 @@ class _Request:
         )
 
     def _attempt(self, step: BrowserStep) -> str:
-        """What went wrong; empty when nothing did."""
+        """Do a step and return the error message; empty if it succeeded."""
         tab = self._tabs.active
         try:
             self._steps.do(step)
@@ -237,7 +254,10 @@ class _Request:
         return ""
 
     def _revive(self) -> str:
-        """End the script that keeps the page from answering, or the page."""
+        """End the script that keeps the page from answering, or else replace the tab.
+
+        Return a sentence for the agent.
+        """
         tab = self._look.tab()
         for _ in range(REVIVALS):
             self._tools.send("Runtime.terminateExecution", tab.session)
@@ -247,7 +267,7 @@ class _Request:
         return self._gone(tab)
 
     def _gone(self, tab: Tab) -> str:
-        """Replace a tab that crashed or does not answer."""
+        """Replace a tab that has crashed or does not answer; return a sentence about it."""
         flooded, crashed = tab.flooded, tab.crashed
         self._look.replace_tab(tab)
         why = "did not answer, not even after its script was ended"
@@ -256,7 +276,7 @@ class _Request:
         return f"The page {short_url(tab.url)} {why}; its tab was closed, an empty one is open."
 
     def _see(self, images: list[str]) -> str:
-        """The page as text, with the picture that was asked for."""
+        """Return the page as text, and append the requested screenshot to `images`."""
         for _ in range(LOOKS):
             tab = self._tabs.active
             try:
@@ -264,7 +284,7 @@ class _Request:
                 text = page_text(page, self._tabs, self._bids)
                 self._picture(page, images)
                 return text
-            except DevToolsRefused:  # it moved on, or is no more
+            except DevToolsRefused:  # the page has changed or is gone
                 if tab and tab.crashed and not tab.closed:
                     self._tabs.notes.add(self._gone(tab))
             except DevToolsTimeout:

@@ -1,6 +1,7 @@
-"""The code that drives the browser, read: BrowserGym's action calls, and nothing else of Python.
+"""Parses the code that drives the browser: calls of BrowserGym's actions and no other Python.
 
-Total: any text gives the steps or a CodeError whose words teach the right form. Nothing is run.
+Any text gives either the steps or a CodeError whose message shows the correct form. No code is
+executed.
 """
 
 import ast
@@ -12,9 +13,10 @@ from difflib import get_close_matches
 from typing import Final
 
 MAX_CODE: Final = 50_000
-"""Characters of one piece of code."""
+"""Maximum length of the code in characters."""
 
 MAX_STEPS: Final = 50
+"""Maximum number of steps in one piece of code."""
 
 BUTTONS: Final = ("left", "middle", "right")
 MODIFIERS: Final = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
@@ -23,12 +25,12 @@ Value = str | int | float | bool | tuple[str, ...]
 
 
 class CodeError(Exception):
-    """The code can't be run; the message says why and shows the form."""
+    """Raised if the code can't be run; the message says why and shows the correct form."""
 
 
 @dataclass(frozen=True)
 class BrowserStep:
-    """One call: every parameter of the action with its value."""
+    """One call of an action, with a value for every parameter."""
 
     name: str
     given: Mapping[str, Value]
@@ -43,7 +45,7 @@ class _Parameter:
 
 
 def _form(line: str) -> tuple[str, tuple[_Parameter, ...]]:
-    """A row of the table: `click bid:bid button:button=left`."""
+    """Parse a row of the table, such as `click bid:bid button:button=left`."""
     name, *parts = line.split()
     parameters = []
     for part in parts:
@@ -104,11 +106,11 @@ _KINDS: Final = {
 
 
 def read_code(code: str) -> tuple[BrowserStep, ...]:
-    """The steps of the code, in order. Raises CodeError."""
+    """Return the steps of the code in order. Raises CodeError."""
     if len(code) > MAX_CODE:
         raise CodeError(f"The code has {len(code):,} characters; at most {MAX_CODE:,} are taken.")
     try:
-        with warnings.catch_warnings():  # of odd escapes: they mean what they say
+        with warnings.catch_warnings():  # invalid escapes are kept as they are
             warnings.simplefilter("ignore")
             body = ast.parse(_unfenced(code)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -123,7 +125,7 @@ def read_code(code: str) -> tuple[BrowserStep, ...]:
 
 
 def browser_usage(name: str) -> str:
-    """The action's form, like `click(bid, button='left', modifiers=[])`."""
+    """Return the form of an action, such as `click(bid, button='left', modifiers=[])`."""
     return f"{name}({', '.join(map(_written, FORMS[name]))})"
 
 
@@ -135,7 +137,7 @@ def _written(parameter: _Parameter) -> str:
 
 
 def _unfenced(code: str) -> str:
-    """Without the markdown fence that some models put around code."""
+    """Return the code without the markdown fence that some models put around it."""
     match = re.fullmatch(r"\s*```[a-z]*\n(.*?)\n?\s*```\s*", code, re.DOTALL)
     lines = (match[1] if match else code).strip().splitlines()
     return "\n".join(line.strip() if re.match(r"\s+\w+\(", line) else line for line in lines)
@@ -151,6 +153,7 @@ def _wrong(what: str) -> CodeError:
 
 
 def _step(statement: ast.stmt) -> BrowserStep:
+    """Return the step that a statement stands for. Raises CodeError."""
     line = f"Line {statement.lineno}"
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -182,7 +185,7 @@ def _step(statement: ast.stmt) -> BrowserStep:
 
 
 def _value(node: ast.expr, parameter: _Parameter) -> Value:
-    """A literal of the parameter's kind. Raises ValueError."""
+    """Return the value of a literal of the parameter's kind. Raises ValueError."""
     problem = f"{parameter.name} must be {_KINDS[parameter.kind]}, written out"
     try:
         value = ast.literal_eval(node)

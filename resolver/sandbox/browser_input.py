@@ -1,6 +1,7 @@
-"""Mouse and keyboard of one page, as the browser's own input events.
+"""Sends mouse and keyboard input to a page, as the browser's own input events.
 
-What a page gets is what a person's hand would send it: trusted events, hit-tested, in order.
+The page receives what a person would cause: trusted events, hit-tested and in order. Source:
+https://chromedevtools.github.io/devtools-protocol/tot/Input/
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,11 @@ from .chromium import HEIGHT, WIDTH
 from .devtools import DevToolsRefused
 
 MAX_KEYS: Final = 1_000
-"""Characters that are typed key by key; what follows comes in one piece."""
+"""Number of characters that are typed key by key; the rest is inserted at once."""
 
 _BITS: Final = {"Alt": 1, "Control": 2, "ControlOrMeta": 2, "Ctrl": 2, "Meta": 4, "Shift": 8}
+"""Bits of the modifier keys in the protocol."""
+
 _MODIFIER_CODES: Final = {"Alt": 18, "Control": 17, "Meta": 91, "Shift": 16}
 
 _KEYS: Final = {
@@ -24,22 +27,25 @@ _KEYS: Final = {
     "PageUp": 33, "PageDown": 34, **{f"F{number}": 111 + number for number in range(1, 13)},
     **_MODIFIER_CODES,
 }  # fmt: skip
-"""Names of keys with the Windows codes that pages know them by."""
+"""Names of keys with the Windows virtual key codes that pages know them by."""
 
 _TYPED: Final = {"Enter": "\r", "Space": " "}
+"""Named keys that produce a character."""
+
 _BUTTON_BITS: Final = {"left": 1, "right": 2, "middle": 4}
+"""Bits of the mouse buttons in the protocol."""
 
 Point = tuple[float, float]
 
 
 class PageInput:
-    """Input to one page."""
+    """Mouse and keyboard of one page."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
 
     def click(self, element: Element, button: str, modifiers: Sequence[str], count: int) -> None:
-        """Click in the element's middle. Raises StepFailed when a hand could not do it."""
+        """Click in the middle of the element. Raises StepFailed if a person could not do it."""
         x, y = self._reach(element)
         bits = _bits(modifiers)
         self._mouse("mouseMoved", x, y, modifiers=bits)
@@ -54,13 +60,15 @@ class PageInput:
         self._mouse("mouseMoved", x, y)
 
     def scroll(self, right: int, down: int) -> None:
-        """Turn the wheel in the middle of the window, by so many pixels."""
+        """Turn the mouse wheel in the middle of the window by this many pixels."""
         self._mouse("mouseWheel", WIDTH / 2, HEIGHT / 2, deltaX=right, deltaY=down)
 
     def drag(self, start: Element, end: Element) -> None:
-        """Drag one element onto another: as HTML's drag and drop where the page has it."""
+        """Drag one element onto another, with HTML drag and drop if the page supports it."""
         x, y = self._reach(start)
         page, tab = self._page, self._page.tab
+        # With interception on, the browser reports the data of an HTML drag as an event instead of
+        # handing it to the desktop; drag events with this data are then dispatched here.
         page.evaluate(DRAG_BEGINS)
         page.call("Input.setInterceptDrags", enabled=True)
         try:
@@ -83,14 +91,17 @@ class PageInput:
             page.call("Input.setInterceptDrags", enabled=False)
 
     def focus(self, element: Element) -> None:
-        """Give the element the keyboard. Raises StepFailed."""
+        """Give the element the keyboard focus. Raises StepFailed."""
         try:
             self._page.call("DOM.focus", backendNodeId=element.backend)
         except DevToolsRefused as refused:
             raise StepFailed(f"[{element.bid}] can't have the focus.") from refused
 
     def press(self, combination: str) -> None:
-        """Press a key with its modifiers, as 'Enter' or 'Control+Shift+a'. Raises StepFailed."""
+        """Press a key with its modifiers, such as 'Enter' or 'Control+Shift+a'.
+
+        Raises StepFailed if there is no such key.
+        """
         *held, key = _split(combination)
         bits = _bits(held)
         for name in held:
@@ -102,7 +113,7 @@ class PageInput:
             self._key("keyUp", _known(name), 0)
 
     def type(self, text: str) -> None:
-        """Type the text, key by key."""
+        """Type the text key by key."""
         for character in text[:MAX_KEYS]:
             if character == "\n":
                 self.press("Enter")
@@ -117,13 +128,17 @@ class PageInput:
             self._page.call("Input.insertText", text=text[MAX_KEYS:])
 
     def insert(self, text: str) -> None:
-        """Put text in the place of what is selected."""
+        """Replace the selection with the text."""
         if text:
             self._page.call("Input.insertText", text=text)
         else:
             self.press("Delete")
 
     def _reach(self, element: Element) -> Point:
+        """Return the middle of the element.
+
+        Raises StepFailed if it is disabled, invisible, or covered by another element.
+        """
         problem = self._page.on(element, USABLE)
         if problem:
             raise StepFailed(f"[{element.bid}] {problem}.")
@@ -134,7 +149,7 @@ class PageInput:
             hit = self._page.call("DOM.getNodeForLocation", **where)
             covered = self._page.on_both(element, COVERED_BY, hit.get("backendNodeId", 0))
         except DevToolsRefused:
-            return x, y  # a place where nothing is to be hit: the browser decides
+            return x, y  # no element is at this place: let the browser decide
         if covered:
             raise StepFailed(
                 f"[{element.bid}] is covered by {covered}: close or move that first, "
@@ -144,7 +159,7 @@ class PageInput:
         return x, y
 
     def _middle(self, element: Element) -> Point:
-        """The middle of the element's first visible part. Raises StepFailed."""
+        """Return the middle of the element's first visible part. Raises StepFailed."""
         id = {"backendNodeId": element.backend}
         try:
             self._page.call("DOM.scrollIntoViewIfNeeded", **id)
@@ -156,7 +171,7 @@ class PageInput:
         for quad in quads:
             xs, ys = quad[0::2], quad[1::2]
             if max(xs) - min(xs) >= 1 and max(ys) - min(ys) >= 1:
-                # Of a part that is larger than the window, the middle of what is in it.
+                # If the part is larger than the window, take the middle of what is in the window.
                 left, right = max(0, min(xs)), min(WIDTH, max(xs))
                 top, bottom = max(0, min(ys)), min(HEIGHT, max(ys))
                 if left < right and top < bottom:
@@ -181,6 +196,7 @@ class PageInput:
 
 
 def _split(combination: str) -> list[str]:
+    """Return the keys of a combination. Raises StepFailed if one of them is unknown."""
     parts = combination.strip().split("+") if len(combination) > 1 else [combination]
     if parts[-2:] == ["", ""]:
         parts[-2:] = ["+"]

@@ -1,6 +1,6 @@
-"""One tab, spoken to: scripts in a world of their own, navigation, waiting until it is quiet.
+"""Controls one tab: runs scripts in an isolated world, navigates, and waits until the page is idle.
 
-Every answer is waited for with a limit, and all of it with the limit of the request.
+Every answer is awaited with a timeout, and all of them within the time of the request.
 """
 
 import re
@@ -15,20 +15,21 @@ from .browser_text import short_url
 from .devtools import DevTools, DevToolsRefused, DevToolsTimeout
 
 ROUNDS: Final = 20
-"""How often a page that begins something new is waited for once more."""
+"""Maximum number of times to wait again for a page that has begun something new."""
 
 _HOST_AND_PORT: Final = re.compile(r"[\w.-]+:[0-9]{1,5}(?:[/?#]|$)")
 
 
 class StepFailed(Exception):
-    """An action could not be done; the message tells the agent why and what to do."""
+    """Raised if an action can't be done; the message tells the agent why and what to do."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds that are waited at most.
+    """Timeouts in seconds.
 
-    answer: for a page to answer at all, after which its script is ended. load: for a document.
+    answer: for any answer of the page, after which its running script is ended.
+    load: for a document.
     network: for requests that a loaded page makes.
     """
 
@@ -49,8 +50,11 @@ class Element:
 
 
 class Bids:
-    """The ids of elements: small numbers, never used twice, the same as long as the element
-    lives. They are kept here and not in the page, which can neither see nor forge them."""
+    """The ids ("bids") of elements: small numbers that are never used twice.
+
+    An element keeps its id as long as it lives. The ids are kept here and not in the page, which
+    can neither see nor forge them.
+    """
 
     def __init__(self) -> None:
         self._elements: dict[str, Element] = {}
@@ -58,7 +62,7 @@ class Bids:
         self._last = 0
 
     def bid_of(self, tab: Tab, frame: str, backend: int) -> str:
-        """The element's id, a new one when it has none."""
+        """Return the element's id, a new one if it has none."""
         key = (tab.target, tab.documents, backend)
         bid = self._known.get(key)
         if bid is None:
@@ -68,7 +72,7 @@ class Bids:
         return bid
 
     def forget_old(self) -> None:
-        """Drop the ids of documents that are gone."""
+        """Remove the ids of documents that are gone."""
         live = {
             bid: element
             for bid, element in self._elements.items()
@@ -78,7 +82,7 @@ class Bids:
         self._known = {key: bid for key, bid in self._known.items() if bid in live}
 
     def find(self, bid: str, tab: Tab) -> Element:
-        """The element in the active tab. Raises StepFailed."""
+        """Return the element with this id in the active tab. Raises StepFailed."""
         element = self._elements.get(bid)
         if element is None or element.documents != element.tab.documents:
             known = bid.isdigit() and int(bid) <= self._last
@@ -90,7 +94,10 @@ class Bids:
 
 
 def checked_url(url: str, root: str) -> str:
-    """The URL to open. Raises StepFailed for what is not a page of the web or the workspace."""
+    """Return the URL to open, with http:// if it has no scheme.
+
+    Raises StepFailed if it is not a web page or a file of the workspace.
+    """
     url = url.strip()
     if ":" not in url or _HOST_AND_PORT.match(url):
         url = f"http://{url}"
@@ -106,7 +113,10 @@ def checked_url(url: str, root: str) -> str:
 
 
 class Page:
-    """The commands of one tab. until: end of the whole request, on the monotonic clock."""
+    """The commands of one tab.
+
+    until: end of the whole request, on the monotonic clock.
+    """
 
     def __init__(
         self, tools: DevTools, tabs: Tabs, tab: Tab, patience: Patience, until: float
@@ -118,19 +128,28 @@ class Page:
         self._until = until
 
     def call(self, method: str, seconds: float | None = None, **params: Any) -> dict[str, Any]:
-        """A command to the tab. seconds: instead of the usual patience. Raises DevToolsError."""
+        """Send a command to the tab and return its result. Raises DevToolsError.
+
+        seconds: timeout in place of the usual one.
+        """
         until = time.monotonic() + (seconds or self._patience.answer)
         return self._tools.call(
             method, params, min(until, self._until), self.tab.session, lambda: self.tab.crashed
         )
 
     def evaluate(self, expression: str, seconds: float | None = None) -> Any:
-        """The JSON value of an expression (or of its promise) in the top frame, in the world of
-        ours. Raises DevToolsError."""
+        """Return the JSON value of an expression, or of its promise.
+
+        It is evaluated in the top frame, in our isolated world. Raises DevToolsError.
+        """
         return self._run(expression, seconds, returnByValue=True).get("value")
 
     def labelled(self, expression: str, label: str) -> list[tuple[int, Any]]:
-        """The backend ids of an array of elements, each with what `label` gives for it."""
+        """Return (backend id, label) for each element of an array.
+
+        expression: gives the array.
+        label: function that is called for each element and gives its label.
+        """
         array = self._run(expression, None, returnByValue=False).get("objectId", "")
         found = self.call("Runtime.getProperties", objectId=array, ownProperties=True)
         objects = [
@@ -141,23 +160,31 @@ class Page:
         return [(self._backend(item), self._on_object(item, label)) for item in objects]
 
     def on(self, element: Element, function: str, *arguments: Any) -> Any:
-        """The JSON value of a function with the element as `this`. Raises DevToolsError, and
-        StepFailed when the element is gone."""
+        """Return the JSON value of a function called with the element as `this`.
+
+        Raises DevToolsError, and StepFailed if the element is gone.
+        """
         object = self._object(element, element.backend)
         return self._on_object(object, function, *({"value": value} for value in arguments))
 
     def on_both(self, element: Element, function: str, other: int) -> Any:
-        """As `on`, with another element, named by its backend id, as the argument."""
+        """Call a function like `on`, with another element as the argument.
+
+        other: backend id of that element.
+        """
         object = self._object(element, element.backend)
         return self._on_object(object, function, {"objectId": self._object(element, other)})
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Until `ready`; it is asked whenever the browser said something. Raises DevToolsError."""
+        """Wait until `ready()` is true, which is checked after each message of the browser.
+
+        Raises DevToolsError.
+        """
         until = min(self._until, time.monotonic() + self._patience.answer)
         self._tools.wait(lambda: ready() or self.tab.crashed, until)
 
     def goto(self, url: str) -> None:
-        """Open a page and wait for it. Raises StepFailed when there is none."""
+        """Open a page and wait for it. Raises StepFailed if it can't be opened."""
         try:
             result = self.call("Page.navigate", self._patience.load, url=url)
         except DevToolsTimeout as late:
@@ -171,11 +198,11 @@ class Page:
             raise StepFailed(f"{short_url(url)} could not be opened: {problem}.")
 
     def reload(self) -> None:
-        """Load the page again and wait for it."""
+        """Reload the page and wait for it."""
         self._moving(lambda: self.call("Page.reload"))
 
     def travel(self, steps: int) -> None:
-        """Back (-1) or forward (1) in the tab's history. Raises StepFailed at its end."""
+        """Go back (-1) or forward (1) in the tab's history. Raises StepFailed at either end."""
         history = self.call("Page.getNavigationHistory")
         entries, current = history.get("entries", []), history.get("currentIndex", 0)
         if not 0 <= current + steps < len(entries):
@@ -184,12 +211,14 @@ class Page:
         self._moving(lambda: self.call("Page.navigateToHistoryEntry", entryId=entry))
 
     def settle(self) -> None:
-        """Until what the last input began is done: documents are loaded, requests answered. What
-        takes too long is noted and left. Raises DevToolsError."""
+        """Wait for the effects of the last input: documents are loaded and requests are answered.
+
+        If that takes too long, note it and stop waiting. Raises DevToolsError.
+        """
         load_by = time.monotonic() + self._patience.load
         network_by: float | None = None
         for _ in range(ROUNDS):
-            # A world can't be made while its document is on its way: the attempt crashes Chromium.
+            # Creating a world while its document is still loading crashes Chromium.
             if self.tab.target in self.tab.worlds or not self._is_loading():
                 self._await_answer()
             if not self.tab.busy:
@@ -208,7 +237,7 @@ class Page:
     def _await_answer(self) -> None:
         try:
             self.evaluate(ANSWERED)
-        except DevToolsRefused:  # the world ended with its document: what comes next is waited for
+        except DevToolsRefused:  # the world is gone with its document; the next one is awaited
             if self.tab.crashed:
                 raise
 
@@ -220,6 +249,7 @@ class Page:
         return lambda: not self.tab.busy or self.tab.crashed or (loading and not self._is_loading())
 
     def _moving(self, begin: Callable[[], object]) -> None:
+        """Begin a navigation within the tab's history and wait for its end."""
         before = self.tab.moves
         begin()
         until = min(self._until, time.monotonic() + self._patience.load)
@@ -236,7 +266,11 @@ class Page:
         return _result(self.call("Runtime.evaluate", seconds, contextId=world, **given))
 
     def _world(self, frame: str) -> int:
-        """The world of ours in a frame; it is made once for each document."""
+        """Return our isolated world in a frame. It is created once for each document.
+
+        Scripts in an isolated world share the page's DOM but not its JavaScript objects, so the
+        page can't interfere with them. See Page.createIsolatedWorld of the protocol.
+        """
         world = self.tab.worlds.get(frame)
         if world is None:
             made = self.call("Page.createIsolatedWorld", frameId=frame, worldName=WORLD)
@@ -244,6 +278,10 @@ class Page:
         return world
 
     def _object(self, element: Element, backend: int) -> str:
+        """Return the remote object of an element in our isolated world.
+
+        Raises StepFailed if the element is gone.
+        """
         try:
             world = self._world(element.frame)
             given: dict[str, Any] = {"backendNodeId": backend, "executionContextId": world}
@@ -270,7 +308,7 @@ class Page:
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
-    """What a script gave. Raises Refused when it threw."""
+    """Return the result of a script. Raises DevToolsRefused if it threw."""
     if "exceptionDetails" in answer:
         details = answer["exceptionDetails"]
         thrown = details.get("exception", {}).get("description", details.get("text", ""))

@@ -1,19 +1,21 @@
-"""What the browser runs in a page, always in a world of its own beside the page's scripts.
+"""The scripts that are run in a page, always in an isolated world separate from the page's scripts.
 
-There the page can neither see nor replace anything: the functions find the browser's own
-prototypes. `this` is the element, and an empty string as result means that all is well.
+The page can neither see nor replace anything there, and the scripts find the browser's own
+prototypes. In functions, `this` is the element. If a function checks an element, an empty string
+means that there is no problem.
 """
 
 from typing import Final
 
 WORLD: Final = "resolver"
+"""Name of the isolated world."""
 
 ANSWERED: Final = """new Promise(done => {
   // A page in the background draws no frames.
   const late = setTimeout(done, 100);
   requestAnimationFrame(() => setTimeout(() => { clearTimeout(late); done(); }, 0));
 })"""
-"""Resolves when the page has done what the last input asked of it, and drawn it."""
+"""Resolves when the page has handled the last input and drawn the result."""
 
 FACTS: Final = """({
   title: document.title.slice(0, 1000),
@@ -22,8 +24,10 @@ FACTS: Final = """({
   height: (document.scrollingElement || document.documentElement || {}).scrollHeight || 0,
   view: innerHeight, width: innerWidth,
 })"""
+"""Gives the title, number of elements, scroll position and sizes of the page."""
 
 WORDS: Final = """(document.body ? document.body.innerText : '').slice(0, %d)"""
+"""Gives the visible text of the page; %d is the maximum number of characters."""
 
 IN_VIEW: Final = """(() => {
   const kinds = 'a[href],button,input,select,textarea,summary,[role],[tabindex],[onclick]';
@@ -35,12 +39,14 @@ IN_VIEW: Final = """(() => {
   }
   return found;
 })()"""
+"""Gives the usable elements in the window; %d is their maximum number."""
 
 LABEL: Final = """function() {
   const text = this.getAttribute('aria-label') || this.innerText || this.placeholder || this.name;
   const kind = this.localName === 'input' ? ` ${this.type}` : '';
   return [this.getAttribute('role') || this.localName + kind, (text || '').slice(0, 300)];
 }"""
+"""Returns the kind and the text of an element."""
 
 COVERED_BY: Final = """function(hit) {
   const up = n => n.assignedSlot || n.parentNode || n.host;
@@ -51,6 +57,7 @@ COVERED_BY: Final = """function(hit) {
   const of = hit.nodeType === 1 ? hit : hit.parentElement;
   return of ? `<${of.localName}${of.id ? ` id="${of.id}"` : ''}>` : 'something';
 }"""
+"""Returns a description of `hit` if it covers the element, '' if a click on it reaches it."""
 
 USABLE: Final = """function() {
   if (this.localName === 'option') return 'is an option: use select_option on its list';
@@ -58,6 +65,7 @@ USABLE: Final = """function() {
   if (this.disabled || form || (this.ariaDisabled === 'true')) return 'is disabled';
   return '';
 }"""
+"""Returns why an element can't be clicked."""
 
 TAKES_TEXT: Final = """function(value) {
   const kind = (this.type || '').toLowerCase(), tag = this.localName;
@@ -96,6 +104,10 @@ TAKES_TEXT: Final = """function(value) {
   }
   return 'takes no text';
 }"""
+"""Focuses an element and selects its content so that text can be typed.
+
+Returns 'set' if the value was set already (date, range and so on), or why it takes no text.
+"""
 
 CHOOSE: Final = """function(wanted) {
   if (this.localName !== 'select')
@@ -119,17 +131,20 @@ CHOOSE: Final = """function(wanted) {
     this.dispatchEvent(new Event(event, {bubbles: true, composed: true}));
   return '';
 }"""
+"""Selects the options of a list by value or label, or returns why it can't."""
 
 CHECKED: Final = """function() {
   if (this.localName === 'input' && ['checkbox', 'radio'].includes(this.type))
     return String(this.checked);
   return this.getAttribute('aria-checked') || '';
 }"""
+"""Returns 'true' or 'false' for a checkbox or radio button, else the value of aria-checked."""
 
 IS_FILE_INPUT: Final = """function() {
   return this.localName === 'input' && this.type === 'file'
     ? (this.multiple ? 'many' : 'one') : '';
 }"""
+"""Returns 'many' or 'one' for a file input, '' for other elements."""
 
 DRAG_BEGINS: Final = """(() => {
   globalThis.dragged = false;
@@ -137,8 +152,10 @@ DRAG_BEGINS: Final = """(() => {
     globalThis.dragged = !event.defaultPrevented;
   }, {once: true});
 })()"""
+"""Records whether the page begins an HTML drag."""
 
 DRAG_BEGAN: Final = "Boolean(globalThis.dragged)"
+"""Gives what DRAG_BEGINS has recorded."""
 
 DRAW_MARKS: Final = """((boxes) => {
   const host = document.createElement('div');
@@ -158,5 +175,7 @@ DRAW_MARKS: Final = """((boxes) => {
   document.documentElement.append(host);
   globalThis.marks = host;
 })(%s)"""
+"""Draws a labelled box around each element; %s is a JSON array of [bid, x, y, width, height]."""
 
 REMOVE_MARKS: Final = "globalThis.marks && globalThis.marks.remove()"
+"""Removes what DRAW_MARKS has drawn."""

@@ -1,6 +1,6 @@
-"""The actions of browser_code.py, done: from a step's name and values to the page.
+"""Executes the actions of browser_code.py on a page.
 
-Tabs change under way, so each step is done in the tab that is active when it begins.
+The active tab may change during a request, so each step uses the tab that is active when it begins.
 """
 
 import os
@@ -17,13 +17,16 @@ from .browser_tabs import MAX_TABS, Tab, Tabs
 from .devtools import DevTools, DevToolsTimeout
 
 MAX_NOOP: Final = 30_000
-"""Milliseconds that `noop` waits at most."""
+"""Maximum number of milliseconds that `noop` waits."""
 
 Given = Mapping[str, Any]
 
 
 class Steps:
-    """What the steps of one request work on. until: its end, on the monotonic clock."""
+    """Executes the steps of one request.
+
+    until: end of the request, on the monotonic clock.
+    """
 
     def __init__(
         self, tools: DevTools, tabs: Tabs, bids: Bids, root: str, patience: Patience, until: float
@@ -35,7 +38,7 @@ class Steps:
         self._patience = patience
         self._until = until
         self.screenshot: bool | None = None
-        """A picture was asked for: with (True) or without (False) marks."""
+        """The requested screenshot: True with marks, False without; None if there is none."""
         self._table: dict[str, Callable[[Page, Given], None]] = {
             "goto": lambda page, g: page.goto(checked_url(g["url"], root)),
             "go_back": lambda page, _: page.travel(-1),
@@ -64,25 +67,25 @@ class Steps:
         }
 
     def do(self, step: BrowserStep) -> None:
-        """Do the step and wait for what it began. Raises StepFailed and DevToolsError."""
+        """Do the step and wait for its effects. Raises StepFailed and DevToolsError."""
         tab = self.tab()
         self._table[step.name](self.page(tab), step.given)
         if step.name not in ("noop", "screenshot", "goto", "reload", "go_back", "go_forward"):
             self.page(self.tab()).settle()
 
     def tab(self) -> Tab:
-        """The active tab; a new one where all are closed."""
+        """Return the active tab, or open a new one if all are closed."""
         tab = self._tabs.active
         if tab is not None and not tab.crashed:
             return tab
         return self._open_tab()
 
     def page(self, tab: Tab) -> Page:
-        """The commands of a tab, for this request."""
+        """Return the commands of a tab for this request."""
         return Page(self._tools, self._tabs, tab, self._patience, self._until)
 
     def replace_tab(self, tab: Tab) -> None:
-        """Close a tab that no longer answers, and open an empty one in its place."""
+        """Close a tab that no longer answers, and open an empty one instead."""
         tab.crashed = True
         self._tools.send("Page.crash", tab.session)
         self._tools.send("Target.closeTarget", targetId=tab.target)

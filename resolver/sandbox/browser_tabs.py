@@ -1,6 +1,7 @@
-"""What is known of the browser's tabs, kept up to date from DevTools events as they come.
+"""The state of the browser's tabs, kept up to date from DevTools events.
 
-Runs in the reading thread: it notes, and sends commands whose answers nobody waits for.
+It runs in the thread that reads events: it records them and sends commands without waiting for the
+answers.
 """
 
 import os
@@ -12,16 +13,19 @@ from urllib.parse import unquote, urlsplit
 from .browser_text import plain_text, short_url
 
 MAX_TABS: Final = 10
+"""Maximum number of open tabs."""
+
 MAX_DIALOGS: Final = 20
-"""Dialogs that a page may open during one request, before it is ended."""
+"""Dialogs that a page may open during one request before it is crashed."""
 
 MAX_DOCUMENT: Final = 64 * 1024 * 1024
-"""Bytes of one document that are loaded."""
+"""Maximum size in bytes of one response."""
 
 MAX_NOTES: Final = 12
+"""Maximum number of different notes for one observation."""
 
 _ENDLESS: Final = {"EventSource", "WebSocket", "Ping", "Media", "Preflight"}
-"""Kinds of requests that are not waited for."""
+"""Kinds of requests that are not awaited."""
 
 Params = dict[str, Any]
 Send = Callable[..., object]
@@ -29,14 +33,21 @@ Send = Callable[..., object]
 
 @dataclass
 class Tab:
-    """One page.
+    """The state of one tab.
 
-    documents: grows with each document of its main frame; moves: with each step of its history.
-    crashed: it will never answer again; closed: because it is gone.
-    expected: it was opened with an address, the document of which has not come yet.
-    dialogs: how many it opened during this request. drag: data of the drag under way.
-    worlds: by frame, the contexts of our scripts in its document.
-    loading: frames; requests: those that will end; received: bytes of each.
+    target, session: ids of the tab and of its DevTools session.
+    documents: number of documents that its main frame has loaded.
+    moves: number of navigations, including those within a document.
+    expected: True if it was opened with an address whose document has not arrived yet.
+    crashed: True if it will never answer again.
+    closed: True if that is because the tab is gone.
+    flooded: True if it was crashed because it had opened too many dialogs.
+    dialogs: number of dialogs that it has opened during this request.
+    drag: data of the current drag.
+    worlds: execution context of our scripts in the current document, by frame.
+    loading: ids of the frames that are loading.
+    requests: ids of the requests that are expected to end.
+    received: number of bytes received, by request.
     """
 
     target: str
@@ -58,29 +69,30 @@ class Tab:
 
     @property
     def busy(self) -> bool:
-        """Something is being loaded that will end."""
+        """True if something is being loaded that is expected to end."""
         return bool(self.loading or self.requests or self.expected)
 
 
 class TabNotes:
-    """Sentences about what happened beside the action, for the next observation."""
+    """Sentences about events other than the action itself, for the next observation."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def add(self, sentence: str) -> None:
+        """Add a sentence; above MAX_NOTES different ones, only that more happened."""
         if len(self._counts) >= MAX_NOTES and sentence not in self._counts:
             sentence = "More happened."
         self._counts[sentence] = self._counts.get(sentence, 0) + 1
 
     def take(self) -> list[str]:
-        """All so far, each once; then there are none."""
+        """Return the sentences so far, each once, and forget them."""
         counts, self._counts = self._counts, {}
         return [f"{text} ({n} times)" if n > 1 else text for text, n in counts.items()]
 
 
 def allowed_file(url: str, root: str) -> str | None:
-    """The real path that a file: URL names, where it is below `root`; else None."""
+    """Return the real path that a file: URL names if it is in `root`, else None."""
     try:
         parts = urlsplit(url)
         path = os.path.realpath(unquote(parts.path, errors="strict"))
@@ -92,9 +104,10 @@ def allowed_file(url: str, root: str) -> str | None:
 
 
 class Tabs:
-    """The tabs in the order they were opened, and which one the agent is in.
+    """The tabs in the order in which they were opened, and the active one.
 
-    send: DevTools.send. root: folder that file: URLs may point into.
+    send: DevTools.send.
+    root: folder whose files may be opened by file: URLs.
     """
 
     def __init__(self, send: Send, root: str) -> None:
@@ -122,7 +135,7 @@ class Tabs:
         }
 
     def on_event(self, session: str, method: str, params: Params) -> None:
-        """Take one event in; see DevTools."""
+        """Process one event; see DevTools."""
         match method:
             case "Target.attachedToTarget":
                 self._attached(params)
@@ -144,13 +157,16 @@ class Tabs:
                     self._events[method](tab, params)
 
     def begin(self) -> None:
-        """A request of the agent begins: counts start anew."""
+        """Reset the counters at the beginning of a request."""
         for tab in self.open:
             tab.dialogs = 0
 
     def _attached(self, params: Params) -> None:
+        """Take control of a new tab, or close it if there are too many."""
         info, session = params.get("targetInfo", {}), _text(params, "sessionId")
         target = _text(info, "targetId")
+        # Targets wait for Runtime.runIfWaitingForDebugger, so that a tab is under control before
+        # its first script runs.
         if info.get("type") != "page" or any(tab.target == target for tab in self.open):
             self._send("Runtime.runIfWaitingForDebugger", session)
             return
@@ -166,14 +182,15 @@ class Tabs:
         self.open.append(tab)
         self.active = tab
         self._send("Page.enable", session)
-        # Bodies are not asked for, so none need be kept.
+        # Response bodies are never requested, so few bytes need to be kept.
         sizes = {"maxTotalBufferSize": 100_000, "maxResourceBufferSize": 50_000}
         self._send("Network.enable", session, **sizes)
-        # What the agent has just changed is what it wants to see.
+        # Otherwise a page that the agent has just changed might come from the cache.
         self._send("Network.setCacheDisabled", session, cacheDisabled=True)
         self._send("Fetch.enable", session, patterns=[{"urlPattern": "file://*"}])
         self._send("Page.setInterceptFileChooserDialog", session, enabled=True)
-        # No focus emulation: asked for before a tab's first document, it crashes some of them.
+        # Focus emulation is not used: enabled before the first document of a tab, it crashes some
+        # tabs.
         self._send("Runtime.runIfWaitingForDebugger", session)
 
     def _gone(self, target: str) -> None:
@@ -199,6 +216,7 @@ class Tabs:
         return next((tab for tab in self.open if tab.target == target), None)
 
     def _navigated(self, tab: Tab, params: Params) -> None:
+        """Reset what belongs to the document that a frame has replaced."""
         frame = params.get("frame", {})
         tab.worlds.pop(_text(frame, "id"), None)
         if not frame.get("parentId"):
@@ -217,6 +235,10 @@ class Tabs:
         self._next_url = _text(params, "url")
 
     def _dialog(self, tab: Tab, params: Params) -> None:
+        """Accept and note a dialog, which would block the page.
+
+        A page that opens more than MAX_DIALOGS is crashed.
+        """
         kind, message = _text(params, "type"), plain_text(_text(params, "message"), 300)
         tab.dialogs += 1
         if tab.dialogs > MAX_DIALOGS:

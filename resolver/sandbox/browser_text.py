@@ -1,4 +1,4 @@
-"""Text of a page made fit to be shown: one line, nothing that a person would not see, bounded."""
+"""Makes text of a page fit to be shown: one line, visible characters only, limited length."""
 
 import re
 from typing import Final
@@ -8,18 +8,18 @@ _INVISIBLE: Final = re.compile(
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ue000-\uf8ff\U000e0000-\U000e0fff"
     "\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
-"""Characters that a person would not see: controls, directions, tags, fillers, private ones."""
+"""Characters that a person does not see: controls, directions, tags, fillers, private use."""
 
 
 def plain_text(text: str, most: int) -> str:
-    """The text in one line, without characters that nobody sees, cut to `most` characters."""
-    # A page may hold megabytes in one text: what is cut off anyway is not looked at.
+    """Return the text as one line, without invisible characters, of at most `most` characters."""
+    # A page may have megabytes in one text: characters that would be cut off are not processed.
     line = " ".join(_INVISIBLE.sub("", text[: 4 * most + 100]).split())
     return line if len(line) <= most and len(text) <= 4 * most + 100 else line[: most - 1] + "…"
 
 
 def short_url(url: str) -> str:
-    """A URL to show: data: without its data, all others cut."""
+    """Return a URL for display: a data: URL without its data, any other one truncated."""
     shown = plain_text(url, 300)
     if shown[:5].lower() == "data:":
         return f"{shown.partition(',')[0][:60]},…"

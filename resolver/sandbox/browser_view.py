@@ -1,4 +1,4 @@
-"""What the agent is shown of a page: where it is, what happened, the tree, on request a picture."""
+"""Renders a page for the agent: address, events, accessibility tree, and screenshot."""
 
 import json
 from collections.abc import Sequence
@@ -20,26 +20,32 @@ from .page_tree import Frame, Item, shown_lines, tree_items
 from .wire import MAX_TEXT
 
 MAX_TREE: Final = MAX_TEXT - 5_000
-"""Characters of the tree; what stands around it has the rest."""
+"""Maximum number of characters of the tree; the rest of MAX_TEXT is for what surrounds it."""
 
 MAX_ELEMENTS: Final = 25_000
-"""Elements of a page above which its tree, which would take seconds, is not made."""
+"""Number of elements above which the tree is not built, because it would take seconds."""
 
 MAX_FRAMES: Final = 20
+"""Maximum number of frames that are read."""
+
 MAX_IN_VIEW: Final = 100
+"""Maximum number of elements listed for a page without a tree."""
+
 MAX_MARKS: Final = 150
+"""Maximum number of marked elements in a screenshot."""
 
 MAX_PICTURE: Final = 400_000
-"""Characters of a screenshot's data: URL."""
+"""Maximum length in characters of a screenshot's data: URL."""
 
 _TRIES: Final = ((80, 1.0), (50, 1.0), (30, 0.75), (20, 0.5))
-"""JPEG quality and scale, tried until the picture fits."""
+"""JPEG quality and scale, tried in turn until the screenshot is small enough."""
 
 TREE_SECONDS: Final = 30.0
+"""Seconds that the browser may take for the tree of one frame."""
 
 
 def page_text(page: Page, tabs: Tabs, bids: Bids) -> str:
-    """The active page. Raises DevToolsError when it does not answer."""
+    """Return the active page as text. Raises DevToolsError if it does not answer."""
     facts = page.evaluate(FACTS) or {}
     if int(facts.get("count", 0)) > MAX_ELEMENTS:
         body = _large_page(page, bids, int(facts["count"]))
@@ -51,7 +57,7 @@ def page_text(page: Page, tabs: Tabs, bids: Bids) -> str:
 
 
 def tabs_text(tabs: Tabs) -> list[str]:
-    """One line a tab, when there are several."""
+    """Return one line for each tab if there are several, else an empty list."""
     if len(tabs.open) < 2:
         return []
     lines = ["Tabs:"]
@@ -62,7 +68,10 @@ def tabs_text(tabs: Tabs) -> list[str]:
 
 
 def picture(page: Page, bids: Bids, marks: bool) -> str | None:
-    """The window as a JPEG data: URL; None when it can't be made small enough."""
+    """Return the window as a JPEG data: URL; None if it can't be made small enough.
+
+    marks: draw the ids of the elements.
+    """
     if marks:
         page.evaluate(DRAW_MARKS % json.dumps(_boxes(page, bids)))
     try:
@@ -86,7 +95,7 @@ def picture(page: Page, bids: Bids, marks: bool) -> str | None:
 
 
 def _head(tab: Tab, tabs: Tabs, facts: dict[str, Any]) -> list[str]:
-    tab.title = str(facts.get("title") or "")  # the browser tells it late
+    tab.title = str(facts.get("title") or "")  # the browser's own event is late
     lines = [f"URL: {short_url(tab.url)}", f"Title: {plain_text(tab.title, 200)}", *tabs_text(tabs)]
     height, view, top = (int(facts.get(name) or 0) for name in ("height", "view", "top"))
     if height > view:
@@ -95,7 +104,7 @@ def _head(tab: Tab, tabs: Tabs, facts: dict[str, Any]) -> list[str]:
 
 
 def _frames(page: Page) -> list[Frame]:
-    """The page's frames with their nodes. A frame that is being replaced is left out."""
+    """Return the page's frames with their nodes, without frames that are being replaced."""
     tree = page.call("Page.getFrameTree").get("frameTree", {})
     found: list[Frame] = []
     waiting = [(tree, True)]
@@ -121,7 +130,11 @@ def _giver(tab: Tab, bids: Bids) -> Any:
 
 
 def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int:
-    """Where to begin: at the top, or with what is at the window's top when not all fits."""
+    """Return the number of the first line to show.
+
+    That is 0 if the whole tree fits or the page is not scrolled, else the element at the top of the
+    window.
+    """
     top = int(facts.get("top") or 0)
     if top <= 0 or sum(len(item.text) + 8 for item in items) <= MAX_TREE:
         return 0
@@ -138,7 +151,7 @@ def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int
 
 
 def _large_page(page: Page, bids: Bids, count: int) -> str:
-    """A page too large for a tree: what can be used of what is in view, and the words."""
+    """Return a page that is too large for a tree: the usable elements in view, and the text."""
     lines = [
         f"The page has {count:,} elements, too many for a tree. In view (scroll to see others):"
     ]
@@ -154,7 +167,7 @@ def _large_page(page: Page, bids: Bids, count: int) -> str:
 
 
 def _boxes(page: Page, bids: Bids) -> list[list[Any]]:
-    """Id, place and size of the elements in view that can be used."""
+    """Return [bid, x, y, width, height] of the usable elements in view."""
     boxes: list[list[Any]] = []
     for backend, _ in page.labelled(IN_VIEW % MAX_MARKS, LABEL):
         try:

@@ -1,8 +1,9 @@
-"""Repository into the sandbox, change out of it: both as git objects.
+"""Checks the repository out in the sandbox, and exports the agent's change as git objects.
 
-Runs inside, with the standard library and the toolbox's git. The change is taken with a git
-directory, index and settings of our own in `scratch`; the repository's `.git` belongs to the
-agent and is never read again, so it may be rewritten, broken or gone.
+It runs inside the sandbox, with the standard library and the toolbox's git. The change is exported
+with a private git directory, index and configuration in `scratch`. The repository's own `.git`
+belongs to the agent and is never read again after the checkout, so the agent may rewrite, break or
+delete it.
 """
 
 import hashlib
@@ -20,17 +21,18 @@ from .spool import readable
 from .wire import ChangeResult, CheckoutResult, SettleResult
 
 TIMEOUT = 240.0
-"""Seconds one git command may take; less than the host waits for an answer."""
+"""Seconds that one git command may take; less than the host waits for an answer."""
 
 MOST_BYTES = 1 << 30
-"""Most bytes of new and changed files that are taken."""
+"""Maximum total size in bytes of the new and changed files that are exported."""
 
 MOST_NAMED = 100
-"""Most paths that are named as left out."""
+"""Maximum number of paths that are listed as left out."""
 
 _WHO = "Resolver sandbox"
 
-# On each command's own level: stronger than any file that something in here may have written.
+# Passed to each command (see _environment): this has precedence over every configuration file that
+# a program in the sandbox may have written. Hooks and fsmonitor are off because they run programs.
 _SETTINGS = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -44,28 +46,33 @@ _SETTINGS = {
     "core.untrackedCache": "false",
     "core.quotePath": "false",
     "advice.addEmbeddedRepo": "false",
-    # Nothing in here is kept: what takes time is worth more than bytes and safety from a crash.
+    # These objects are temporary: speed matters more than size and than safety from a crash.
     "core.compression": "0",
     "core.fsync": "none",
-    # One neighbour is enough: the former version of a file stands right before the new one.
+    # Git sorts objects so that the old version of a file comes right before the new one: one
+    # candidate is enough.
     "pack.window": "1",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
 
-# Git names such a folder on stderr alone. Without LC_ALL=C the words could be others.
+# Git reports an unreadable folder only on stderr. LC_ALL=C keeps the message in English.
 _CLOSED_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
 
 
 def checkout(
     root: str, git_dir: str, commit: str, branch: str, git: str, scratch: str
 ) -> CheckoutResult:
-    """Put the repository at `commit` into the empty folder `root`, with its own `.git`.
+    """Check the repository out at `commit` in the empty folder `root`, with its own `.git`.
 
-    A folder that a setup was saved in keeps what the setup made; the checkout of then makes way.
-    git_dir: the git directory that the host has put here; it is used up. branch: what HEAD is on;
-    "" for a detached HEAD. git: the program. scratch: a folder outside `root` where the git
-    directory for `export_change` is kept.
+    A folder in which a set-up was saved keeps the files that the set-up created; only the files of
+    the earlier checkout are removed.
+
+    git_dir: the git directory that the host has copied into the sandbox; it is removed.
+    branch: branch that HEAD points to; "" for a detached HEAD.
+    git: path of the git program.
+    scratch: folder outside `root` for the private git directory of `export_change`.
+    Raises ActionFailed if `root` is not empty or git fails.
     """
     os.makedirs(root, exist_ok=True)
     kept, theirs = _kept(scratch), os.path.join(root, ".git")
@@ -74,7 +81,7 @@ def checkout(
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     try:
-        # Links, not copies: git never writes into a pack that is there.
+        # Hard links instead of copies of packs: git never writes into an existing pack.
         shutil.copytree(git_dir, kept, copy_function=_link)
         setup_files.keep_out(kept, patterns)
         shutil.copytree(kept, theirs, copy_function=_link)
@@ -84,30 +91,35 @@ def checkout(
     place = {"GIT_DIR": theirs, "GIT_WORK_TREE": root}
     target = ["-B", branch, commit] if branch else ["--detach", commit]
     _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, place)
-    # With its timestamp: by it git tells which files may have changed since.
+    # The timestamp is copied too: git compares it with those of the files, to detect a file that
+    # was changed within the resolution of the clock after the index was written ("racily clean").
+    # See https://git-scm.com/docs/racy-git
     shutil.copy2(os.path.join(theirs, "index"), os.path.join(kept, "index"))
     files = _run(git, ["ls-files", "-z"], root, scratch, place).count(b"\0")
     return CheckoutResult(commit=commit, files=files)
 
 
 def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
-    """Make what was done so far the starting point: see the wire's `settle`."""
+    """Make the current state of the root the starting point; see wire.SettleResult."""
     return setup_files.settle_files(_kept(scratch), root, base, _runner(root, scratch, git))
 
 
 def export_change(
     root: str, scratch: str, base: str, git: str, limit: int = MOST_BYTES
 ) -> ChangeResult:
-    """The working tree as a commit on `base`, in a bundle in `scratch`.
+    """Write the working tree as a commit on top of `base`, in a bundle in `scratch`.
 
-    limit: bytes of the largest bundle that will be taken. What may become larger is carried as
-    differences from `base`, which takes longer.
+    limit: size in bytes of the largest bundle that the host accepts. A change that may be larger is
+        stored as deltas against `base`, which takes longer.
 
-    Files that git ignores stay out unless `base` has them. Contents are stored by git's own rules
-    (line ends as .gitattributes says; no filter programs). A folder that is a git repository of
-    its own is taken as git does it, as a link to its commit. Sockets and pipes are left out; what
-    git can't take (unreadable, a repository without a commit) stays as in `base` and is named. New
-    caches and the like are left out and named, unless `base` tracks files of such a name.
+    Files that git ignores are left out unless `base` has them. Contents are stored by git's own
+    rules: line ends as .gitattributes says, but no filter programs. A folder that is a git
+    repository of its own is stored as git does it, as a link to its commit. Sockets and named pipes
+    are left out. A path that git can't add (unreadable, or a repository without a commit) stays as
+    in `base` and is listed in `left_out`. New caches and build output are left out and listed in
+    `generated`, unless `base` tracks files of such a name.
+
+    Raises ActionFailed if the change can't be exported.
     """
     kept = _kept(scratch)
     if not os.path.isdir(kept):
@@ -115,6 +127,9 @@ def export_change(
     if os.path.islink(root) or not os.path.isdir(root):
         raise ActionFailed(f"the repository's folder {root} is gone")
     try:
+        # GIT_DIR and GIT_INDEX_FILE make git use the private directory and a throwaway index on the
+        # agent's working tree. Neither `.git` in the root nor its index or configuration takes
+        # part, and a failed export leaves no state behind.
         with tempfile.TemporaryDirectory(prefix="change-", dir=scratch) as folder:
             place = {
                 "GIT_DIR": kept,
@@ -137,7 +152,7 @@ def _export(
     bundle: IO[bytes],
 ) -> ChangeResult:
     exclude = os.path.join(os.path.dirname(place["GIT_INDEX_FILE"]), "exclude")
-    # Where the file does not exist, git excludes nothing by it.
+    # Git ignores this setting if the file does not exist.
     settings = ["-c", f"core.excludesFile={exclude}"]
 
     def run(args: Sequence[str], stdin: bytes = b"", fine: tuple[int, ...] = (0,)) -> bytes:
@@ -146,22 +161,28 @@ def _export(
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
 
+    # Start from `base`, whatever the agent has committed or staged: the change is the difference
+    # between two trees. Entries that are the same keep the stat data of the checkout's index, so
+    # unchanged files are not read.
     run(["read-tree", "--reset", base])
     new = paths(_NEW_FILES)
     patterns = generated.find_patterns(new, lambda: paths(["ls-files", "-z"]))
     caches = _exclude(exclude, patterns, new, lambda: paths(_NEW_FILES))
     names = [*paths(_CHANGED_FILES), *(name for name in new if name not in caches)]
     size = _size(root, names)
+    # With some reserve for headers: the bundle is sure to fit even if nothing is compressed.
     is_whole = size < limit - limit // 16
     large = change_bundle.plain_files(root, names, run) if is_whole else []
     packed = change_bundle.pack_files(root, large, base, bundle, run)
     _enter(packed, run)
+    # Exit code 1 means that some paths could not be added; they are listed below.
     run(["add", "--all", "--ignore-errors"], fine=(0, 1))
     left_out = _left_out(git, settings, root, scratch, place)
     named = generated.name_left_out(caches, patterns)
     caches_named = [readable(os.fsdecode(name)) for name in named]
     same = _unchanged(root, run([*_CHANGED, base]), packed)
     run(["update-index", "-z", "--index-info"], same)
+    # --missing-ok: contents of large files are in the bundle but not in the object directory.
     tree = _text(run(["write-tree", "--missing-ok"]))
     if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
         return ChangeResult(
@@ -184,11 +205,12 @@ def _export(
 
 _TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
 _NEW_FILES = ["ls-files", "-z", "--others", "--exclude-standard"]
-# By their times alone: contents are read once, when they are added.
+# By stat data alone: contents are read once, when they are added.
 _CHANGED_FILES = ["diff-files", "-z", "--name-only"]
 
 
-# Without what is in the bundle already, which the repository has not got.
+# Without the objects that are already in the bundle, which the repository does not have. A thin
+# pack may contain deltas against objects of `base` that are not in the pack; the host has them.
 _PACK = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"]
 _PACK += ["--missing=allow-any"]
 _CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
@@ -203,20 +225,23 @@ def _runner(root: str, scratch: str, git: str) -> setup_files.Run:
 
 
 def _link(source: str, target: str) -> str:
-    """A hard link for a pack (never written again), a copy for all else."""
+    """Hard-link a pack, which is never written again; copy any other file."""
     if source.endswith((".pack", ".idx", ".rev")):
         try:
             os.link(source, target)
             return target
         except OSError:
-            # Another file system, or one without links.
+            # another file system, or one without links
             pass
     return shutil.copy2(source, target)
 
 
 def _start_index(kept: str, folder: str) -> str:
-    """A copy of the index of the checkout: what was not touched since is not even read, so it
-    can't change by rules that were written later."""
+    """Copy the index of the checkout to `folder` and return its path.
+
+    Files that were not touched since then are not read, so rules written later (.gitattributes)
+    can't change how they are stored.
+    """
     index = os.path.join(folder, "index")
     if os.path.isfile(os.path.join(kept, "index")):
         shutil.copy2(os.path.join(kept, "index"), index)
@@ -224,13 +249,13 @@ def _start_index(kept: str, folder: str) -> str:
 
 
 def _size(root: str, names: Sequence[bytes]) -> int:
-    """The bytes of the files. Raises ActionFailed above MOST_BYTES."""
+    """Return the total size of the files in bytes. Raises ActionFailed above MOST_BYTES."""
     size = 0
     for name in names:
         try:
             size += os.lstat(os.path.join(os.fsencode(root), name)).st_size
         except OSError:
-            # Deleted, or below a folder that can't be entered: git says so itself.
+            # Deleted, or in a folder that can't be read: git reports the latter itself.
             continue
     if size > MOST_BYTES:
         raise ActionFailed(
@@ -241,7 +266,7 @@ def _size(root: str, names: Sequence[bytes]) -> int:
 
 
 def _enter(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
-    """Put what is packed already into the index, and keep git from reading it again."""
+    """Add the files that are packed already to the index, and keep git from reading them again."""
     rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
     if rows:
         run(["update-index", "-z", "--index-info"], b"".join(rows))
@@ -250,8 +275,11 @@ def _enter(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
 
 
 def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> bytes:
-    """Index entries of `base` for files that have its very bytes. Git would write them anew where
-    .gitattributes asks for other line ends than they were once committed with."""
+    """Return index entries of `base` for files whose bytes are the same as in `base`.
+
+    Git would store them anew if .gitattributes asks for other line ends than they were committed
+    with.
+    """
     entries = []
     fields = changed.split(b"\0")
     for meta, path in zip(fields[:-1:2], fields[1::2], strict=False):
@@ -266,8 +294,10 @@ def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> 
 def _exclude(
     file: str, patterns: Sequence[bytes], new: Sequence[bytes], list_new: Callable[[], list[bytes]]
 ) -> set[bytes]:
-    """Let git ignore the patterns from now on; the new files that are left out by them. What a
-    .gitignore of the repository takes in by name stays in."""
+    """Make git ignore the patterns from now on, and return the new files that this leaves out.
+
+    A file that the repository's .gitignore includes by name (`!name`) stays in the change.
+    """
     if not patterns:
         return set()
     with open(file, "wb") as out:
@@ -278,7 +308,7 @@ def _exclude(
 def _left_out(
     git: str, settings: list[str], root: str, scratch: str, place: Mapping[str, str]
 ) -> list[str]:
-    """Paths that git should have taken and did not, at most MOST_NAMED."""
+    """Return the paths that git should have added and did not, at most MOST_NAMED."""
     done = _call(git, [*settings, *_TO_BE_ADDED], root, scratch, place, b"")
     closed = [folder + b"/" for folder in _CLOSED_FOLDER.findall(done.stderr)]
     names = sorted({name for name in (*done.stdout.split(b"\0"), *closed) if name})
@@ -286,7 +316,7 @@ def _left_out(
 
 
 def _blob_id(path: bytes, length: int) -> bytes:
-    """Git's object id of the file's bytes as they are."""
+    """Return git's object id of the file's bytes, without any conversion."""
     digest = hashlib.sha256() if length == 64 else hashlib.sha1()
     try:
         with open(path, "rb") as file:
@@ -308,7 +338,14 @@ def _run(
     stdin: bytes = b"",
     stdout: IO[bytes] | None = None,
 ) -> bytes:
-    """Stdout of git, unless it goes to a file. `fine`: the exit codes that are no failure."""
+    """Run git and return its stdout, which is empty if `stdout` names a file.
+
+    cwd: working directory.
+    home: HOME, and the folder in place of ~/.config.
+    place: variables such as GIT_DIR.
+    fine: exit codes that are not a failure.
+    Raises ActionFailed with the end of stderr if git fails.
+    """
     done = _call(git, args, cwd, home, place, stdin, stdout)
     if done.returncode not in fine:
         words = done.stderr.decode("utf-8", "replace").splitlines()
@@ -326,6 +363,7 @@ def _call(
     stdin: bytes,
     stdout: IO[bytes] | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
+    """Run git and return the finished process. Raises ActionFailed at a timeout."""
     try:
         return subprocess.run(
             [git, *args],
@@ -346,13 +384,17 @@ def _call(
 
 
 def _command(args: Sequence[str]) -> str:
-    """The name of git's command, behind the settings that are given with `-c`."""
+    """Return the name of the git command after the settings given with `-c`."""
     return args[2] if args[0] == "-c" else args[0]
 
 
 def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of git: no configuration but ours, and constant names and dates."""
     kept = ("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
     outside = {n: v for n, v in os.environ.items() if n in kept or not n.startswith("GIT_")}
+    # GIT_CONFIG_COUNT, GIT_CONFIG_KEY_<n> and GIT_CONFIG_VALUE_<n> set configuration values that
+    # override all files and are overridden by `git -c`. See
+    # https://git-scm.com/docs/git-config#_environment
     settings = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
     for number, (name, value) in enumerate(_SETTINGS.items()):
         settings[f"GIT_CONFIG_KEY_{number}"] = name
@@ -370,7 +412,7 @@ def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
-        # Always the same, so the same tree makes the same commit.
+        # Constant, so that the same tree always gives the same commit.
         "GIT_AUTHOR_NAME": _WHO,
         "GIT_AUTHOR_EMAIL": "sandbox@localhost",
         "GIT_AUTHOR_DATE": "@0 +0000",

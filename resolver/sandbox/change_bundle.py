@@ -1,8 +1,12 @@
-"""The bundle of a change, and large contents put into it straight from their files.
+"""Writes the bundle of a change, with large files copied into it directly.
 
-Git reads a new content three times before it is in a bundle, and looks for its former version.
-Here a large file that git would store as it is, byte for byte, is read once.
-Formats: https://git-scm.com/docs/gitformat-pack, https://git-scm.com/docs/gitformat-bundle
+Git reads a new content three times before it is in a bundle, and searches for a delta base. A large
+file that git would store byte for byte is read only once here.
+
+The bundle begins with git's header, which names the commit and its prerequisite `base`. One pack
+follows: first the blobs of the large files, written here, then the entries of a pack that git has
+made of everything else, and a checksum over both. Formats:
+https://git-scm.com/docs/gitformat-bundle, https://git-scm.com/docs/gitformat-pack
 """
 
 import hashlib
@@ -16,32 +20,34 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 LARGE: Final = 256 * 1024
-"""From so many bytes on, a file is taken from here."""
+"""Size in bytes from which a file is copied directly."""
 
 REF: Final = "refs/resolver/change"
+"""Name of the commit in the bundle."""
 
 _CHUNK: Final = 1 << 20
 _BLOB: Final = 3
 
-# What zlib makes of bytes that are only stored, at half of its price.
+# A zlib stream of stored (uncompressed) blocks, which costs half of what zlib needs to write the
+# same. See RFC 1950 and https://www.rfc-editor.org/rfc/rfc1951#section-3.2.4
 _ZLIB_HEAD: Final = b"\x78\x01"
 _STORED: Final = struct.Struct("<BHH")
 _MOST_STORED: Final = 0xFFFF
 
 _PACK_HEAD: Final = 12
 _ATTRIBUTES: Final = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding")
-"""Whatever may make git store other bytes than the file has."""
+"""Attributes that may make git store other bytes than the file has."""
 
 Run = Callable[[Sequence[str], bytes], bytes]
-"""Runs git with arguments and an input in the repository that the change is taken from."""
+"""Runs git with arguments and an input in the repository that the change is exported from."""
 
 
 @dataclass(frozen=True)
 class PackedFiles:
-    """Large files and the bundle that has their contents.
+    """Large files whose contents are in the bundle.
 
-    entries: mode and object id by path. count: objects in the bundle so far, each of which the
-    repository lacks.
+    entries: mode and object id by path.
+    count: number of objects in the bundle so far, none of which the repository has.
     """
 
     entries: Mapping[bytes, tuple[bytes, bytes]]
@@ -49,7 +55,7 @@ class PackedFiles:
 
 
 def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:
-    """Those of the changed files that are large and stored by git as they are."""
+    """Return those of the changed files that are large and that git stores unchanged."""
     large = [name for name in names if _is_large(os.fsencode(root), name)]
     if not large:
         return []
@@ -63,9 +69,10 @@ def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:
 def pack_files(
     root: str, names: Sequence[bytes], base: str, bundle: IO[bytes], run: Run
 ) -> PackedFiles:
-    """Begin a bundle with the contents of the files that the repository has not got."""
+    """Begin a bundle with the contents of the files that the repository does not have."""
     entries: dict[bytes, tuple[bytes, bytes]] = {}
     while True:
+        # Leave space for the headers, which `finish` writes once the number of objects is known.
         bundle.seek(_pack_start(base) + _PACK_HEAD)
         bundle.truncate()
         written: dict[bytes, bytes] = {}
@@ -78,16 +85,23 @@ def pack_files(
         known = {line[: len(base)] for line in answers if not line.endswith(b" missing")}
         if not known:
             return PackedFiles(entries, len(written))
-        # Moved, or only touched: git itself knows whether such a content is to go along.
+        # Files with known contents were only moved or touched. Leave them to git, which knows
+        # whether the host has these contents already, and write the bundle again without them.
         names = [name for name in names if name in entries and entries[name][1] not in known]
 
 
 def finish(bundle: IO[bytes], count: int, pack: IO[bytes], base: str, commit: str) -> None:
-    """Add git's own pack with the other objects, and say what the bundle holds."""
+    """Append git's own pack with the other objects, and write the headers and the checksum.
+
+    bundle: the file that `pack_files` has begun, with `count` objects.
+    pack: git's pack, whose entries are copied without its header and checksum.
+    """
     pack.seek(0)
     total = count + int.from_bytes(pack.read(_PACK_HEAD)[8:], "big")
     bundle.seek(0, os.SEEK_END)
     shutil.copyfileobj(pack, bundle, _CHUNK)
+    # Offsets of deltas in the copied entries stay valid: they are relative to the entry itself
+    # (OBJ_OFS_DELTA).
     bundle.seek(-_hash(base).digest_size, os.SEEK_END)
     bundle.truncate()
     bundle.seek(0)
@@ -101,6 +115,7 @@ def finish(bundle: IO[bytes], count: int, pack: IO[bytes], base: str, commit: st
 
 
 def _is_large(root: bytes, name: bytes) -> bool:
+    """Return True for a regular file of at least LARGE bytes whose parent folders are no links."""
     path = os.path.join(root, name)
     try:
         found = os.lstat(path)
@@ -108,14 +123,17 @@ def _is_large(root: bytes, name: bytes) -> bool:
         return False
     if not stat.S_ISREG(found.st_mode) or found.st_size < LARGE:
         return False
-    # Below a folder that a link now stands for, git sees no file.
+    # If a parent folder was replaced by a symbolic link, git sees no file here.
     return os.path.realpath(path) == os.path.join(os.path.realpath(root), name)
 
 
 def _write_file(
     path: bytes, base: str, bundle: IO[bytes], written: dict[bytes, bytes]
 ) -> tuple[bytes, bytes] | None:
-    """Add a file's content, once; its mode and object id, None where it can't be read whole."""
+    """Append a file's content, unless it is there already, and return its mode and object id.
+
+    None if the file can't be read as a whole.
+    """
     start = bundle.tell()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -135,7 +153,7 @@ def _write_file(
 
 
 def _write_blob(file: IO[bytes], size: int, base: str, bundle: IO[bytes]) -> bytes:
-    """The blob's id, b"" for a file that shrinks meanwhile."""
+    """Append a blob and return its object id; b"" if the file becomes shorter meanwhile."""
     digest = _hash(base)
     digest.update(b"blob %d\0" % size)
     bundle.write(_entry_head(size) + _ZLIB_HEAD)
@@ -154,7 +172,10 @@ def _write_blob(file: IO[bytes], size: int, base: str, bundle: IO[bytes]) -> byt
 
 
 def _entry_head(size: int) -> bytes:
-    """Kind and size: four bits of the size, then seven a byte, the lowest first."""
+    """Return the header of a pack entry: the type, and the size in a variable number of bytes.
+
+    The first byte holds four bits of the size and the others seven each, the lowest first.
+    """
     head = bytearray([_BLOB << 4 | size & 15])
     size >>= 4
     while size:

@@ -1,4 +1,4 @@
-"""A Chromium process: where it is found, how it is started, how it ends. Knows no page."""
+"""Finds, starts and ends a Chromium process. It knows nothing of pages."""
 
 import fcntl
 import os
@@ -14,12 +14,16 @@ NAMES: Final = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
     "headless_shell", "chrome-headless-shell", "chrome",
 )  # fmt: skip
+"""Names of the program on PATH, in the order in which they are tried."""
 
 MAX_SOCKET_FOLDER: Final = 60
-"""Characters of a folder that its sockets, whose paths have 107 at most, are put below."""
+"""Maximum length of a folder for the browser's sockets, whose paths may have 107 characters.
+
+Source: unix(7).
+"""
 
 WIDTH, HEIGHT = 1280, 720
-"""The window's inside, in CSS pixels."""
+"""Size of the window's content area in CSS pixels."""
 
 _QUIET: Final = (
     "--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-sync",
@@ -29,34 +33,37 @@ _QUIET: Final = (
     "--disable-search-engine-choice-screen", "--metrics-recording-only", "--mute-audio",
     "--password-store=basic", "--use-mock-keychain", "--force-color-profile=srgb",
 )  # fmt: skip
-"""No requests of the browser's own, no questions, nothing shared with the desktop."""
+"""Options against requests of the browser itself, questions, and sharing with the desktop."""
 
 _STEADY: Final = (
     "--disable-gpu", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows", "--disable-ipc-flooding-protection",
-    # Containers have 64 MB there, and what does not fit kills a page.
+    # Containers usually have 64 MB in /dev/shm, and a page that needs more crashes.
     "--disable-dev-shm-usage",
-    # All frames of a page in one process, so that one session sees all of them. What this takes
-    # away, keeping sites from each other's secrets, has no use here: there are none.
+    # All frames of a page in one process, so that one session sees all of them. Site isolation
+    # protects the secrets of sites from each other, and there are none here.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter"
     ",NetworkTimeServiceQuerying,CertificateTransparencyComponentUpdater,CaptivePortalLoginPage"
     ",AcceptCHFrame,HttpsUpgrades,PaintHolding",
-    # It asks for updates all the same: then of nobody.
+    # It checks for updates all the same: let it ask a port where nothing listens.
     "--component-updater=url-source=http://127.0.0.1:9/",
     "--js-flags=--max-old-space-size=1024",
 )  # fmt: skip
+"""Options that keep pages running steadily in a headless container."""
 
 _SANDBOX: Final = (
     # Chromium's own sandbox needs user namespaces or a set-uid program, which a container without
-    # privileges does not have, and it refuses to start as root. What holds a hostile page is the
-    # container (or the local runtime's namespaces) that all of the agent's programs are in.
+    # privileges does not have, and it refuses to start as root. A hostile page is confined by the
+    # same means as all of the agent's programs: the container, or the namespaces of the local
+    # runtime.
     "--no-sandbox",
 )  # fmt: skip
+"""Options about Chromium's own sandbox."""
 
 
 def find_chromium(environment: Mapping[str, str]) -> str | None:
-    """The program that CHROMIUM names, or the first known one on PATH; None where there is none."""
+    """Return the program that CHROMIUM names, or the first known one on PATH, or None."""
     path = environment.get("PATH")
     named = environment.get("CHROMIUM")
     if named:
@@ -65,7 +72,10 @@ def find_chromium(environment: Mapping[str, str]) -> str | None:
 
 
 def command_line(program: str, profile: str, environment: Mapping[str, str]) -> list[str]:
-    """Program and options. HTTP_PROXY or HTTPS_PROXY of `environment` is the way out, if any."""
+    """Return the program and its options.
+
+    environment: its HTTPS_PROXY or HTTP_PROXY, if any, becomes the browser's proxy.
+    """
     command = [
         program,
         "--headless",
@@ -87,6 +97,7 @@ def command_line(program: str, profile: str, environment: Mapping[str, str]) -> 
 
 
 def _proxy(environment: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy in the environment, without credentials, or None."""
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
         try:
             address = urlsplit(environment.get(name, ""))
@@ -99,10 +110,12 @@ def _proxy(environment: Mapping[str, str]) -> str | None:
 
 
 class Chromium:
-    """A live browser process in a session of its own, and its DevTools.
+    """A running browser process in a session of its own, and its DevTools connection.
 
-    bash: a shell to start it with. folder: its profile and home, made when missing.
-    Raises OSError when it can't be started.
+    bash: the shell to start it with.
+    folder: for its profile and home; created if missing.
+    on_event: see DevTools.
+    Raises OSError if it can't be started.
     """
 
     def __init__(
@@ -120,9 +133,13 @@ class Chromium:
         variables = {**environment, "HOME": home, "LC_ALL": "C.UTF-8"}
         if len(folder) <= MAX_SOCKET_FOLDER:
             variables["TMPDIR"] = folder
+        # `--remote-debugging-pipe` makes Chromium read commands from descriptor 3 and write answers
+        # to descriptor 4. Popen passes descriptors on under their own numbers only, so a shell
+        # moves them.
         commands, our_writer = os.pipe()
         our_reader, answers = os.pipe()
-        # Numbers that are neither 3 and 4 nor what bash keeps for itself (10 and up, and 255).
+        # Numbers other than 3 and 4, and far above those that bash allocates for itself (from 10
+        # upwards).
         passed = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (commands, answers)]
         reading, writing = passed
         moved = f'exec 3<&{reading} 4>&{writing} {reading}<&- {writing}>&-; exec "$@"'
@@ -147,11 +164,11 @@ class Chromium:
         self.tools = DevTools(our_reader, our_writer, on_event)
 
     def kill(self) -> None:
-        """End all of its processes; every wait then raises Lost."""
+        """Kill all of its processes; every wait then raises DevToolsClosed."""
         end_session(self.process.pid)
 
     def close(self) -> int:
-        """Kill it, and give its exit code."""
+        """Kill it and return its exit code."""
         self.kill()
         code = self.process.wait()
         self._family.forget(self.process)

@@ -1,7 +1,7 @@
-"""The DevTools protocol over two pipes: NUL-delimited JSON, as `--remote-debugging-pipe` speaks it.
+"""A client of the DevTools protocol over two pipes, as used by `--remote-debugging-pipe`.
 
-One thread reads. Nothing here waits without a limit, and nothing knows what a page is.
-Source: https://chromedevtools.github.io/devtools-protocol/
+Messages are JSON, each ended by a NUL. One thread reads. Every wait has a limit, and nothing here
+knows what a page is. Source: https://chromedevtools.github.io/devtools-protocol/
 """
 
 import json
@@ -14,14 +14,17 @@ from contextlib import suppress
 from typing import Any, Final
 
 CHUNK: Final = 1 << 20
+"""Number of bytes to read at once."""
+
 MAX_MESSAGE: Final = 256 * 1024 * 1024
-"""Bytes of one message, beyond which the browser is given up."""
+"""Size in bytes of a message above which the connection is given up."""
 
 WRITE_SECONDS: Final = 5.0
+"""Seconds that the browser may take to accept a command."""
 
 
 class DevToolsError(Exception):
-    """The browser did not do what it was asked; see the kinds below."""
+    """Base class: the browser did not do what it was asked."""
 
 
 class DevToolsRefused(DevToolsError):
@@ -29,22 +32,22 @@ class DevToolsRefused(DevToolsError):
 
 
 class DevToolsTimeout(DevToolsError):
-    """No answer in time."""
+    """The browser did not answer in time."""
 
 
 class DevToolsClosed(DevToolsError):
-    """The browser is gone."""
+    """The browser has ended."""
 
 
 class Interrupted(DevToolsError):
-    """`interrupt` was called."""
+    """The wait was ended by `interrupt`."""
 
 
 class DevTools:
-    """Commands and events of one browser. Safe to use from several threads.
+    """Commands and events of one browser. It may be used from several threads.
 
-    reader, writer: pipe ends, owned and closed here.
-    on_event: called in the reading thread with session, method and parameters of each event; it
+    reader, writer: ends of pipes, owned and closed by this object.
+    on_event: called in the reading thread with session, method and parameters of each event. It
         must not call `call` or `wait`.
     """
 
@@ -65,11 +68,11 @@ class DevTools:
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def start(self) -> None:
-        """Begin to read; events may come from now on."""
+        """Begin to read; events may arrive from now on."""
         self._thread.start()
 
     def send(self, method: str, session: str = "", **params: Any) -> int:
-        """A command whose answer nobody waits for. Raises Lost."""
+        """Send a command without waiting for its answer. Raises DevToolsClosed."""
         with self._changed:
             return self._send(method, session, params)
 
@@ -81,9 +84,10 @@ class DevTools:
         session: str = "",
         dead: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """The result of a command. Raises DevToolsError.
+        """Send a command and return its result. Raises DevToolsError.
 
-        until: on the monotonic clock. dead: true when no answer can come any more.
+        until: deadline on the monotonic clock.
+        dead: returns True if an answer is no longer possible.
         """
         with self._changed:
             id = self._send(method, session, params)
@@ -102,8 +106,10 @@ class DevTools:
         return result if isinstance(result, dict) else {}
 
     def wait(self, ready: Callable[[], bool], until: float, what: str = "the page") -> None:
-        """Until `ready` is true; it is asked whenever a message came. Raises Late, Lost and
-        Interrupted."""
+        """Wait until `ready()` is true, which is checked after each message.
+
+        Raises DevToolsTimeout, DevToolsClosed and Interrupted.
+        """
         with self._changed:
             while not ready():
                 if self._lost:
@@ -116,29 +122,30 @@ class DevTools:
                 self._changed.wait(rest)
 
     def interrupt(self) -> None:
-        """Every wait, this one and later ones, raises Interrupted until `resume`."""
+        """Make every wait, current and later, raise Interrupted until `resume`."""
         with self._changed:
             self._interrupted = True
             self._changed.notify_all()
 
     def resume(self) -> None:
-        """Forget an interrupt."""
+        """Reset an interrupt."""
         with self._changed:
             self._interrupted = False
 
     @property
     def lost(self) -> bool:
-        """The browser's end of the pipe is closed."""
+        """True if the browser has closed its end of the pipe."""
         return self._lost
 
     def close(self) -> None:
-        """Close the pipes. The browser must have ended, or reading would not."""
+        """Close the pipes. The browser must have ended, or the reading thread would not end."""
         self._thread.join(timeout=WRITE_SECONDS)
         with self._writing:
             os.close(self._writer)
         os.close(self._reader)
 
     def _send(self, method: str, session: str, params: dict[str, Any]) -> int:
+        """Write a command and return its id. Raises DevToolsClosed."""
         self._id += 1
         message: dict[str, Any] = {"id": self._id, "method": method, "params": params}
         if session:
@@ -156,6 +163,7 @@ class DevTools:
         return self._id
 
     def _read(self) -> None:
+        """Read messages until the browser closes its end of the pipe."""
         pending = bytearray()
         while True:
             try:
@@ -175,6 +183,7 @@ class DevTools:
             self._changed.notify_all()
 
     def _take(self, frame: bytes) -> None:
+        """Process a message: keep an awaited answer, or pass an event on. Garbage is ignored."""
         try:
             message = json.loads(frame)
         except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Functions that every IPython session of the agent has for changing files.
+"""Functions for changing files in the agent's IPython session.
 
-They are the editor's own edits, but for one thing: an edit after which a file can't be parsed any
-more is shown with what was there, and not made.
+They use the editor in strict mode: an edit after which a file can't be parsed any more is refused
+and shown next to the current lines. The agent sees the docstrings of the functions in `__all__`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _session = _Session()
 
 
 def begin(root: str, scratch: str) -> None:
-    """Make the editor of this session. root: the folder that edits stay in."""
+    """Create the editor of this session, which changes files below `root` only."""
     _session.editor = Editor(root, scratch, strict=True)
 
 

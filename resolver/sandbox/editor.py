@@ -1,7 +1,7 @@
-"""The agent's editor: view, create, str_replace, insert, undo_edit.
+"""The agent's editor: view, create, str_replace, insert, append, undo_edit.
 
-It works below the repository's root; the scratch folder and /tmp may be viewed. Line ends,
-encoding, byte order mark, mode and a missing last newline stay as they are.
+It changes files below the repository's root only; files in the scratch folder and /tmp may be
+viewed. Line ends, encoding, byte order mark, mode and a missing final newline are preserved.
 """
 
 import os
@@ -28,34 +28,36 @@ from .viewing import MAX_LINE, as_images, describe_binary, list_folder, show_lin
 from .wire import EditResult, ViewResult
 
 KEPT_EDITS: Final = 50
-"""Edits of one file that can be undone."""
+"""Number of edits of one file that can be undone."""
 
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of old contents kept for undo, over all files."""
+"""Total size in bytes of the old contents kept for undo, over all files."""
 
 AROUND: Final = 4
-"""Lines shown before and after an edit."""
+"""Number of lines shown before and after an edit."""
 
 MAX_LISTED: Final = 20
+"""Maximum number of line numbers listed for an ambiguous `old_str`."""
+
 MAX_SHOWN: Final = 60
-"""Lines shown of an edit that was not made."""
+"""Maximum number of lines shown of an edit that was refused."""
 
 
 class Editor:
-    """One session of edits. All failures are ActionFailed with a hint for the agent.
+    """A session of edits. Every failure is an ActionFailed with a hint for the agent.
 
-    strict: an edit after which the file can't be parsed any more is not made.
+    strict: refuse an edit after which the file can't be parsed any more.
     """
 
     def __init__(self, root: str, scratch: str, *, strict: bool = False) -> None:
         self._strict = strict
         self._root = os.path.realpath(root)
         self._readable = [self._root, os.path.realpath(scratch), os.path.realpath("/tmp")]
-        # Per file: content before an edit (None: there was no file) and hash after it.
+        # Per file: its content before an edit (None: no file) and its hash after it.
         self._undo: dict[str, list[tuple[bytes | None, str]]] = {}
 
     def view(self, path: str, view_range: tuple[int, int] | None) -> ViewResult:
-        """A file with line numbers, or a folder two levels deep."""
+        """Return a file with line numbers, an image, or the entries of a folder two levels deep."""
         place = self._inside(path, self._readable)
         if os.path.isdir(place):
             if view_range:
@@ -68,7 +70,7 @@ class Editor:
         return ViewResult(output=shown, images=[])
 
     def create(self, path: str, file_text: str) -> EditResult:
-        """A new file, with the folders above it."""
+        """Create a new file and its parent folders."""
         place = self._inside(path, [self._root])
         if os.path.lexists(place):
             raise ActionFailed(f"{path} is there already: change it with str_replace.")
@@ -76,7 +78,7 @@ class Editor:
         return self._change(place, None, data, "created")
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> EditResult:
-        """Replace the only place where `old_str` is."""
+        """Replace the only occurrence of `old_str`."""
         place, before, file = self._open(path)
         if not old_str:
             raise ActionFailed("old_str is empty: use insert to add text.")
@@ -103,12 +105,12 @@ class Editor:
         return self._change(place, before, file.encoded(text), "edited")
 
     def insert(self, path: str, insert_line: int, new_str: str) -> EditResult:
-        """Put whole lines after line `insert_line`; 0 is the top."""
+        """Insert whole lines after line `insert_line`; 0 is the top of the file."""
         place, before, file = self._open(path)
         return self._insert(path, place, before, file, insert_line, new_str)
 
     def append(self, path: str, new_str: str) -> EditResult:
-        """Put whole lines after the last one."""
+        """Insert whole lines after the last one."""
         place, before, file = self._open(path)
         return self._insert(path, place, before, file, len(split_lines(file.text)), new_str)
 
@@ -136,7 +138,7 @@ class Editor:
         return self._change(place, before, file.encoded(text), "edited")
 
     def undo_edit(self, path: str) -> EditResult:
-        """Take back the last edit of a file, if nothing else has changed it since."""
+        """Undo the last edit of a file, if nothing else has changed it since then."""
         place = self._inside(path, [self._root])
         edits = self._undo.get(place)
         if not edits:
@@ -159,7 +161,7 @@ class Editor:
         return self._result(place, now, before, "as it was before the last edit")
 
     def _inside(self, path: str, allowed: list[str]) -> str:
-        """The real place of a path; it must be below one of the allowed folders."""
+        """Return the real path; raise ActionFailed unless it is in one of the allowed folders."""
         if not path or "\0" in path:
             raise ActionFailed("The path is empty or has a NUL character.")
         try:
@@ -181,6 +183,10 @@ class Editor:
         return place, data, decoded(data)
 
     def _change(self, place: str, before: bytes | None, data: bytes, word: str) -> EditResult:
+        """Write the new content, remember the old one for undo, and return the result.
+
+        word: what happened to the file, for the agent.
+        """
         wrong = self._wrong(place, before, data)
         write_bytes(place, data, before)
         edits = self._undo.setdefault(place, [])
@@ -193,8 +199,10 @@ class Editor:
         return result
 
     def _wrong(self, place: str, before: bytes | None, data: bytes) -> str | None:
-        """What the edit would break. Raises ActionFailed, with what it would look like and what is
-        there now, for a strict editor."""
+        """Return the syntax error that the edit would cause, or None.
+
+        In strict mode, raise ActionFailed with the lines as they would be and as they are.
+        """
         name = os.path.relpath(place, self._root)
         old, new = None if before is None else decoded(before).text, decoded(data).text
         wrong = broken_by(name, old, new)
@@ -213,7 +221,7 @@ class Editor:
         )
 
     def _forget_most(self) -> None:
-        """Keep the newest of each file when the old contents become too many bytes."""
+        """Discard the oldest contents of the files that use the most, down to KEPT_BYTES."""
         kept = sum(_size(edits) for edits in self._undo.values())
         while kept > KEPT_BYTES:
             longest = max(
@@ -224,6 +232,7 @@ class Editor:
     def _result(
         self, place: str, before: bytes | None, after: bytes | None, word: str
     ) -> EditResult:
+        """Return the result of an edit, with the changed lines and those around them."""
         name = os.path.relpath(place, self._root)
         old = None if before is None else decoded(before).text
         new = None if after is None else decoded(after).text

@@ -1,4 +1,4 @@
-"""What the programs that the agent runs find in their environment, and where outputs are kept."""
+"""The environment variables of the agent's programs, and the files that hold their output."""
 
 import itertools
 import os
@@ -9,6 +9,7 @@ from typing import Final
 from .spool import Spool
 
 USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""PATH if the server's environment has none."""
 
 PLAIN_TERMINAL: Final = {
     "TERM": "dumb",
@@ -16,27 +17,30 @@ PLAIN_TERMINAL: Final = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
-    # An editor that opens would wait for somebody who is not there.
+    # An editor would wait for input that never comes.
     "GIT_EDITOR": "true",
     "GIT_TERMINAL_PROMPT": "0",
     "DEBIAN_FRONTEND": "noninteractive",
-    # Without it Python keeps its output back when it goes to a pipe: a timeout would lose it.
+    # Otherwise Python buffers its output to a pipe, and a timeout would lose it.
     "PYTHONUNBUFFERED": "1",
-    # A repository without a .gitignore for them would get __pycache__ folders in its change.
+    # In a repository that does not ignore __pycache__, these folders would get into the change.
     "PYTHONDONTWRITEBYTECODE": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "MPLBACKEND": "Agg",
 }
+"""Variables that keep programs from using colours, pagers, editors and prompts."""
 
 
 def shell_environment(
     own: Mapping[str, str], keep: bool, tools: str | None, extra: Mapping[str, str], bash: str
 ) -> dict[str, str]:
-    """The variables of bash and the kernel.
+    """Return the environment variables of bash and of the IPython kernel.
 
-    own: the server's environment. keep: pass all of it on (a container's: made by its image);
-    otherwise only where programs, home and temporary files are. tools: folder after the image's
-    PATH. extra: wins over all.
+    own: the server's environment.
+    keep: pass all of it on, as is right in a container, whose image defines it. Otherwise only
+        PATH, HOME, LANG and TMPDIR are taken from it.
+    tools: folder to append to PATH.
+    extra: variables that override all others.
     """
     user, home = _account()
     home = own.get("HOME") or home
@@ -56,7 +60,7 @@ def shell_environment(
 
 
 def user_name() -> str:
-    """Name of the user, or its number where the image has no account for it."""
+    """Return the name of the user, or the uid if the image has no account for it."""
     return _account()[0]
 
 
@@ -69,7 +73,7 @@ def _account() -> tuple[str, str]:
 
 
 class Outputs:
-    """Makes the spool of each output, with a file name of its own in the scratch folder."""
+    """Creates the spool of each output, with a file of its own in the scratch folder."""
 
     def __init__(self, scratch: str) -> None:
         self.scratch = scratch

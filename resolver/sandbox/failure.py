@@ -1,12 +1,13 @@
-"""The one exception by which an action inside the sandbox says no.
+"""The exception for actions that fail inside the sandbox.
 
-The folder runs under any name and place, so modules here import each other relatively:
+The folder runs under any name and in any place, so the modules here import each other relatively:
 `from .failure import ActionFailed`.
 """
 
 
 class ActionFailed(Exception):
-    """The action could not be done, and the message tells the agent why and what to do.
+    """Raised if an action can't be done; the message tells the agent why and what to do.
 
-    Becomes the wire's ACTION_FAILED error; anything else that is raised is a fault of the server.
+    It becomes the wire's ACTION_FAILED error. Any other exception but OSError is reported as a
+    fault of the server.
     """

@@ -1,6 +1,7 @@
-"""Functions that every IPython session of the agent has: a window on a file, and searches.
+"""Functions for viewing and searching files in the agent's IPython session.
 
-They print what they find and change nothing.
+They print what they find and change nothing. The agent sees the docstrings of the functions in
+`__all__`.
 """
 
 import os
@@ -23,9 +24,16 @@ __all__ = [
 ]
 
 WINDOW: Final = 100
+"""Number of lines that are shown at once by default."""
+
 MAX_MATCHES: Final = 100
+"""Maximum number of lines or files that a search prints."""
+
 MAX_SEARCHED: Final = 5_000_000
+"""Size in bytes above which a file is not read."""
+
 SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".venv"})
+"""Names of folders that are not searched."""
 
 
 @dataclass
@@ -138,6 +146,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
+    """Return the lines of a file; none if it is binary, too large or unreadable."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > MAX_SEARCHED:
             return []

@@ -1,4 +1,4 @@
-"""Which new files of a working tree are caches or build output that is never source.
+"""Finds the new files of a working tree that are caches or build output, and never source.
 
 Only names that tools write and nobody commits are listed. `build`, `dist` and `target` are not:
 repositories keep sources in folders with these names. New binary files that are not listed stay in
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 PATTERNS: Final = (
-    # Python: byte code, and the caches of its test runners, type checkers, linters and builders
+    # Python: byte code, and the caches of test runners, type checkers, linters and builders
     b"__pycache__", b"*.pyc", b"*.pyo", b".pytest_cache", b".mypy_cache", b".ruff_cache",
     b".hypothesis", b".pytype", b".tox", b".nox", b"*.egg-info", b".eggs", b".ipynb_checkpoints",
     # coverage data; `.coveragerc` is source
@@ -21,22 +21,22 @@ PATTERNS: Final = (
     # Gradle, Sass, desktops
     b".gradle", b".sass-cache", b".DS_Store",
 )  # fmt: skip
-"""Patterns of gitignore for the name of a file or folder, at any depth."""
+"""Gitignore patterns for the name of a file or folder at any depth."""
 
 VIRTUAL_ENVIRONMENTS: Final = frozenset({b".venv", b"venv"})
-"""Names of folders that are left out when they hold a `pyvenv.cfg`."""
+"""Names of folders that are left out if they contain a `pyvenv.cfg`."""
 
 MOST_NAMED: Final = 100
-"""Most files and folders that are named as left out."""
+"""Maximum number of files and folders that are listed as left out."""
 
 _MARK = b"/pyvenv.cfg"
 
 
 def find_patterns(new: Sequence[bytes], list_tracked: Callable[[], Sequence[bytes]]) -> list[bytes]:
-    """Patterns of gitignore for the generated files among `new`.
+    """Return gitignore patterns for the generated files among `new`.
 
     list_tracked: returns the paths that the base tracks. A pattern that matches one of them is not
-    used: this repository commits such files.
+        used, because this repository commits such files.
     """
     names = _components(new)
     found = [pattern for pattern in PATTERNS if _matches(pattern, names)]
@@ -54,15 +54,17 @@ def find_patterns(new: Sequence[bytes], list_tracked: Callable[[], Sequence[byte
 
 
 def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[bytes]:
-    """The generated files and folders that hold the paths, sorted; a folder ends with "/".
+    """Return the generated files and folders that contain the paths, sorted.
 
-    patterns: those that the paths were left out by.
+    A folder ends with "/". There are at most MOST_NAMED.
+
+    patterns: the patterns by which the paths were left out.
     """
     return sorted({_outermost(path, patterns) for path in paths})[:MOST_NAMED]
 
 
 def escape_glob(name: bytes) -> bytes:
-    """`name` as a pattern of gitignore that matches it alone."""
+    """Return a gitignore pattern that matches `name` literally."""
     out = b"".join(b"\\" + c if c in b"\\*?[" else c for c in (bytes([b]) for b in name))
     return out[:-1] + b"\\ " if out.endswith(b" ") else out
 

@@ -1,6 +1,7 @@
-"""The agent's IPython session, seen from the server: a child process that runs cells.
+"""The agent's IPython session as the server sees it: a child process that runs cells.
 
-kernel.py is that process. Output comes through a pipe, the end of a cell through another one.
+kernel.py is that process. Its output comes through one pipe and the report of a cell's end through
+another.
 """
 
 import json
@@ -18,15 +19,15 @@ from .spool import Spool, readable
 from .wire import CellResult
 
 PATIENCE: Final = 2.0
-"""Seconds that an interrupted cell gets to end before the kernel is killed."""
+"""Seconds that an interrupted cell has to end before the kernel is killed."""
 
 START_TIME: Final = 60.0
-"""Seconds that a kernel may take until it is ready."""
+"""Seconds that a kernel may take to become ready."""
 
 
 @dataclass(frozen=True)
 class KernelCommand:
-    """How a kernel is started: the program, its first arguments, where, and with what."""
+    """How to start a kernel: program and first arguments, environment variables, and folder."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -34,7 +35,7 @@ class KernelCommand:
 
 
 class _Kernel:
-    """A live kernel process and its pipes."""
+    """A running kernel process and its pipes."""
 
     def __init__(
         self, family: Family, command: KernelCommand, new_spool: Callable[[], Spool]
@@ -60,17 +61,20 @@ class _Kernel:
         self.pump = Pump(self.process, [self._output], control, new_spool)
 
     def send(self, code: str) -> None:
+        """Send a cell to the kernel, with a new token that marks the end of its answer."""
         token = secrets.token_hex(16)
         self.pump.expect(f"\0{token}\0".encode())
         data = json.dumps({"code": code, "token": token}).encode() + b"\n"
-        with suppress(BrokenPipeError):  # the kernel is gone: `wait` says so
+        with suppress(BrokenPipeError):  # the kernel is gone; `wait` reports it
             while data:
                 data = data[os.write(self._cells, data) :]
 
     def interrupt(self) -> None:
+        """Send SIGINT to the kernel's process group, and so to programs of the cell."""
         signal_group(self.process.pid, signal.SIGINT)
 
     def close(self) -> None:
+        """Kill the kernel's session and close the pipes."""
         end_session(self.process.pid)
         self.process.wait()
         self._family.forget(self.process)
@@ -80,7 +84,7 @@ class _Kernel:
 
 
 class IPython:
-    """Not for two threads at once, but for `interrupt`, which any thread may call."""
+    """The IPython session. Use it from one thread at a time; `interrupt` may be called from any."""
 
     def __init__(
         self, family: Family, command: KernelCommand, new_spool: Callable[[], Spool]
@@ -94,8 +98,12 @@ class IPython:
         self._interrupted = False
 
     def run(self, code: str, timeout: float) -> CellResult:
-        """See CellResult. A cell that does not end in `timeout` seconds is interrupted; one that
-        does not give up then ends with its kernel. Raises OSError when none can be started."""
+        """Run a cell; see CellResult.
+
+        A cell that runs longer than `timeout` seconds is interrupted; if it does not end then, its
+        kernel is killed. A kernel that can't be reached within START_TIME seconds gives an error
+        result. Raises OSError if the process can't be started.
+        """
         notices = []
         if self._kernel and self._kernel.pump.ended:
             notices.append(self._drop(self._kernel))
@@ -103,6 +111,7 @@ class IPython:
             self._kernel = self._family.with_room(
                 lambda: _Kernel(self._family, self._command, self._new_spool)
             )
+            # An empty cell: its answer means that the kernel has imported IPython and is ready.
             self._kernel.send("")
             if self._kernel.pump.wait(START_TIME) != "done":
                 said = self._kernel.pump.take().excerpt().text
@@ -136,8 +145,10 @@ class IPython:
         )
 
     def interrupt(self) -> bool:
-        """KeyboardInterrupt in the running cell, the second time the end of its kernel; False
-        when there is none."""
+        """Raise KeyboardInterrupt in the running cell; a second call kills its kernel.
+
+        Return False if no cell is running.
+        """
         kernel = self._kernel
         if kernel is None or not self._busy:
             return False
@@ -149,7 +160,7 @@ class IPython:
         return True
 
     def close(self) -> None:
-        """Kill the kernel and what it started."""
+        """Kill the kernel and everything that it has started."""
         if self._kernel:
             self._kernel.close()
             self._kernel = None

@@ -1,6 +1,6 @@
-"""The IPython process: runs one cell after the other. Imported by nothing; see ipython.py.
+"""The IPython process, which runs one cell after the other. No module imports it; see ipython.py.
 
-Everything printed, by the cell or by programs it starts, goes to this process's own output.
+Whatever a cell or a program that it starts prints goes to this process's own output.
 """
 
 import base64
@@ -22,22 +22,29 @@ from traitlets.config import Config
 from . import edit_functions, file_functions, pip_magic
 
 MAX_IMAGES: Final = 4
+"""Maximum number of images of one cell."""
+
 MAX_IMAGE: Final = 2 * 1024 * 1024
-"""Bytes of one picture."""
+"""Maximum length of one image in base64."""
 
 PACKAGES: Final = (
     "Nothing was installed: this session has a Python of its own, for which there is %pip. "
     "Use the shell for the project's environment."
 )
+"""Answer to the magics of package managers that the session does not have."""
 
 
 class Images:
-    """Pictures of the running cell, as data URLs."""
+    """The images of the running cell, as data URLs."""
 
     def __init__(self) -> None:
         self.urls: list[str] = []
 
     def add(self, png: bytes | str) -> None:
+        """Add a PNG image, given as bytes or in base64.
+
+        If there are too many, or it is too large, print a line that says so.
+        """
         data = png if isinstance(png, str) else base64.b64encode(png).decode()
         if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE:
             self.urls.append("data:image/png;base64," + data.replace("\n", ""))
@@ -45,7 +52,7 @@ class Images:
             file_functions.say("[A picture was left out: too many, or too large.]")
 
     def add_figures(self) -> None:
-        """The open figures of matplotlib, if the cell has used it; they are closed."""
+        """Add the open figures of matplotlib, if the cell has imported it, and close them."""
         plots: Any = sys.modules.get("matplotlib.pyplot")
         if plots is None:
             return
@@ -57,7 +64,7 @@ class Images:
 
 
 class PlainHook(DisplayHook):  # type: ignore[misc]
-    """Shows the value of the last expression without a prompt."""
+    """Prints the value of a cell's last expression without a prompt."""
 
     def write_output_prompt(self) -> None: ...
 
@@ -69,7 +76,7 @@ class PlainHook(DisplayHook):  # type: ignore[misc]
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]
-    """What `display` shows: pictures as pictures, everything else as text."""
+    """Prints what `display` is given: images as images, everything else as text."""
 
     def publish(self, data: Any, *_: Any, **__: Any) -> None:
         if "image/png" in data:
@@ -79,14 +86,14 @@ class Publisher(DisplayPublisher):  # type: ignore[misc]
 
 
 class Session(InteractiveShell):  # type: ignore[misc]
-    """IPython without terminal, history and colours."""
+    """An IPython shell without terminal, history and colours."""
 
     images = Images()
     displayhook_class = PlainHook
     display_pub_class = Publisher
 
     def system(self, cmd: str) -> None:
-        """`!command`: output straight to this process's own."""
+        """Run `!command`; its output goes straight to this process's own."""
         sys.stdout.flush()
         command = self.var_expand(cmd, depth=1)
         done = subprocess.run([os.environ["SHELL"], "-c", command], check=False)
@@ -95,7 +102,7 @@ class Session(InteractiveShell):  # type: ignore[misc]
     system_piped = system_raw = system
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
-        """`x = !command`."""
+        """Run `x = !command` and return its output."""
         command = self.var_expand(cmd, depth=depth + 1)
         done = subprocess.run(
             [os.environ["SHELL"], "-c", command],
@@ -119,6 +126,7 @@ def _config() -> Config:
 
 
 def _make_session(scratch: str) -> Session:
+    """Create the IPython session with the functions and magics of this package."""
     os.environ["IPYTHONDIR"] = scratch
     session: Session = Session.instance(config=_config())
     for name in ("conda", "mamba", "micromamba", "uv"):
@@ -134,30 +142,39 @@ def _make_session(scratch: str) -> Session:
 
 
 def _run(session: Session, code: str) -> dict[str, Any]:
+    """Run a cell and return its answer: whether it failed, and its images."""
     session.images = Images()
     try:
         done = session.run_cell(code, store_history=bool(code.strip()))
         return {"error": not done.success, "images": session.images.urls}
     except KeyboardInterrupt:
-        # IPython shows the interrupt of a cell; this one came a moment too late.
+        # IPython itself reports an interrupt during a cell; this one arrived just after it.
         file_functions.say("KeyboardInterrupt")
         return {"error": True, "images": []}
 
 
 def run_kernel(cells: int, control: int, scratch: str) -> None:
-    """Read cells from descriptor `cells` until its end; answer each on `control`."""
+    """Read cells from the descriptor `cells` until its end, and answer each on `control`.
+
+    A request is a line of JSON with `code` and `token`; the answer is JSON followed by NUL, the
+    token and NUL. Both descriptors are separate from standard output, so that nothing a cell prints
+    can be mistaken for an answer.
+    """
     for descriptor in (cells, control):
         os.set_inheritable(descriptor, False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A pipe would keep lines back, and they would come after those of stderr and children.
+        # Output to a pipe is block-buffered by default, and would appear after that of stderr and
+        # of child processes.
         sys.stdout.reconfigure(line_buffering=True)
     session = _make_session(scratch)
     _hide_ourselves()
-    # Last, so that no file of the repository can stand in for a module that IPython needs.
+    # Only now, so that no file of the repository can shadow a module that IPython imports.
     sys.path.insert(0, "")
     with open(cells, "rb") as requests:
         for line in requests:
             request = json.loads(line)
+            # Between cells SIGINT is ignored: an interrupt that arrives late must not end the
+            # kernel.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             answer = _run(session, request["code"])
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -174,7 +191,10 @@ def _flush() -> None:
 
 
 def _hide_ourselves() -> None:
-    """The repository under work may have a package of our name: it must import as its own."""
+    """Remove this package from sys.modules.
+
+    The repository under work may have a package of the same name, which must be importable.
+    """
     package = __name__.partition(".")[0]
     for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
         del sys.modules[name]

@@ -1,6 +1,7 @@
-"""Whether a text can still be parsed as what its file's name says it is.
+"""Checks whether an edit breaks the syntax of a file.
 
-Only what can be told without running anything: Python, JSON, TOML, and YAML where its parser is.
+It covers what can be checked without running anything: Python, JSON, TOML, and YAML if its parser
+is installed.
 """
 
 import ast
@@ -13,13 +14,17 @@ from collections.abc import Callable
 from typing import Final
 
 MAX_CHECKED: Final = 1_000_000
-"""Characters of the longest text that is parsed after each edit."""
+"""Length in characters of the longest text that is parsed after an edit."""
 
 
 def broken_by(name: str, before: str | None, after: str) -> str | None:
-    """What is wrong with `after`, in a line, if it was not wrong with `before` already; else None.
+    """Return the syntax error in `after` as one line, or None.
 
-    before: None is a file that did not exist.
+    None also means that `before` had an error already, or that the file is too long or of a type
+    that is not checked.
+
+    name: file name, whose extension decides the syntax.
+    before: None for a file that did not exist.
     """
     check = _CHECKS.get(name.rpartition(".")[2].lower())
     if check is None or len(after) > MAX_CHECKED:
@@ -31,6 +36,7 @@ def broken_by(name: str, before: str | None, after: str) -> str | None:
 
 
 def _complaint(check: Callable[[str], None], text: str) -> str | None:
+    """Return the error that a check raises for the text, as one line; None if it raises none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

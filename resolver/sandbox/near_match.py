@@ -1,4 +1,7 @@
-"""The text in a file that is most like one that was not found, to tell the agent what differs."""
+"""Finds the lines of a file most similar to a text that was not found in it.
+
+This tells the agent how the text differs.
+"""
 
 import difflib
 from typing import Final
@@ -6,7 +9,7 @@ from typing import Final
 from .textfile import numbered
 
 MAX_COMPARED: Final = 4_000
-"""Lines of the file that are compared by likeness; equal lines are found in all of it."""
+"""Number of lines that are compared by similarity. Equal lines are searched in the whole file."""
 
 MAX_SHOWN: Final = 12
 MAX_WIDTH: Final = 300
@@ -14,7 +17,7 @@ LIKE_ENOUGH: Final = 0.6
 
 
 def nearest(lines: list[str], wanted: str) -> str:
-    """A sentence with the most similar lines, or one that says there are none."""
+    """Return a sentence with the most similar lines, or one that says there are none."""
     pieces = [piece.removesuffix("\r") for piece in wanted.split("\n")]
     if len(pieces) > 1 and not pieces[-1]:
         pieces.pop()
@@ -27,6 +30,7 @@ def nearest(lines: list[str], wanted: str) -> str:
         return " Nothing in it is like it: view the file."
     best = max(starts, key=lambda at: _likeness(lines[at : at + len(pieces)], pieces))
     found = lines[best : best + len(pieces)]
+    # The most frequent reason, which is hard to see in the lines themselves: indentation.
     spaces = [line.split() for line in found] == [piece.split() for piece in pieces]
     why = " They differ in white space only." if spaces else ""
     shown = numbered([line[:MAX_WIDTH] for line in found[:MAX_SHOWN]], best + 1)
@@ -34,6 +38,7 @@ def nearest(lines: list[str], wanted: str) -> str:
 
 
 def _alike(lines: list[str], key: str) -> list[int]:
+    """Return the indexes of at most ten lines that are similar to `key`, the most similar first."""
     matcher = difflib.SequenceMatcher(None, "", key[:MAX_WIDTH])
     scores = []
     for at, line in enumerate(lines):

@@ -1,7 +1,7 @@
-"""A page's accessibility tree as text: one line an element, garbage left out, bounded.
+"""Renders a page's accessibility tree as text of limited length, with one line per element.
 
-Pure: from the nodes that DevTools gives to lines. Source: the Accessibility domain of
-https://chromedevtools.github.io/devtools-protocol/, and BrowserGym's form of such a tree.
+It is pure: nodes of DevTools in, lines out. Sources: the Accessibility domain of
+https://chromedevtools.github.io/devtools-protocol/, and the form of such trees in BrowserGym.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,35 +11,51 @@ from typing import Any, Final
 from .browser_text import plain_text
 
 MAX_VISITS: Final = 200_000
-"""Nodes looked at."""
+"""Maximum number of nodes that are visited."""
 
 MAX_NAME: Final = 300
+"""Maximum length of an element's name in characters."""
+
 MAX_TEXT_LINE: Final = 2_000
+"""Maximum length of a text in characters."""
+
 MAX_OPTIONS: Final = 30
+"""Maximum number of options listed of a select element."""
+
 MAX_PARTS: Final = 1_000
-"""Nodes below one node that are looked at for its text."""
+"""Maximum number of descendants of one node that are visited for its text."""
 
 MAX_DEPTH: Final = 20
-"""Steps of indentation; deeper lines stand at the last one."""
+"""Maximum number of indentation steps; deeper lines are indented by as many."""
 
 Node = Mapping[str, Any]
 
 _NOTHING: Final = {"InlineTextBox", "LineBreak", "ListMarker", "MenuListPopup"}
+"""Roles that are left out together with their descendants."""
+
 _LEAVES: Final = {"Date", "DateTime", "InputTime", "ColorWell"}
-"""Roles made of parts that are not set one by one."""
+"""Roles whose parts are not set one by one, and are therefore left out."""
 
 _TEXT: Final = {"StaticText", "text"}
+"""Roles of plain text."""
+
 _PLAIN: Final = {"generic", "none", "presentation", "Section", "Pre", "LayoutTable", "LabelText",
                  "LayoutTableRow", "LayoutTableCell", "rowgroup"}  # fmt: skip
-"""Roles that say nothing by themselves: shown only where they hold text or a name."""
+"""Roles without a meaning of their own, shown only if they have text or a name."""
 
 _FLAGS: Final = ("focused", "disabled", "required", "multiselectable", "modal", "busy")
+"""Boolean properties that are shown if true."""
+
 _VALUES: Final = ("checked", "pressed", "expanded", "selected", "level", "valuemin", "valuemax")
+"""Properties that are shown with their value."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame's nodes. owner: backend id of its element in the frame above; None for the top."""
+    """The nodes of one frame.
+
+    owner: backend id of its element in the parent frame; None for the top frame.
+    """
 
     id: str
     owner: int | None
@@ -48,7 +64,10 @@ class Frame:
 
 @dataclass
 class Item:
-    """One line to be. backend: the element's id for DevTools; None where it is text alone."""
+    """A line of the tree.
+
+    backend: the element's id for DevTools; None for plain text.
+    """
 
     depth: int
     frame: str
@@ -57,7 +76,7 @@ class Item:
 
 
 def tree_items(frames: Sequence[Frame]) -> list[Item]:
-    """The lines of the page, the frames inside at the places of their elements."""
+    """Return the lines of the page, with inner frames at the places of their elements."""
     inside = {frame.owner: frame for frame in frames if frame.owner is not None}
     top = next((frame for frame in frames if frame.owner is None), None)
     items: list[Item] = []
@@ -85,9 +104,9 @@ def tree_items(frames: Sequence[Frame]) -> list[Item]:
 def shown_lines(
     items: Sequence[Item], first: int, most: int, bid_of: Callable[[str, int], str]
 ) -> str:
-    """Lines from number `first` on, at most `most` characters of them, and what is left out.
+    """Return the lines from number `first` on, up to `most` characters, and how many are left out.
 
-    bid_of: gives an element its id; asked for shown lines alone.
+    bid_of: returns the id of an element; called only for lines that are shown.
     """
     lines: list[str] = []
     size = 0
@@ -107,7 +126,10 @@ def shown_lines(
 
 
 def _add(items: list[Item], frame: str, node: Node, depth: int, known: Mapping[str, Node]) -> int:
-    """Add the node's line, if it gets one. The depth of its children; -1 when none are shown."""
+    """Add the node's line, if it gets one, and return the depth of its children.
+
+    -1 means that the children are not shown.
+    """
     role = _role(node)
     if node.get("ignored"):
         return depth
@@ -143,7 +165,7 @@ def _add_text(items: list[Item], frame: str, depth: int, text: str) -> None:
 
 
 def _own_text(node: Node, known: Mapping[str, Node]) -> str | None:
-    """The text of a node that holds nothing but text; None for any other."""
+    """Return the text of a node that contains nothing but text; None for any other node."""
     parts: list[str] = []
     stack = list(reversed(_children(node, known)))
     size = 0
@@ -167,7 +189,7 @@ def _own_text(node: Node, known: Mapping[str, Node]) -> str | None:
 
 
 def _options(node: Node, known: Mapping[str, Node]) -> str:
-    """What a closed list offers."""
+    """Return the options of a closed list as text."""
     names: list[str] = []
     stack = list(reversed(_children(node, known)))
     for _ in range(MAX_PARTS):

@@ -1,7 +1,7 @@
-"""`%pip` of the IPython session: packages for its own Python, fetched by the pip of the image.
+"""The `%pip` magic of the IPython session: installs packages for the session's own Python.
 
-The session's Python has no pip, and what it runs from is read-only: packages go to a folder of
-their own. The project's environment is the shell's matter and is not touched.
+That Python has no pip and runs from a read-only folder, so the pip of the image installs the
+packages to a separate folder. The project's environment belongs to the shell and is not touched.
 """
 
 import importlib
@@ -20,7 +20,10 @@ INSTALLED = "[Installed for this IPython session alone, not for the project.]"
 
 
 def pip(line: str, folder: str) -> None:
-    """Do what `%pip line` asks; installed packages go to `folder`, which this process imports."""
+    """Do what `%pip line` asks.
+
+    Installed packages go to `folder`, which is appended to this process's sys.path.
+    """
     python = shutil.which("python3") or shutil.which("python")
     if python is None or not _has_pip(python):
         say(NO_PIP)
@@ -30,7 +33,8 @@ def pip(line: str, folder: str) -> None:
         subprocess.run([python, "-m", "pip", *words], check=False)
         return
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # For this Python and not for the one that pip runs on: so wheels alone.
+    # pip would choose builds for the Python that runs it, which may have another version than the
+    # session's. Source distributions can't be built for another Python, so wheels only.
     fitting = ["--only-binary=:all:", "--implementation", "cp", "--python-version", version]
     command = [python, "-m", "pip", *words, "--upgrade", "--target", folder, *fitting]
     if subprocess.run(command, check=False).returncode == 0:

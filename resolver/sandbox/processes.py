@@ -1,6 +1,6 @@
-"""Processes that nobody waits for: adopt them, reap them, and end all of them at the end.
+"""Starts, reaps and kills processes, including those whose parents have exited.
 
-Only Linux has what this needs (prctl, /proc); where it is missing, less is cleaned up.
+This needs Linux (prctl, /proc); elsewhere less is cleaned up.
 """
 
 import ctypes
@@ -19,17 +19,23 @@ T = TypeVar("T")
 
 PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
 EXPENDABLE: Final = 500
-"""What is added to a child's badness, of 1000; source: proc(5), oom_score_adj."""
+"""Added to the out-of-memory score (0 to 1000) of children; source: proc(5), oom_score_adj."""
 
 MOST_ROUNDS: Final = 100
-"""How often is looked for processes that are still there."""
+"""Maximum number of times that the process list is searched for remaining processes."""
 
 BLOCKED_PAUSE: Final = 0.05
-"""Seconds to wait when the first dead child is one that its owner is about to reap."""
+"""Seconds to wait if the first dead child is one that its owner is about to reap."""
 
 
 def become_subreaper() -> bool:
-    """Have orphans below us become our children, so that they can be found and ended."""
+    """Become the parent of all orphaned descendants; return False if that is not supported.
+
+    A daemon that forks twice and leaves its session escapes process groups and sessions. Its parent
+    exits, and it would become a child of process 1. As a subreaper, this process takes the place of
+    process 1 for its descendants, so that all of them can be found below it and killed. Source:
+    prctl(2), PR_SET_CHILD_SUBREAPER.
+    """
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         return bool(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
@@ -38,19 +44,23 @@ def become_subreaper() -> bool:
 
 
 class MemoryKills:
-    """Processes that the kernel killed because the sandbox was at its memory limit."""
+    """Counts the processes that the kernel killed because the sandbox reached its memory limit."""
 
     def __init__(self) -> None:
         self._seen = _oom_kills()
 
     def more(self) -> bool:
-        """Whether there were any since the last time."""
+        """Return True if there were any since the last call."""
         before, self._seen = self._seen, _oom_kills()
         return self._seen > before
 
 
 def _oom_kills() -> int:
-    """Zero where the kernel does not count them for us. Source: its cgroup-v2 and memory pages."""
+    """Return the number of processes killed in this cgroup; 0 if the kernel does not count them.
+
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events), and
+    cgroup-v1/memory.
+    """
     for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
         try:
             with open(path) as file:
@@ -61,7 +71,10 @@ def _oom_kills() -> int:
 
 
 class Family:
-    """Children of ours (sessions of their own) and the orphans that we adopt."""
+    """The processes that this one has started and the orphans that it has adopted.
+
+    Each process that it starts leads a session.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,8 +91,12 @@ class Family:
         errors: int | None = None,
         passed: Sequence[int] = (),
     ) -> "subprocess.Popen[bytes]":
-        """Start a leader of a new session. errors: its standard error, where that is not to go
-        into its output. Raises OSError."""
+        """Start a process as leader of a new session.
+
+        errors: descriptor for its standard error; None sends it to `output`.
+        passed: further descriptors that it inherits under the same numbers.
+        Raises OSError.
+        """
         with self._lock:
             process = subprocess.Popen(
                 arguments,
@@ -92,38 +109,44 @@ class Family:
                 pass_fds=passed,
             )
             self._own.add(process.pid)
-        # The server is to outlive what it has started when memory runs out.
+        # When memory runs out, the kernel should kill the children and not the server.
         with suppress(OSError), open(f"/proc/{process.pid}/oom_score_adj", "w") as file:
             file.write(str(EXPENDABLE))
         return process
 
     def forget(self, process: "subprocess.Popen[bytes]") -> None:
-        """The process was waited for; its number may come back as an orphan's."""
+        """Forget a process that was waited for: its pid may be reused, by an orphan for example."""
         with self._lock:
             self._own.discard(process.pid)
 
     def reap_orphans(self) -> None:
-        """For the whole life of the server: reap whom nobody else waits for.
+        """Reap adopted processes for the rest of the server's life.
 
-        To be called once, in the main thread; the work is done in a thread that SIGCHLD wakes.
+        Call it once, in the main thread. The work is done in a thread that SIGCHLD wakes.
         """
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.signal(signal.SIGCHLD, _noted)
+        # A signal handler runs in the main thread, between any two instructions. The wake-up
+        # descriptor hands the event over to another thread, which may take locks.
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         threading.Thread(target=self._reap_for_ever, args=(reader,), daemon=True).start()
 
     def with_room(self, make: Callable[[], T]) -> T:
-        """What `make` makes. Where there is no room for its processes and threads, every process
-        below this one is ended first. Raises OSError or RuntimeError where that does not help."""
+        """Return the result of `make`, which starts processes or threads.
+
+        If the limit of processes or memory is reached, first kill every descendant of this process.
+        Raises OSError or RuntimeError if that does not help.
+        """
         try:
             return make()
-        except (OSError, RuntimeError) as error:  # a thread that can't be started is the latter
+        except (OSError, RuntimeError) as error:  # RuntimeError: a thread can't be started
             if isinstance(error, OSError) and error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
         for _ in range(MOST_ROUNDS):
             stopped: set[int] = set()
-            # What stands still can't multiply while it is killed.
+            # Stopped processes can't fork while the others are being killed; a fork bomb would
+            # otherwise start new ones faster than they end.
             while more := set(descendant_pids(os.getpid())) - stopped:
                 for pid in more:
                     _kill(pid, signal.SIGSTOP)
@@ -136,7 +159,10 @@ class Family:
         return make()
 
     def end_all(self) -> None:
-        """The end: kill every process below this one, adopted or not, until there is none."""
+        """Kill every descendant, adopted or not, until none is left.
+
+        New orphans may appear while the list is processed, hence the rounds.
+        """
         for _ in range(MOST_ROUNDS):
             alive = [pid for pid in descendant_pids(os.getpid()) if pid != os.getpid()]
             for pid in alive:
@@ -156,10 +182,16 @@ class Family:
             blocked = self._reap_ready()
 
     def _reap_ready(self) -> bool:
-        """True when a child that is not ours to reap stands before the others."""
+        """Reap adopted processes that have ended.
+
+        Return True if the first dead child is not ours to reap: waitid(2) reports it again and
+        again and hides those after it, so the caller has to try later.
+        """
         while True:
             with self._lock:
                 try:
+                    # WNOWAIT leaves the child waitable. Reaping one that belongs to a Popen object
+                    # would take away its exit code, so the child is identified first.
                     found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                     if found is None:
                         return False
@@ -171,7 +203,7 @@ class Family:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """SIGCHLD needs a receiver, or the wake-up descriptor is not written."""
+    """Handle SIGCHLD: without a handler the wake-up descriptor is not written."""
 
 
 def _kill(pid: int, number: int) -> None:
@@ -180,13 +212,13 @@ def _kill(pid: int, number: int) -> None:
 
 
 def signal_group(group: int, number: int) -> None:
-    """Signal a process group that may be gone already."""
+    """Send a signal to a process group, which may be gone already."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def end_session(session: int) -> None:
-    """Kill every process of a session, whatever group it is in."""
+    """Kill every process of a session, in whatever process group it is."""
     for _ in range(20):
         members = session_members(session)
         if not members:
@@ -197,17 +229,17 @@ def end_session(session: int) -> None:
 
 
 def session_members(session: int) -> list[int]:
-    """Living processes of a session, its leader among them."""
+    """Return the pids of the living processes of a session, including its leader."""
     return [pid for pid, _, sid, state in _processes() if sid == session and state != "Z"]
 
 
 def is_stopped(wanted: int) -> bool:
-    """Whether a process was stopped by a signal."""
+    """Return True if the process was stopped by a signal."""
     return any(pid == wanted and state == "T" for pid, _, _, state in _processes())
 
 
 def descendant_pids(ancestor: int) -> list[int]:
-    """Living processes below `ancestor`, deepest last."""
+    """Return the pids of the living descendants of `ancestor`, the deepest last."""
     children: dict[int, list[int]] = {}
     for pid, parent, _, state in _processes():
         if state != "Z":
@@ -219,7 +251,7 @@ def descendant_pids(ancestor: int) -> list[int]:
 
 
 def _processes() -> Iterator[tuple[int, int, int, str]]:
-    """(pid, parent, session, state) of all; source: proc(5), /proc/pid/stat."""
+    """Yield (pid, parent, session, state) of every process; source: proc(5), /proc/pid/stat."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -229,6 +261,8 @@ def _processes() -> Iterator[tuple[int, int, int, str]]:
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
+                # The second field is the name in parentheses, which may itself contain spaces and
+                # ")".
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue

@@ -1,6 +1,7 @@
-"""Programs whose input and output the host holds: MCP servers that belong to the repository.
+"""Programs whose input and output the host controls: the MCP servers of the repository.
 
-The host asks for output and brings input; a program that is not asked waits with a full pipe.
+The host polls for output and sends input. A program whose output is not polled blocks on a full
+pipe.
 """
 
 import base64
@@ -21,13 +22,13 @@ from .processes import Family, end_session
 from .wire import MAX_PROGRAMS, PROGRAM_CHUNK
 
 WRITE_SECONDS: Final = 20.0
-"""How long a program may leave its input unread."""
+"""Seconds that a program may leave its input unread."""
 
 END_SECONDS: Final = 1.0
-"""What a program has to end by itself when its input has ended."""
+"""Seconds that a program has to end by itself after the end of its input."""
 
 KEPT_WORDS: Final = 2_000
-"""Bytes of a program's standard error that are kept."""
+"""Bytes of the end of a program's standard error that are kept."""
 
 _TICK: Final = 0.5
 
@@ -35,7 +36,8 @@ _TICK: Final = 0.5
 class Programs:
     """All programs of the sandbox. Every method may be called from any thread.
 
-    environment: of each program. folder: where it starts.
+    environment: environment variables of each program.
+    folder: the folder each program starts in.
     """
 
     def __init__(self, family: Family, environment: Mapping[str, str], folder: str) -> None:
@@ -47,8 +49,10 @@ class Programs:
         self._running: dict[int, _Program] = {}
 
     def start(self, command: str, arguments: Sequence[str]) -> int:
-        """Start a program; its number. Raises ActionFailed where there are too many, OSError where
-        it can't be started."""
+        """Start a program and return its number.
+
+        Raises ActionFailed if too many are running or if it can't be started.
+        """
         with self._lock:
             if len(self._running) >= MAX_PROGRAMS:
                 raise ActionFailed(f"{MAX_PROGRAMS} programs run already")
@@ -59,12 +63,16 @@ class Programs:
             return number
 
     def read(self, number: int, seconds: float) -> tuple[bytes, bool, str]:
-        """Output as soon as there is some, b"" after `seconds` without; whether it has ended; the
-        last of what it wrote to standard error."""
+        """Return (output, ended, stderr) of a program.
+
+        output: the next bytes, as soon as there are some; b"" if `seconds` pass without any.
+        ended: True if the program has closed its output.
+        stderr: the end of what it wrote to standard error.
+        """
         return self._of(number).read(seconds)
 
     def write(self, number: int, data: str) -> None:
-        """Give it input, in base64. Raises ActionFailed when it does not take it."""
+        """Send base64-encoded input to a program. Raises ActionFailed if it does not accept it."""
         try:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -72,14 +80,14 @@ class Programs:
         self._of(number).write(content)
 
     def end(self, number: int) -> None:
-        """End it, with all that it has started. One that is not there has ended."""
+        """End a program and everything that it has started; an unknown number counts as ended."""
         with self._lock:
             program = self._running.pop(number, None)
         if program is not None:
             program.end()
 
     def close(self) -> None:
-        """End all of them."""
+        """End all programs."""
         for number in tuple(self._running):
             self.end(number)
 
@@ -92,7 +100,7 @@ class Programs:
 
 
 class _Program:
-    """One of them. One thread reads and one writes at a time."""
+    """One running program. One thread may read and one may write at the same time."""
 
     def __init__(
         self, family: Family, command: list[str], environment: Mapping[str, str], folder: str
@@ -113,7 +121,7 @@ class _Program:
                 output=theirs_out,
                 errors=theirs_err,
             )
-        except (OSError, ValueError) as error:  # the latter for a NUL in a word
+        except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL
             for descriptor in (self._stdin, self._stdout, self._stderr):
                 os.close(descriptor)
             raise ActionFailed(f"{shlex.join(command)} can't be started: {error}") from error
@@ -123,6 +131,7 @@ class _Program:
         os.set_blocking(self._stdin, False)
 
     def read(self, seconds: float) -> tuple[bytes, bool, str]:
+        """See Programs.read."""
         until = time.monotonic() + seconds
         with self._reading:
             watched = [self._stdout, self._stderr]
@@ -139,6 +148,7 @@ class _Program:
             return b"", True, self._last_words
 
     def write(self, data: bytes) -> None:
+        """Write all of the data. Raises ActionFailed if the program does not read it in time."""
         until = time.monotonic() + WRITE_SECONDS
         rest = memoryview(data)
         with self._writing:
@@ -153,6 +163,7 @@ class _Program:
                     raise ActionFailed(f"the program takes no input: {error}") from error
 
     def end(self) -> None:
+        """End the program: close its input, and after END_SECONDS kill its session."""
         self._ending.set()
         with self._writing:
             os.close(self._stdin)

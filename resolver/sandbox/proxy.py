@@ -1,7 +1,14 @@
-"""The way out of the sandbox: an HTTP proxy on its loopback whose connections are tunnels on the
-wire. Who may be reached is decided by the host alone; in here nothing is checked but the form.
+"""An HTTP proxy on the sandbox's loopback interface: the only way out of the sandbox.
 
-One thread with an event loop of its own serves all connections; `take` is called by the reader.
+Each connection to it becomes a tunnel on the wire (see wire.TUNNEL_METHODS). The host alone decides
+which targets may be reached; the proxy only checks the form of a request.
+
+The sandbox has no network interface but loopback. A program connects to the proxy, which sends
+`tunnel_open` with the host and port of the target. If the host has connected, it answers
+`tunnel_opened`, and both sides carry data until one of them closes the tunnel; otherwise it answers
+`tunnel_close` with an HTTP status and a reason, which the program receives as the response.
+
+One thread with an event loop serves all connections. The server's reading thread calls `take`.
 """
 
 import asyncio
@@ -27,24 +34,31 @@ from .wire import (
 )
 
 PORT: Final = 3128
-"""Where the proxy listens when nobody else does, so that runs of one kind look alike."""
+"""Default port, if it is free, so that runs of one kind have the same environment."""
 
 HEAD_SECONDS: Final = 30.0
+"""Seconds that a program may take to send the head of its request."""
 
 DRAIN_SECONDS: Final = 300.0
-"""How long a program may take to read a bit of what it asked for."""
+"""Seconds that a program may take to read a part of the response."""
 
 _WAITING: Final = 512
+"""Backlog of the listening socket; see listen(2)."""
+
 _LINGER_SECONDS: Final = 1.0
+"""Seconds to read on after an error response was sent."""
 
 Send = Callable[[bytes], None]
 Fault = Callable[[WireError], None]
 
 
 def variables(port: int, own: Mapping[str, str]) -> dict[str, str]:
-    """What makes programs use the proxy. own: the environment they would have had."""
+    """Return the environment variables that make programs use the proxy.
+
+    own: the environment that the programs would have had; its NO_PROXY is extended.
+    """
     url = f"http://127.0.0.1:{port}"
-    # No "::1": a client library of some years ago can't read it and fails at its start.
+    # No "::1": client libraries of some years ago fail at start because they can't parse it.
     local = "localhost,127.0.0.1"
     found = {}
     for name, value in (
@@ -54,15 +68,15 @@ def variables(port: int, own: Mapping[str, str]) -> dict[str, str]:
         found[name] = found[name.lower()] = value
     for name in ("CARGO_HTTP_PROXY", "npm_config_proxy", "npm_config_https_proxy"):
         found[name] = url
-    # Yarn 2 and later read none of the usual ones.
+    # Yarn 2 and later read none of the usual variables.
     return found | {"YARN_HTTP_PROXY": url, "YARN_HTTPS_PROXY": url}
 
 
 class Proxy:
-    """Listens from the start, serves from `start` on.
+    """Listens as soon as it is created, and serves after `start`.
 
-    head_seconds: how long a program may take to say what it wants.
-    Raises OSError where no port can be had.
+    head_seconds: seconds that a program may take to send the head of its request.
+    Raises OSError if no port is available.
     """
 
     def __init__(self, head_seconds: float = HEAD_SECONDS) -> None:
@@ -76,13 +90,17 @@ class Proxy:
         self._serving: set[asyncio.Task[None]] = set()
 
     def start(self, send: Send, fault: Fault) -> None:
-        """Serve in a thread of its own. fault: told of a frame that breaks the contract."""
+        """Serve in a new thread.
+
+        send: writes a frame to the wire.
+        fault: called with the error for a frame that breaks the contract.
+        """
         self._send = send
         self._fault = fault
         threading.Thread(target=self._run, name="proxy", daemon=True).start()
 
     def take(self, method: str, params: object) -> None:
-        """A tunnel's notification from the host. Raises WireError(INVALID_PARAMS)."""
+        """Handle a tunnel notification from the host. Raises WireError (INVALID_PARAMS)."""
         frame = tunnel_frame(method, params)
         self._loop.call_soon_threadsafe(self._take, frame)
 
@@ -90,12 +108,13 @@ class Proxy:
         self._loop.run_until_complete(self._accept())
 
     async def _accept(self) -> None:
+        """Accept connections forever, at most MAX_TUNNELS at a time."""
         while True:
-            # A connection without a place stays in the kernel's line.
+            # Above MAX_TUNNELS, connections stay in the backlog of the kernel.
             await self._places.acquire()
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
-            except OSError:  # out of descriptors, or gone before it was taken
+            except OSError:  # no descriptors left, or closed before it was accepted
                 self._places.release()
                 await asyncio.sleep(0.1)
                 continue
@@ -104,6 +123,7 @@ class Proxy:
             task.add_done_callback(self._serving.discard)
 
     async def _serve(self, connection: socket.socket) -> None:
+        """Serve one connection: read the request, open its tunnel, and carry the data."""
         tunnel = None
         reader, writer = await _streams(self._loop, connection)
         try:
@@ -116,8 +136,8 @@ class Proxy:
         except BadRequest as refused:
             with suppress(OSError):
                 await _refuse(refused, reader, writer)
-        except (OSError, EOFError):  # TimeoutError is an OSError
-            pass  # the program or the other end went away
+        except (OSError, EOFError):  # includes TimeoutError
+            pass  # the program or the other end has closed the connection
         finally:
             if tunnel is None:
                 self._places.release()
@@ -134,6 +154,7 @@ class Proxy:
         return tunnel
 
     def _take(self, frame: TunnelFrame) -> None:
+        """Pass a frame to its tunnel. A frame that breaks the contract is reported."""
         tunnel = self._tunnels.get(frame.tunnel)
         try:
             if tunnel is None or frame.method == "tunnel_open":
@@ -145,13 +166,17 @@ class Proxy:
             self._forget(tunnel)
 
     def _forget(self, tunnel: "_Tunnel") -> None:
+        """Free the tunnel's number once both sides have closed it.
+
+        Until then frames of the host may be on their way, which must not be taken for faults.
+        """
         if tunnel.gone and tunnel.number in self._tunnels:
             del self._tunnels[tunnel.number]
             self._places.release()
 
 
 class _Tunnel:
-    """The near end of one tunnel. Belongs to the loop's thread."""
+    """The sandbox's end of one tunnel. It belongs to the thread of the event loop."""
 
     def __init__(self, number: int, send: Send) -> None:
         self.number = number
@@ -160,23 +185,26 @@ class _Tunnel:
         self._send = send
         self._inbox: deque[bytes] = deque()
         self._window = TUNNEL_WINDOW  # bytes that may still be sent
-        self._granted = TUNNEL_WINDOW  # bytes that may still come
+        self._granted = TUNNEL_WINDOW  # bytes that may still arrive
         self._ended = False
         self._closed = self._closed_there = False
         self._changed = asyncio.Event()
 
     @property
     def gone(self) -> bool:
-        """Both sides have closed it."""
+        """True if both sides have closed it."""
         return self._closed and self._closed_there
 
     @property
     def torn(self) -> bool:
-        """It ended before the other side had said all."""
+        """True if it was closed before the other side had sent all of its data."""
         return self.opened and not self._ended and self._closed_there
 
     def take(self, frame: TunnelFrame) -> None:
-        """Note what the host says. Raises WireError when it may not say that now."""
+        """Process a notification of the host.
+
+        Raises WireError if it is not allowed in this state.
+        """
         if self._closed_there:
             raise WireError(INVALID_PARAMS, f"tunnel {self.number} is closed")
         match frame.method:
@@ -200,17 +228,20 @@ class _Tunnel:
         self._changed.set()
 
     async def answered(self) -> None:
-        """Wait until the host has opened or refused it."""
+        """Wait until the host has opened or refused the tunnel."""
         while not (self.opened or self._closed_there):
             await self._change()
 
     async def closed_there(self) -> None:
-        """Wait until the host has closed it."""
+        """Wait until the host has closed the tunnel."""
         while not self._closed_there:
             await self._change()
 
     async def write(self, data: bytes) -> None:
-        """Send to the other end, as fast as it takes it. Raises EOFError when it is closed."""
+        """Send data within the window that the host grants.
+
+        Raises EOFError if the tunnel is closed.
+        """
         rest = memoryview(data)
         while rest:
             while self._window <= 0 and not self._closed_there:
@@ -223,7 +254,7 @@ class _Tunnel:
             self._notify(TunnelFrame("tunnel_data", self.number, data=part))
 
     async def read(self) -> bytes:
-        """The next data; b"" at the end."""
+        """Return the next data; b"" at the end."""
         while not self._inbox:
             if self._ended or self._closed or self._closed_there:
                 return b""
@@ -231,18 +262,22 @@ class _Tunnel:
         return self._inbox.popleft()
 
     def credit(self, count: int) -> None:
-        """These bytes are through; as many more may come."""
+        """Tell the host that `count` bytes were consumed, so that it may send as many more.
+
+        The caller does so once the program has read them: a program that does not read stops its
+        own tunnel and no other one.
+        """
         self._granted += count
         if not self._closed_there:
             self._notify(TunnelFrame("tunnel_credit", self.number, count=count))
 
     def end(self) -> None:
-        """No more data follows."""
+        """Tell the host that no more data follows."""
         if not self._closed_there:
             self._notify(TunnelFrame("tunnel_end", self.number))
 
     def close(self) -> None:
-        """End both directions."""
+        """Close both directions."""
         if not self._closed:
             self._closed = True
             self._inbox.clear()
@@ -281,7 +316,10 @@ async def _exchange(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Carry both directions to their end. Raises OSError or EOFError when one was torn."""
+    """Carry the data of both directions until the end.
+
+    Raises OSError or EOFError if one of them was interrupted.
+    """
     if request.tunnel:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
     up = asyncio.ensure_future(_up(request, tunnel, reader))
@@ -309,7 +347,11 @@ async def _follow_closing(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Break the connection, so that no program takes a part for the whole."""
+    """Abort the connection, so that no program mistakes a part of a response for all of it.
+
+    SO_LINGER with a time of zero makes close(2) discard unsent data and reset the connection; see
+    socket(7).
+    """
     linger = struct.pack("ii", 1, 0)
     with suppress(OSError):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -317,6 +359,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
+    """Send the request to the host: the head, then the body, or all data of a CONNECT tunnel.
+
+    Only CONNECT passes on the end of the data. After a plain request the target closes the
+    connection, because the forwarded request says `Connection: close`.
+    """
     if request.head:
         await tunnel.write(request.head)
     left = request.body
@@ -331,6 +378,7 @@ async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamRead
 
 
 async def _down(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
+    """Send the data of the host to the program until the end."""
     while data := await tunnel.read():
         writer.write(data)
         await asyncio.wait_for(writer.drain(), DRAIN_SECONDS)
@@ -344,7 +392,7 @@ async def _down(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
 async def _refuse(
     refused: BadRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """An answer that says why, also in its first line, which is what many programs show."""
+    """Send a response with the reason, also in the first line, which many programs show."""
     words = "".join(c if " " <= c <= "~" else "?" for c in refused.reason)
     known = refused.status in HTTPStatus._value2member_map_
     line = f"{HTTPStatus(refused.status).phrase}: {words}" if known else words
@@ -356,7 +404,8 @@ async def _refuse(
     )
     await writer.drain()
     writer.write_eof()
-    # What was sent and not read would turn the answer into a reset.
+    # Closing a socket with unread data resets the connection, and the program might lose the
+    # response.
     with suppress(TimeoutError):
         await asyncio.wait_for(_discard(reader), _LINGER_SECONDS)
 
@@ -367,6 +416,7 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 def _listen() -> socket.socket:
+    """Return a listening socket on loopback: on PORT, or on any port if that is taken."""
     for port in (PORT, 0):
         listener = socket.socket()
         try:

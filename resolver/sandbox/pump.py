@@ -1,6 +1,7 @@
-"""Reads a program's output and its control pipe at once, in one thread, without polling.
+"""Reads a program's output and its control pipe together, in one thread and without polling.
 
-The program says on the control pipe that it is done; nothing it prints can be mistaken for that.
+The program reports on the control pipe that a request is done, so nothing that it prints can be
+mistaken for that.
 """
 
 import array
@@ -22,24 +23,33 @@ SET_PIPE_SIZE: Final = 1031  # F_SETPIPE_SZ of fcntl.h
 PIPE_SIZE: Final = 1 << 20
 
 MAX_PENDING: Final = 1 << 24
-"""Bytes on the control pipe without an end, after which they are taken for rubbish."""
+"""Bytes on the control pipe without a terminator after which they are discarded as garbage."""
 
 Event = Literal["done", "ended", "timeout", "quiet"]
+"""Result of `wait`.
+
+done: the terminator arrived on the control pipe.
+ended: the process has ended.
+timeout: neither happened in time.
+quiet: there was no output for the given time.
+"""
 
 
 def wide_pipe() -> tuple[int, int]:
-    """A pipe with a large buffer where the kernel allows it."""
+    """Return a pipe (reader, writer) with a 1 MiB buffer if the kernel permits it."""
     reader, writer = os.pipe()
-    with suppress(OSError):  # over the user's limit: the usual 64 kB do
+    with suppress(OSError):  # over the user's limit: the default of 64 kB is enough
         fcntl.fcntl(writer, SET_PIPE_SIZE, PIPE_SIZE)
     return reader, writer
 
 
 class Pump:
-    """Output goes to the current spool; a message on the control pipe ends a request.
+    """Copies output to the current spool until a message on the control pipe ends the request.
 
-    process: its end is an event too. outputs: descriptors to read, owned by the caller.
-    control: read end of the control pipe; owned and closed by the pump.
+    process: the process that writes; its end is an event too.
+    outputs: descriptors to read, owned by the caller.
+    control: read end of the control pipe, owned and closed by the pump.
+    new_spool: returns the spool for the next output.
     """
 
     def __init__(
@@ -68,7 +78,7 @@ class Pump:
     def expect(self, terminator: bytes) -> bool:
         """Begin a request that ends with `terminator` on the control pipe.
 
-        True when output has come since the last one was taken.
+        Return True if there is output from before, since the last `take`.
         """
         with self._changed:
             self._pending.clear()
@@ -78,14 +88,14 @@ class Pump:
             return self._spool.total > 0
 
     def stir(self) -> None:
-        """Count silence from now."""
+        """Restart the measurement of silence."""
         with self._changed:
             self._last_output = time.monotonic()
 
     def wait(self, timeout: float, quiet: float | None = None) -> Event:
-        """Until the request is done, the process has ended, or `timeout` seconds are over.
+        """Wait until the request is done, the process has ended, or `timeout` seconds have passed.
 
-        quiet: return as soon as nothing was printed for so many seconds.
+        quiet: also return after this many seconds without output.
         """
         until = time.monotonic() + timeout
         with self._changed:
@@ -107,24 +117,24 @@ class Pump:
 
     @property
     def ended(self) -> bool:
-        """The process has ended and was waited for."""
+        """True if the process has ended and was waited for."""
         with self._changed:
             return self._ended
 
     @property
     def message(self) -> bytes:
-        """What the control pipe said before the terminator; empty while the request runs."""
+        """The bytes on the control pipe before the terminator; empty while the request runs."""
         with self._changed:
             return self._message or b""
 
     def take(self) -> Spool:
-        """The output so far; what comes later goes to a new spool."""
+        """Return the spool with the output so far; later output goes to a new one."""
         with self._changed:
             spool, self._spool = self._spool, self._new_spool()
             return spool
 
     def close(self) -> None:
-        """Stop reading. The process is the caller's to end."""
+        """Stop reading. Ending the process is up to the caller."""
         os.write(self._wake_writer, b"x")
         self._thread.join()
         os.close(self._wake_writer)
@@ -140,6 +150,7 @@ class Pump:
             self._changed.notify_all()
 
     def _read(self) -> None:
+        """Read outputs and control pipe until `close`."""
         with selectors.DefaultSelector() as selector:
             for source in (*self._outputs, self._control, self._wake_reader):
                 selector.register(source, selectors.EVENT_READ)
@@ -155,13 +166,16 @@ class Pump:
                         selector.unregister(self._control)
 
     def _listen(self) -> bool:
+        """Read the control pipe and look for the terminator; return False at its end."""
         data = os.read(self._control, CHUNK)
         if len(self._pending) > MAX_PENDING:
             self._pending.clear()
         self._pending += data
         end = self._pending.find(self._terminator) if self._terminator else -1
         if end >= 0:
-            # All that the command printed was in the pipe before this message was.
+            # The command's output was written before this message, so it is in the pipes already.
+            # It must be read before "done" is reported, although select may not have returned it
+            # yet.
             for source in self._outputs:
                 self._drain(source)
             self._message = bytes(self._pending[:end])
@@ -170,7 +184,7 @@ class Pump:
         return bool(data)
 
     def _drain(self, source: int) -> None:
-        """Read what is in the pipe now, and no more: a background job may write for ever."""
+        """Read only the bytes that are in the pipe now: a background job may write forever."""
         size = array.array("i", [0])
         try:
             fcntl.ioctl(source, termios.FIONREAD, size)
@@ -184,10 +198,11 @@ class Pump:
             rest -= got
 
     def _collect(self, source: int, most: int) -> int:
+        """Read up to `most` bytes into the spool, and return their number; 0 at the end."""
         try:
             data = os.read(source, most)
         except BlockingIOError:
-            return most  # nothing now: stay registered
+            return most  # no data now: stay registered
         except OSError:
             return 0  # a terminal whose other side is closed
         self._last_output = time.monotonic()

@@ -1,7 +1,8 @@
-"""What a program asks of the proxy: the head of one HTTP request, read strictly.
+"""Parses the head of an HTTP request to the proxy strictly.
 
-Pure: bytes in, a Request out. What can be read in two ways is refused, so that the host is asked
-about the very target that the forwarded request goes to. Source: RFC 9112.
+It is pure: bytes in, ProxyRequest out. A request that can be read in two ways is refused, so that
+the host is asked about exactly the target that the forwarded request goes to. Source: RFC 9112,
+https://www.rfc-editor.org/rfc/rfc9112
 """
 
 import re
@@ -9,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_HEAD: Final = 64 * 1024
-"""Bytes of a request's head."""
+"""Maximum size of a request's head in bytes."""
 
 MAX_HEADERS: Final = 200
+"""Maximum number of header lines."""
 
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _START: Final = re.compile(rf"({_TOKEN}) ([\x21-\x7e]+) (HTTP/1\.[01])")
@@ -25,10 +27,17 @@ _LENGTH: Final = re.compile(r"\d{1,18}")
 _HOP_BY_HOP: Final = frozenset({
     "host", "connection", "proxy-connection", "proxy-authorization", "keep-alive", "te", "upgrade",
 })  # fmt: skip
+"""Header fields that concern the connection to the proxy, or that the proxy writes itself.
+
+They are not forwarded; see https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
+"""
 
 
 class BadRequest(Exception):
-    """The request can't be served. status: of the answer."""
+    """Raised if a request can't be served.
+
+    status: HTTP status of the response.
+    """
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -38,9 +47,12 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True)
 class ProxyRequest:
-    """One request. head: what goes to the target first; b"" for CONNECT.
+    """A request to the proxy.
 
-    body: bytes that follow the head; None when it says itself where it ends (chunked, CONNECT).
+    tunnel: True for CONNECT.
+    head: bytes to send to the target first; b"" for CONNECT.
+    body: number of bytes that follow the head; None if the body marks its own end (chunked,
+        CONNECT).
     """
 
     host: str
@@ -51,7 +63,7 @@ class ProxyRequest:
 
 
 def read_head(head: bytes) -> ProxyRequest:
-    """The request of a head, its empty line included. Raises BadRequest."""
+    """Return the request with this head, which includes the empty line. Raises BadRequest."""
     lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     start = _START.fullmatch(lines[0])
     if start is None:
@@ -69,6 +81,10 @@ def read_head(head: bytes) -> ProxyRequest:
 def _forwarded(
     method: str, target: str, version: str, headers: list[tuple[str, str]]
 ) -> ProxyRequest:
+    """Return a plain HTTP request, with the target in origin form and without hop-by-hop fields.
+
+    See https://www.rfc-editor.org/rfc/rfc9112#section-3.2
+    """
     match = _TARGET.fullmatch(target)
     if match is None:
         raise BadRequest(400, "this is a proxy: it takes CONNECT and http:// URLs")
@@ -86,7 +102,7 @@ def _forwarded(
         for word in value.split(",")
     }
     dropped = _HOP_BY_HOP | (named - {"content-length", "transfer-encoding"})
-    # The target decides: a Host header that says something else is not passed on.
+    # The request target counts: a Host header that names another host is not forwarded.
     lines = [f"{method} {path} {version}", f"Host: {match['authority']}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
@@ -106,6 +122,10 @@ def _headers(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _authority(text: str, default: int | None) -> tuple[str, int]:
+    """Return host and port of a target. Raises BadRequest.
+
+    default: the port if the target names none; None if it has to.
+    """
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         what = "has user information" if "@" in text else "is not a host and a port"
@@ -117,6 +137,11 @@ def _authority(text: str, default: int | None) -> tuple[str, int]:
 
 
 def _body(headers: list[tuple[str, str]]) -> int | None:
+    """Return the length of the body; None if it is chunked.
+
+    A request with both lengths, or with several, is a request smuggling attempt or an error. See
+    https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+    """
     lengths = {value for name, value in headers if name.lower() == "content-length"}
     codings = [value for name, value in headers if name.lower() == "transfer-encoding"]
     if codings:

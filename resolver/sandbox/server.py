@@ -1,8 +1,8 @@
-"""The action server: JSON-RPC lines on stdin and stdout, answered by Actions.
+"""The action server: reads JSON-RPC requests from stdin and writes responses to stdout.
 
-One thread reads, so that `ping` and `interrupt` are answered while an action runs; one thread
-runs the actions, in the order they came; what concerns a program whose output the host reads is
-done beside them. The end of stdin ends everything that was started.
+One thread reads, so that `ping` and `interrupt` are answered while an action runs. One worker
+thread runs the actions in the order of their requests. The program methods run in a thread pool of
+their own. At the end of stdin, every process that was started is killed.
 """
 
 import ctypes
@@ -38,7 +38,7 @@ from .wire import (
 )
 
 MAX_WAITING: Final = 64
-"""Requests that may run or wait; more are refused."""
+"""Maximum number of requests that run or wait; further ones are refused."""
 
 CHUNK: Final = 1 << 16
 
@@ -46,7 +46,10 @@ _PR_SET_DUMPABLE: Final = 4  # linux/prctl.h
 
 
 class SandboxTunnels(Protocol):
-    """Takes the notifications of tunnels and sends its own: proxy.py, where a run is let out."""
+    """Receives the notifications of tunnels and sends its own.
+
+    proxy.py implements it for runs that may use the network.
+    """
 
     def start(self, send: Callable[[bytes], None], fault: Callable[[WireError], None]) -> None: ...
 
@@ -54,9 +57,11 @@ class SandboxTunnels(Protocol):
 
 
 def take_over_stdio() -> tuple[int, int]:
-    """The wire's own descriptors, moved away so that no child and no `print` can reach them.
+    """Move the wire to new descriptors and return them as (reader, writer).
 
-    What anybody prints in this process goes to standard error.
+    The new descriptors are not inherited, so neither a child process nor a `print` can write into
+    the wire. Stdin becomes /dev/null, and everything printed in this process goes to standard
+    error.
     """
     reader, writer = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -67,16 +72,25 @@ def take_over_stdio() -> tuple[int, int]:
 
 
 def hide_descriptors() -> None:
-    """Keep processes of the same user from this one's memory and descriptors, the wire's above
-    all: what /proc and ptrace give them of a process that may be dumped."""
+    """Prevent other processes of the same user from accessing this one's memory and descriptors.
+
+    A process that is not dumpable can't be attached to with ptrace(2) without CAP_SYS_PTRACE, and
+    its /proc/PID/fd and /proc/PID/mem belong to root. Without this, a program that the agent runs
+    could open the wire. Source: prctl(2), PR_SET_DUMPABLE.
+    """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def frames(reader: int) -> Iterator[bytes]:
-    """Lines of the stream. Raises WireError(PARSE_ERROR) at one that is over MAX_FRAME."""
+    """Yield the lines of the stream.
+
+    Raises WireError (PARSE_ERROR) at a line longer than MAX_FRAME.
+    """
     pending = bytearray()
     while data := os.read(reader, CHUNK):
+        # Search only what is new: rescanning a long unfinished frame after each read would take
+        # quadratic time.
         searched = len(pending)
         pending += data
         while (end := pending.find(b"\n", searched)) >= 0:
@@ -107,7 +121,7 @@ class Server:
         self._writing = FairLock()
         self._proxy = proxy
         self._worker = ThreadPoolExecutor(1)
-        self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # one each may read, write, end
+        self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # a read, a write and an end each
         self._places = threading.BoundedSemaphore(MAX_WAITING)
         self._interruptible: set[Future[dict[str, Any]]] = set()
 
@@ -138,7 +152,7 @@ class Server:
             sys.stderr.write(f"the wire broke: {error}\n")
 
     def _receive(self, message: dict[str, Any]) -> bool:
-        """Answer at once, or put in line. False ends the server."""
+        """Answer the request at once, or queue it. Return False if the server should end."""
         method = message["method"]
         if method == "hello":
             self._reply(message, self._actions.hello())
@@ -161,7 +175,11 @@ class Server:
         return True
 
     def _interrupt(self) -> bool:
-        """What has only just begun can't be interrupted yet, but is told of: to be tried again."""
+        """Cancel queued requests, interrupt the running one, and return True if there was any.
+
+        A request that has only just begun can't be interrupted yet, but counts: the host can try
+        again.
+        """
         under_way = list(self._interruptible)
         for waiting in under_way:
             waiting.cancel()
@@ -175,6 +193,7 @@ class Server:
         self._proxy.take(message["method"], message.get("params", {}))
 
     def _conclude(self, message: dict[str, Any], done: "Future[dict[str, Any]]") -> None:
+        """Send the result or the error of a request that has ended."""
         self._places.release()
         self._interruptible.discard(done)
         if done.cancelled():
@@ -203,14 +222,17 @@ class Server:
 
     def _write(self, data: bytes) -> None:
         frame = memoryview(data)
-        # Where nobody listens any more, the end of stdin follows.
+        # If the host no longer reads, the end of stdin follows and ends the server.
         with suppress(OSError), self._writing:
             while frame:
                 frame = frame[os.write(self._writer, frame) :]
 
 
 def _check(message: dict[str, Any]) -> None:
-    """A request's outer form. Raises WireError(INVALID_REQUEST or INVALID_PARAMS)."""
+    """Check the outer form of a request.
+
+    Raises WireError (INVALID_REQUEST or INVALID_PARAMS).
+    """
     if not isinstance(message.get("method"), str) or not _is_id(message.get("id")):
         raise WireError(INVALID_REQUEST, "a request has a string as method and a plain id")
     if not isinstance(message.get("params", {}), dict):
@@ -224,12 +246,16 @@ def _is_id(value: object) -> bool:
 def run_action_server(
     actions: Actions, family: Family, proxy: SandboxTunnels | None = None
 ) -> None:
-    """Serve on this process's stdin and stdout, then end every process below; does not return."""
+    """Serve on this process's stdin and stdout, then kill all descendants and exit.
+
+    It does not return.
+    """
     hide_descriptors()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: _end(family))
-    # What the host ignores (nohup, a job in the background), every program in here would, too.
+    # Ignored signals are inherited across exec (signal(7)): if the host ignores some (nohup, a
+    # background job), every program in the sandbox would ignore them too.
     for number in (signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_DFL)
     reader, writer = take_over_stdio()
@@ -239,4 +265,5 @@ def run_action_server(
 
 def _end(family: Family) -> None:
     family.end_all()
+    # No interpreter shutdown: it would wait for the worker threads, which may still run an action.
     os._exit(0)

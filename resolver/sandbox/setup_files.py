@@ -1,7 +1,7 @@
-"""What a setup leaves in the repository's folder: kept out of the change, and made way for when a
-sandbox is started from a saved environment.
+"""Handles the files that the set-up of an environment leaves in the repository's folder.
 
-Runs inside, with the standard library and the toolbox's git.
+They are kept out of the change, and they stay when a sandbox is started from a saved environment.
+This runs inside the sandbox, with the standard library and the toolbox's git.
 """
 
 import os
@@ -12,22 +12,27 @@ from .generated import escape_glob
 from .wire import SettleResult
 
 MOST_NAMED = 100
-"""Most restored paths that are named."""
+"""Maximum number of restored paths that are listed."""
 
 _SETTLED = "resolver-settled"
+"""Marker file in the private git directory: `settle` was the last operation on it."""
 
 MOST_FILES = 5_000
-"""Up to so many untracked files are kept out one by one, so that what the agent later adds beside
-them is part of the change; beyond it whole folders are."""
+"""Maximum number of untracked files that are excluded one by one.
+
+Files that the agent later adds next to them are then part of the change. With more files, whole
+folders are excluded.
+"""
 
 Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
-"""Runs git with arguments and variables; its stdout."""
+"""Runs git with arguments and variables, and returns its stdout."""
 
 
 def settle_files(kept: str, root: str, commit: str, run: Run) -> SettleResult:
-    """Undo what was done to tracked files, and keep what is untracked out of later changes.
+    """Undo changes to tracked files, and keep untracked files out of later changes.
 
-    kept: the git directory that changes are exported with. commit: what is checked out.
+    kept: the private git directory that changes are exported with.
+    commit: the commit that is checked out.
     """
     place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
     changed = _names(run(["diff-index", "-z", "--name-only", commit], place))
@@ -50,13 +55,16 @@ def settle_files(kept: str, root: str, commit: str, run: Run) -> SettleResult:
 
 
 def is_settled(kept: str) -> bool:
-    """Whether `settle` was the last that was done with this git directory."""
+    """Return True if `settle` was the last operation on this git directory."""
     return os.path.isfile(os.path.join(kept, _SETTLED))
 
 
 def make_way(kept: str, root: str, run: Run) -> list[bytes]:
-    """Take the files of an earlier checkout out of `root`, and its git directories; what its
-    setup has left untracked stays. The patterns of what is to be kept out of changes."""
+    """Remove the files and git directories of an earlier checkout from `root`.
+
+    Untracked files that its set-up has created stay. Return the patterns that keep them out of
+    changes; none if no set-up was saved.
+    """
     if not is_settled(kept):
         return []
     place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
@@ -71,7 +79,7 @@ def make_way(kept: str, root: str, run: Run) -> list[bytes]:
 
 
 def keep_out(git_dir: str, patterns: Sequence[bytes]) -> None:
-    """Let a git directory ignore the patterns, beside what it ignores already."""
+    """Add the patterns to those that a git directory ignores (info/exclude)."""
     folder = os.path.join(git_dir, "info")
     if not patterns or not os.path.isdir(git_dir) or os.path.islink(folder):
         return

@@ -1,11 +1,13 @@
-"""One bash process: started, given a command, interrupted, ended. What to do when it dies, or
-does not come back, is decided in bash.py.
+"""One bash process: start it, give it a command, interrupt it, end it.
+
+bash.py decides what happens if the process dies or stops responding.
 
 The shell is interactive, without line editing and with job control, and leads a session on a
-pseudo-terminal. Standard input of commands is that terminal: it can be answered, Ctrl-C reaches
-exactly the running job and throws the shell back to its top level with all its state. Output is a
-pipe: no colours, no pager, no echo, no CR, and programs' writes arrive in the order they happen.
-Commands come as a file that the shell sources; its own input carries only that line.
+pseudo-terminal (pty(7)). The terminal is the standard input of commands: programs can be answered,
+and Ctrl-C reaches exactly the foreground job and returns the shell to its top level with all its
+state. The output is a pipe, so that there are no colours, no pager, no echo and no CR, and the
+writes of several programs arrive in order. A command is written to a file that the shell sources;
+the shell's own input carries only the line that does so.
 """
 
 import array
@@ -27,43 +29,72 @@ from .environment import Outputs
 from .processes import Family, end_session, is_stopped, session_members, signal_group
 from .pump import Event, Pump, wide_pipe
 
+# What a command prints must not be mistaken for the shell's own report on it. So the shell reports
+# on a second pipe, CONTROL, which the command never holds: RUN closes these descriptors for the
+# sourced file. The numbers are far above those that scripts use and that bash allocates for itself
+# (from 10 upwards, and 255).
 CONTROL, OUTPUT, TERMINAL = 240, 241, 242
-"""Descriptors of the shell itself. Redirections close them for every command it runs."""
+"""Descriptors of the shell itself; a redirection closes them for every command that it runs."""
 
 LAUNCH: Final = f'exec {TERMINAL}<>"$1"; exec "$0" --norc --noprofile --noediting -i'
-"""Opening the terminal as leader of a new session makes it the controlling one."""
+"""Command line of the first bash, which replaces itself with the interactive one.
+
+The process is the leader of a new session without a terminal, so that opening one makes it the
+controlling terminal. Source: credentials(7), open(2) (O_NOCTTY).
+"""
 
 SETUP: Final = """PS1= PS2=; set +o history +H; history -c; unset HISTFILE MAILCHECK
 trap {last_words} EXIT
 """
+"""First input of the shell: no prompts, no history, a trap that saves the state on exit."""
+
 LAST_WORDS: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}'
+"""Saves the directory and the exported variables in a file; the arguments of the EXIT trap."""
+
+# `\builtin` bypasses functions and aliases that the agent may have defined under these names. The
+# report is: token, exit status, shell options ($-), directory and `declare -px`, separated by NUL,
+# which no variable can hold. The random token marks where the report begins and ends, in case
+# something else has written to the pipe (through /proc/PID/fd).
 RUN: Final = rf"""{{before}}
 \builtin . {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
 {{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"; \builtin declare -px
 \builtin printf '\000{{token}}\000'; }}}} >&{CONTROL}
 
 """
+"""Input that runs one command and then reports on CONTROL how it ended."""
+
 STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
+"""Sets `$?` for the next command, unless `set -e` is on, which would end the shell."""
+
 FIRST_LOOK: Final = 1.0
-"""Seconds until it is looked whether the shell goes on without saying so; then twice as long."""
+"""Seconds until the first check whether a command has ended without a report.
+
+The interval doubles after each check.
+"""
 
 READS: Final = (b"0 0x0 ", b"63 0x0 ")
-"""The system call `read` of descriptor 0 on x86_64 and aarch64, as in /proc/PID/syscall."""
+"""How /proc/PID/syscall (proc(5)) begins during read(2) of descriptor 0 on x86_64 and aarch64."""
 
 SPARE: Final = "/dev/shm"
-"""Where commands are put when the disk is full: the one that frees it must still run."""
+"""Where the command is written if the disk is full: it may be the one that frees space."""
 
 KEYS: Final = {"C-c": b"\x03", "C-d": b"\x04", "C-z": b"\x1a", "C-\\": b"\x1c"}
+"""Keys that can be sent to a program, and the bytes that a terminal sends for them."""
+
 LONG_LINE: Final = 3000
-"""A terminal that edits lines takes 4095 bytes; a longer one is pushed through with Ctrl-D."""
+"""Bytes that are sent at once to a terminal in canonical mode.
+
+It holds lines of at most 4095 bytes (termios(3)); a longer line is passed on in parts, each ended
+by Ctrl-D, which makes the typed part available without a newline.
+"""
 
 
 @dataclass(frozen=True)
 class ShellState:
-    """What a new shell is given of an old one."""
+    """What a new shell takes over from its predecessor."""
 
     cwd: str
-    exported: str  # `declare -px` lines
+    exported: str  # lines as printed by `declare -px`
 
 
 @dataclass(frozen=True)
@@ -72,12 +103,14 @@ class CommandFinished:
 
     status: int
     state: ShellState
-    restricted: bool  # by `set -r`: it will source nothing more
+    restricted: bool  # after `set -r`, which makes the shell unable to source another file
 
 
 def _open_terminal() -> tuple[int, int]:
+    """Return (master, slave) of a pseudo-terminal without echo and output processing."""
     master, slave = os.openpty()
     settings = termios.tcgetattr(slave)
+    # The agent should see the programs' own bytes: no CR before LF, and no echo of the input.
     settings[1] &= ~termios.OPOST
     settings[3] &= ~(termios.ECHO | termios.ECHONL | termios.ECHOCTL)
     termios.tcsetattr(slave, termios.TCSANOW, settings)
@@ -86,13 +119,13 @@ def _open_terminal() -> tuple[int, int]:
 
 
 def check_terminals() -> None:
-    """Raise OSError where the machine gives no pseudo-terminal: no command could be run then."""
+    """Raise OSError if the machine provides no pseudo-terminal: no command could run."""
     for descriptor in _open_terminal():
         os.close(descriptor)
 
 
 class Shell:
-    """A live bash. Raises OSError when it can't be started."""
+    """A running bash process. Raises OSError if it can't be started."""
 
     def __init__(
         self,
@@ -105,7 +138,7 @@ class Shell:
         self._family = family
         self._files = _own_folder(outputs.scratch)
         self.source = os.path.join(self._files, "command")
-        """Path by which the shell, and its error messages, know the text of a command."""
+        """Path of the file with the command, which also appears in the shell's error messages."""
         self._master, self._slave = _open_terminal()
         control, control_writer = os.pipe()
         output, output_writer = wide_pipe()
@@ -137,9 +170,10 @@ class Shell:
         return os.path.join(self._files, "state")
 
     def start(self, command: str, last_status: int) -> bool:
-        """Hand over a command; `$?` is `last_status` at its start. True: unasked output waits.
+        """Give a command to the shell, with `last_status` as its initial `$?`.
 
-        Raises OSError where no file can hold the command.
+        Return True if there is output from before, which nobody has taken yet. Raises OSError if no
+        file can hold the command.
         """
         text = command.encode("utf-8", "surrogateescape") + b"\n"
         try:
@@ -155,8 +189,11 @@ class Shell:
         self.pump.take()
 
     def wait(self, timeout: float, quiet: float | None = None) -> Event | Literal["lost"]:
-        """As the pump's. "lost": the command has ended, but what the shell said of it went nowhere,
-        because the command has closed a descriptor or replaced a builtin."""
+        """Wait as Pump.wait does, with one more result, "lost".
+
+        It means that the command has ended but the shell's report did not arrive, because the
+        command has closed a descriptor or replaced a builtin.
+        """
         until = time.monotonic() + timeout
         look = FIRST_LOOK
         while True:
@@ -169,12 +206,15 @@ class Shell:
                 return "lost" if event == "timeout" else event
             if rest <= look:
                 return "timeout"
-            if is_stopped(self.process.pid):  # by `suspend`: nobody else would wake it
+            if is_stopped(self.process.pid):  # by `suspend`; nothing else would continue it
                 signal_group(self.process.pid, signal.SIGCONT)
             look *= 2
 
     def finished(self) -> CommandFinished | None:
-        """After `wait` said done. None when something else wrote to the shell's own pipes."""
+        """Return how the command ended, after `wait` returned "done".
+
+        None if something else wrote to the shell's own pipes.
+        """
         said = self.pump.message.partition(self._token + b"\0")[2]
         status, mark, rest = said.partition(b"\0")
         if not mark or not status.isdigit():
@@ -184,7 +224,10 @@ class Shell:
         return CommandFinished(int(status), _state(cwd, exported), b"r" in options)
 
     def last_words(self) -> ShellState | None:
-        """After `wait` said ended: what the shell saved on a regular exit."""
+        """Return the state that the shell saved on a regular exit, or None.
+
+        Valid after `wait` returned "ended".
+        """
         try:
             with open(self._saved, "rb") as file:
                 cwd, mark, exported = file.read().partition(b"\0")
@@ -193,7 +236,7 @@ class Shell:
         return _state(cwd, exported) if mark else None
 
     def type(self, text: str, timeout: float) -> bool:
-        """Send a line, or a key of KEYS, to the running program. False: it was not all taken."""
+        """Send a line, or one of KEYS, to the running program; return False if some was left."""
         if text in KEYS:
             return self._feed(KEYS[text], timeout)
         line = text.encode("utf-8", "surrogateescape") + b"\n"
@@ -203,15 +246,15 @@ class Shell:
         return self._feed(KEYS["C-d"].join(parts), timeout)
 
     def interrupt(self) -> None:
-        """Ctrl-C for the job in the foreground and for the shell, whatever the terminal's mode."""
+        """Send SIGINT to the foreground job and to the shell, whatever the terminal's mode."""
         for group in {self._foreground(), self.process.pid}:
             signal_group(group, signal.SIGINT)
         signal_group(self.process.pid, signal.SIGCONT)
 
     def end_job(self, patience: float, shell_patience: float) -> CommandFinished | None:
-        """End the running command: Ctrl-C, and after `patience` seconds the hard way.
+        """End the running command: with SIGINT, and after `patience` seconds with SIGKILL.
 
-        None when the shell itself does not come back in `shell_patience` seconds after that.
+        Return None if the shell is not ready within `shell_patience` seconds after that.
         """
         self.interrupt()
         if self.wait(patience) == "timeout":
@@ -223,16 +266,16 @@ class Shell:
         return self.finished()
 
     def has_jobs(self) -> bool:
-        """After the shell has ended: processes that it left behind."""
+        """Return True if the shell has ended and has left processes behind."""
         return bool(session_members(self.process.pid))
 
     def kill(self) -> None:
-        """End the shell and all of its session."""
+        """Kill the shell and its whole session."""
         end_session(self.process.pid)
         self.process.wait()
 
     def close(self) -> None:
-        """Kill what is left and give the descriptors back."""
+        """Kill what is left and close the descriptors."""
         self.kill()
         self._family.forget(self.process)
         self.pump.close()
@@ -244,7 +287,12 @@ class Shell:
                 os.unlink(self.source)
 
     def _waits_for_orders(self) -> bool:
-        """It has come to the end of its own input and reads on. False where /proc does not say."""
+        """Return True if the shell has consumed its input and blocks in read(2) for more.
+
+        False if /proc is unavailable.
+        """
+        # All three must hold: no byte is left in the pipe, the shell is in read(2) of descriptor 0,
+        # and descriptor 0 is that pipe (a command may have redirected it with `exec <file`).
         unread = array.array("i", [0])
         fcntl.ioctl(self._stdin, termios.FIONREAD, unread)
         place = f"/proc/{self.process.pid}"
@@ -257,6 +305,10 @@ class Shell:
             return False
 
     def _begin(self, before: str) -> bool:
+        """Let the shell run the command file. Return True if there is output from before.
+
+        before: line to run first.
+        """
         token = secrets.token_hex(16)
         self._token = token.encode()
         waiting = self.pump.expect(b"\0" + self._token + b"\0")
@@ -264,16 +316,18 @@ class Shell:
         return waiting
 
     def _tell(self, line: str) -> None:
-        with suppress(BrokenPipeError):  # the shell is gone: `wait` says so
+        with suppress(BrokenPipeError):  # the shell is gone; `wait` reports it
             os.write(self._stdin, line.encode())
 
     def _foreground(self) -> int:
+        """Return the process group of the terminal's foreground job; the shell's own if unknown."""
         try:
             return os.tcgetpgrp(self._master)
         except OSError:
             return self.process.pid
 
     def _feed(self, data: bytes, timeout: float) -> bool:
+        """Write to the terminal; return False if the program does not read all of it in time."""
         until = time.monotonic() + timeout
         while data:
             try:
@@ -287,7 +341,7 @@ class Shell:
 
 
 def _own_folder(scratch: str) -> str:
-    """A folder for the files of one shell. Where the disk is full it is only a name."""
+    """Return a new folder for the files of one shell; only its name if the disk is full."""
     try:
         os.makedirs(scratch, exist_ok=True)
         return tempfile.mkdtemp(prefix="shell-", dir=scratch)
@@ -315,7 +369,7 @@ def _state(cwd: bytes, exported: bytes) -> ShellState:
 
 
 def syntax_error(bash: str, command: str, environment: Mapping[str, str]) -> str:
-    """What bash says against the command before anything of it has run; "" when it can run."""
+    """Return bash's error message if it can't parse the command; "" if it can. Nothing is run."""
     checked = subprocess.run(
         [bash, "--norc", "--noprofile", "-O", "extglob", "-n"],
         input=command.encode("utf-8", "surrogateescape") + b"\n",

@@ -1,8 +1,12 @@
-"""A filter in the kernel that no program can take off: which kinds of sockets there are.
+"""A seccomp filter that restricts which kinds of sockets a program and its children can create.
 
-Virtual machines talk to their host through sockets (AF_VSOCK) that no network namespace holds back.
-Run as a script with the standard library alone, it starts a program behind the filter; without one
-it is a container's first process, behind the filter too, and waits for SIGTERM:
+Virtual machines talk to their host through AF_VSOCK sockets (vsock(7)), which no network namespace
+holds back. A seccomp filter can't be removed once it is installed, and every child inherits it.
+
+This file also runs as a script, with the standard library alone. With arguments it starts a program
+behind the filter. Without arguments it is a container's first process: it installs the filter and
+waits for SIGTERM:
+
     socket_filter.py [PROGRAM [ARGUMENT...]]
 """
 
@@ -18,16 +22,23 @@ from typing import Final
 ALLOWED: Final = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
-# linux/audit.h: (kind of processor, system call `socket`, system call `socketcall` where it exists)
+# (AUDIT_ARCH_* of linux/audit.h, number of socket(2), number of socketcall(2) where it exists). One
+# machine runs several kinds of programs: an x86_64 kernel also takes i386 system calls, with other
+# numbers. A filter that checked the numbers alone could be evaded by switching the mode, so the
+# numbers are looked at per architecture, and an unknown one gets ENOSYS for everything.
 _PROCESSORS: Final = (
     (0xC000003E, 41, None),  # x86_64
     (0x40000003, 359, 102),  # i386
     (0xC00000B7, 198, None),  # aarch64
     (0x40000028, 281, 102),  # arm
 )
+# The x32 ABI reports the architecture x86_64 and sets this bit in the number; it is masked off.
 _X32_BIT: Final = 0x40000000
 _IO_URING_SETUP: Final = 425
-"""The same on every processor. Through its rings sockets are made that no filter sees."""
+"""Number of io_uring_setup(2), the same on every architecture.
+
+Operations submitted through its rings, IORING_OP_SOCKET among them, do not pass the filter.
+"""
 
 _LOAD, _EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
 _NUMBER, _PROCESSOR, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data, little-endian
@@ -36,9 +47,10 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def refuse_sockets() -> None:
-    """For this thread and all that it starts: sockets of ALLOWED families only, no io_uring.
+    """Restrict this thread and all that it starts to sockets of ALLOWED families, without io_uring.
 
-    Raises OSError where the kernel has no such filters or the processor is unknown.
+    Raises OSError if the kernel has no seccomp filters or the processor is unknown. Source:
+    seccomp(2).
     """
     if sys.byteorder != "little" or os.uname().machine not in ("x86_64", "aarch64"):
         raise OSError(errno.ENOSYS, f"no filter for a {os.uname().machine}")
@@ -49,6 +61,8 @@ def refuse_sockets() -> None:
     )
     libc = ctypes.CDLL(None, use_errno=True)
     no_more = (ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
+    # The kernel takes a filter from an unprivileged process only if neither it nor a child can gain
+    # privileges by exec.
     libc.prctl(_PR_SET_NO_NEW_PRIVS, *no_more)
     if libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), header) != 0:
         number = ctypes.get_errno()
@@ -56,7 +70,10 @@ def refuse_sockets() -> None:
 
 
 def _program() -> bytes:
-    """The filter, as instructions of classic BPF (linux/filter.h)."""
+    """Return the filter as instructions of classic BPF (linux/filter.h).
+
+    Source: https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
+    """
     steps = b""
     for processor, socket_call, multiplexer in _PROCESSORS:
         steps += _when(_PROCESSOR, processor, _rules(socket_call, multiplexer))
@@ -64,20 +81,26 @@ def _program() -> bytes:
 
 
 def _rules(socket_call: int, multiplexer: int | None) -> bytes:
+    """Return the part of the filter for one architecture, given the numbers of its system calls."""
     families = b"".join(_when(_FIRST_ARGUMENT, family, _end(_ALLOW)) for family in ALLOWED)
     rules = _when(_NUMBER, _IO_URING_SETUP, _end(_ERROR | errno.ENOSYS), mask=~_X32_BIT)
     rules += _when(
         _NUMBER, socket_call, families + _end(_ERROR | errno.EAFNOSUPPORT), mask=~_X32_BIT
     )
     if multiplexer is not None:
-        # Its arguments are out of sight; programs of the last ten years do without it.
+        # A filter sees only registers, and the address family of socketcall(2) is in memory behind
+        # a pointer. So SYS_SOCKET (1) is refused altogether; programs of the last ten years use
+        # socket(2) itself.
         make = _when(_FIRST_ARGUMENT, 1, _end(_ERROR | errno.ENOSYS))
         rules += _when(_NUMBER, multiplexer, make + _end(_ALLOW))
     return rules + _end(_ALLOW)
 
 
 def _when(offset: int, value: int, then: bytes, mask: int = -1) -> bytes:
-    """Do `then`, which must end, if the word at `offset`, masked, is `value`."""
+    """Return code that runs `then` if the word at `offset`, masked with `mask`, equals `value`.
+
+    `then` must end with a return instruction: classic BPF only jumps forward.
+    """
     test = _step(_LOAD, offset)
     if mask != -1:
         test += _step(_AND, mask & 0xFFFFFFFF)
@@ -93,11 +116,14 @@ def _step(code: int, value: int) -> bytes:
 
 
 def idle() -> None:
-    """As process 1: children that lost their parent are reaped by ignoring SIGCHLD, and SIGTERM
-    ends it (a process 1 never sees an unblocked signal that it has no handler for)."""
+    """Wait for SIGTERM as process 1 of a container.
+
+    SIGCHLD is ignored, so that the kernel reaps orphaned children. SIGTERM is blocked and awaited,
+    because the kernel discards an unblocked signal to process 1 that has no handler.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with suppress(OSError):  # the server says so
+    with suppress(OSError):  # starting the action server then fails and reports it
         refuse_sockets()
     signal.sigwait([signal.SIGTERM])
 

@@ -1,6 +1,7 @@
-"""Output of any size: head and tail are kept in memory, the whole of it in a file when it is long.
+"""Collects output of any size: head and tail in memory, and all of it in a file if it is long.
 
-Nothing here knows where the bytes come from. Broken UTF-8 and NUL become U+FFFD in text only.
+It does not depend on where the bytes come from. Invalid UTF-8 and NUL become U+FFFD in the text,
+not in the file.
 """
 
 import os
@@ -10,19 +11,19 @@ from typing import Final
 from .wire import MAX_TEXT
 
 EDGE: Final = 4 * MAX_TEXT
-"""Bytes kept at each end: UTF-8 takes at most four for a character."""
+"""Bytes kept at each end: a character has at most four bytes in UTF-8."""
 
 MAX_FILE: Final = 100 * 1024 * 1024
-"""Most bytes of one output that are written to disk."""
+"""Maximum number of bytes of one output that are written to disk."""
 
 KEPT_FILES: Final = 8
-"""Output files that stay in the scratch folder; older ones are removed."""
+"""Number of output files that stay in the scratch folder; older ones are removed."""
 
 
 def readable(text: str) -> str:
-    """Text that any JSON reader, database or model takes: no lone surrogates, no NUL."""
+    """Return text that any JSON reader, database or model accepts: no lone surrogates, no NUL."""
     try:
-        data = text.encode("utf-8", "surrogateescape")  # as Python has undecodable file names
+        data = text.encode("utf-8", "surrogateescape")  # as Python decodes file names
     except UnicodeEncodeError:
         data = text.encode("utf-8", "surrogatepass")
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
@@ -30,27 +31,30 @@ def readable(text: str) -> str:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What is shown of one output."""
+    """The part of one output that is shown."""
 
     text: str
     omitted: int  # bytes left out of the middle
-    path: str | None  # the whole output, when something was left out
+    path: str | None  # file with the whole output, if something was left out
 
 
 class Spool:
-    """Collects one output. `path` is used only when the output is longer than what is shown."""
+    """Collects one output.
+
+    The file `path` is used only if the output is longer than what is shown.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.total = 0
         self._head = bytearray()
-        self._tail = bytearray()  # what follows the head, its last EDGE bytes
+        self._tail = bytearray()  # the bytes after the head, of which the last EDGE are kept
         self._file: int | None = None
-        self._opened = False  # once: a second time would lose what a full disk still took
+        self._opened = False  # reopening would truncate the file
         self._on_disk = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes. A full or read-only disk loses the file, never the excerpt."""
+        """Append bytes. On a full or read-only disk the file is lost, but never the excerpt."""
         self.total += len(data)
         if not self._opened and self.total > EDGE:
             self._open()
@@ -64,7 +68,7 @@ class Spool:
             del self._tail[:-EDGE]
 
     def excerpt(self) -> Excerpt:
-        """The end of collecting: whole text, or head and tail of MAX_TEXT characters together."""
+        """Stop collecting and return the text; over MAX_TEXT characters, only its head and tail."""
         tail = self._tail
         if self.total == len(self._head) + len(tail):
             text = _text(self._head + tail)
@@ -84,6 +88,7 @@ class Spool:
         return Excerpt(_shown(_text(head)) + mark + _shown(_text(end)), omitted, path)
 
     def _open(self) -> None:
+        """Open the file, remove old ones in its folder, and write what was collected so far."""
         self._opened = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -95,6 +100,7 @@ class Spool:
         self._write(bytes(self._head + self._tail))
 
     def _write(self, data: bytes) -> None:
+        """Append to the file, up to MAX_FILE bytes; stop writing at the first error."""
         if self._file is None:
             return
         data = data[: MAX_FILE - self._on_disk]
@@ -114,7 +120,10 @@ class Spool:
 
 
 def _text(data: bytes | bytearray) -> str:
-    """Bytes and characters one to one where UTF-8 is broken, so that cuts can be counted back."""
+    """Decode bytes without loss: an invalid byte becomes one character.
+
+    The result can be encoded back, so cuts made in the text can be counted in bytes.
+    """
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -127,7 +136,7 @@ def _shown(text: str) -> str:
 
 
 def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:
-    """First and last `size` characters, at line ends where one is near."""
+    """Return the first and the last `size` characters, cut at a line end if one is near."""
     first = _text(head)[:size]
     cut = first.rfind("\n") + 1
     if cut > size // 2:
@@ -140,6 +149,7 @@ def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:
 
 
 def _forget_old(folder: str, newest: str) -> None:
+    """Remove the oldest output files, so that KEPT_FILES remain with the newest."""
     files = sorted(entry.name for entry in os.scandir(folder) if entry.name != newest)
     for name in files[: max(0, len(files) - KEPT_FILES + 1)]:
         os.unlink(os.path.join(folder, name))

@@ -1,6 +1,7 @@
-"""A file as text that goes back to exactly the same bytes: encoding, mark, line ends, mode.
+"""Reads a file as text that can be written back as exactly the same bytes.
 
-Lines end at LF alone, as git and editors count them; form feed and U+2028 are inside a line.
+Encoding, byte order mark, line ends and mode are preserved. Only LF ends a line, as in git and in
+editors; form feed and U+2028 are part of a line.
 """
 
 import hashlib
@@ -15,24 +16,28 @@ from typing import Final
 from .failure import ActionFailed
 
 MAX_FILE: Final = 32 * 1024 * 1024
-"""Largest file, in bytes, that is viewed or edited as a whole."""
+"""Size in bytes of the largest file that can be viewed or edited."""
 
 MAX_DIFF: Final = 10_000
-"""Bytes of a hunk."""
+"""Maximum size of a hunk in bytes."""
 
 MAX_SHOWN_LINE: Final = 400
-"""Bytes, as the log has them, of one line of a hunk or beside an edit, so that an edit of one line
-makes small events whatever the lines beside it are."""
+"""Maximum size of one line of a hunk or around an edit, in bytes as in the event log.
+
+It keeps the event of a one-line edit small even if the lines around it are very long.
+"""
 
 CONTEXT: Final = 3
+"""Number of unchanged lines around a hunk."""
+
 BOM: Final = "\ufeff"
 WIDE: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-"""How files begin that some Windows programs write."""
+"""Byte order marks of UTF-16, which some Windows programs write."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """Content of a file. `text` has no byte order mark but its own line ends."""
+    """The content of a file. `text` has the file's own line ends but no byte order mark."""
 
     text: str
     encoding: str
@@ -45,7 +50,10 @@ class TextFile:
         return "\r\n" if crlf * 2 > self.text.count("\n") else "\n"
 
     def encoded(self, text: str) -> bytes:
-        """`text` in this file's encoding. Raises ActionFailed for what it can't hold."""
+        """Return `text` in this file's encoding.
+
+        Raises ActionFailed if the encoding lacks one of its characters.
+        """
         try:
             return ((BOM if self.mark else "") + text).encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -56,7 +64,10 @@ class TextFile:
 
 
 def decoded(data: bytes) -> TextFile:
-    """UTF-8, UTF-16 with its mark, or Latin-1 where it is neither: all give the same bytes back."""
+    """Decode bytes as UTF-8, as UTF-16 if they begin with its mark, or else as Latin-1.
+
+    Each of them gives the same bytes back.
+    """
     for mark, encoding in WIDE.items():
         if data.startswith(mark):
             with suppress(UnicodeDecodeError):
@@ -69,14 +80,20 @@ def decoded(data: bytes) -> TextFile:
 
 
 def is_binary(data: bytes) -> bool:
-    """Git's rule, a NUL near the beginning, but for UTF-16 that says so."""
+    """Return True if the first 8000 bytes contain a NUL, which is git's rule.
+
+    UTF-16 with a byte order mark counts as text.
+    """
     return b"\0" in data[:8000] and not decoded(data).mark
 
 
 def read_bytes(path: str) -> bytes:
-    """A regular file of bounded size. Raises ActionFailed."""
+    """Return the content of a regular file.
+
+    Raises ActionFailed if there is none, if it is larger than MAX_FILE, or if it can't be read.
+    """
     try:
-        # Not to wait for the other end of a named pipe.
+        # O_NONBLOCK: opening a named pipe would wait for its other end.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
@@ -95,8 +112,12 @@ def read_bytes(path: str) -> bytes:
 
 
 def write_bytes(path: str, data: bytes, before: bytes | None) -> None:
-    """Write in place, so that mode, owner and hard links stay. before: content of an existing
-    file, put back when the disk is full; None makes a new file. Raises ActionFailed."""
+    """Write a file in place, so that its mode, owner and hard links stay.
+
+    before: content of the existing file, which is restored if the disk is full; None creates a new
+        file.
+    Raises ActionFailed.
+    """
     try:
         if before is None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -121,17 +142,17 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def content_digest(data: bytes | None) -> str:
-    """SHA-256 in hex; "" for a file that does not exist."""
+    """Return the SHA-256 of the content in hex; "" for a file that does not exist."""
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def numbered(lines: list[str], first: int) -> str:
-    """Lines with their numbers, as `cat -n` shows them."""
+    """Return the lines with their numbers, formatted as by `cat -n`."""
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
 def shorten_line(line: str) -> str:
-    """The line's beginning of MAX_SHOWN_LINE bytes, and how much more there is."""
+    """Return the first MAX_SHOWN_LINE bytes of a line and how many characters follow."""
     start = line[:MAX_SHOWN_LINE]
     while (size := _logged_size(start)) > MAX_SHOWN_LINE:
         start = start[: len(start) * MAX_SHOWN_LINE // size]
@@ -140,12 +161,12 @@ def shorten_line(line: str) -> str:
 
 
 def _logged_size(text: str) -> int:
-    """Bytes of a text in JSON, where a control character has six."""
+    """Return the size in bytes of a text in JSON, where a control character takes six."""
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines without their ends."""
+    """Return the lines without their line ends."""
     lines = text.split("\n")
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
@@ -155,12 +176,15 @@ def split_lines(text: str) -> list[str]:
 
 
 def line_at(text: str, position: int) -> int:
-    """Number of the line, from 1, that a position of the text is in."""
+    """Return the number of the line, from 1, that contains a position of the text."""
     return text.count("\n", 0, position) + 1
 
 
 def positions(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Where `wanted` is in `text`, overlaps too; its LF also stands for CR LF."""
+    """Return the (start, end) of each occurrence of `wanted`, including overlapping ones.
+
+    LF in `wanted` also matches CR LF.
+    """
     if "\r\n" not in text:
         return _plain_positions(text, wanted)
     pieces = wanted.replace("\r\n", "\n").split("\n")
@@ -184,15 +208,18 @@ def _plain_positions(text: str, wanted: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class EditHunk:
-    """The one stretch of lines in which two texts differ."""
+    """The range of lines in which two texts differ."""
 
-    diff: str  # unified, its lines shortened and all of it cut to MAX_DIFF
+    diff: str  # unified diff with shortened lines, truncated to MAX_DIFF
     first: int  # first changed line in the new text, from 1
-    last: int  # last changed line in the new text; first - 1 when lines were only removed
+    last: int  # last changed line in the new text; first - 1 if lines were only removed
 
 
 def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
-    """The difference as one unified hunk. None is a file that does not exist."""
+    """Return the difference as a single unified hunk.
+
+    None stands for a file that does not exist.
+    """
     a, b = old or "", new or ""
     start = a.rfind("\n", 0, _same_start(a, b)) + 1
     end = _same_end(a, b, start)
@@ -217,7 +244,7 @@ def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
 
 
 def _same_start(a: str, b: str) -> int:
-    """Characters that both begin with. By halves, because slices compare fast."""
+    """Return the length of the common prefix. Binary search, because comparing slices is fast."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -229,7 +256,7 @@ def _same_start(a: str, b: str) -> int:
 
 
 def _same_end(a: str, b: str, start: int) -> int:
-    """Characters of the whole lines that both end with, after `start`."""
+    """Return the length of the whole lines that both texts end with, after `start`."""
     low, high = 0, min(len(a), len(b)) - start
     while low < high:
         middle = (low + high + 1) // 2
@@ -243,14 +270,14 @@ def _same_end(a: str, b: str, start: int) -> int:
 
 
 def _lines_back(text: str, position: int) -> int:
-    """Where the CONTEXT lines before a line's beginning start."""
+    """Return where the CONTEXT lines before the beginning of a line start."""
     for _ in range(CONTEXT):
         position = text.rfind("\n", 0, max(0, position - 1)) + 1
     return position
 
 
 def _lines_ahead(text: str, position: int) -> int:
-    """Where the CONTEXT lines from a line's beginning end."""
+    """Return where the CONTEXT lines from the beginning of a line end."""
     for _ in range(CONTEXT):
         position = text.find("\n", position) + 1 or len(text)
     return position
@@ -272,7 +299,7 @@ def _extent(top: int, count: int) -> str:
 
 
 def _cut(diff: str) -> str:
-    """At most MAX_DIFF bytes of UTF-8, cut in the middle."""
+    """Truncate the diff in the middle to at most MAX_DIFF bytes of UTF-8."""
     data = diff.encode("utf-8", "surrogatepass")
     if len(data) <= MAX_DIFF:
         return diff

@@ -1,4 +1,4 @@
-"""How files and folders are shown to the agent."""
+"""Formats files and folders for the agent."""
 
 import base64
 import os
@@ -10,9 +10,11 @@ from .textfile import numbered
 from .wire import MAX_TEXT
 
 MAX_LINE: Final = 2_000
-"""Characters shown of one line."""
+"""Maximum number of characters shown of one line."""
 
 MAX_ENTRIES: Final = 500
+"""Maximum number of entries listed of a folder."""
+
 SHOWN: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 IMAGES: Final = {
     b"\x89PNG\r\n\x1a\n": "PNG image",
@@ -24,11 +26,11 @@ IMAGES: Final = {
 
 
 MAX_IMAGE: Final = 2 * 1024 * 1024
-"""Bytes of the largest picture that is shown as one."""
+"""Size in bytes of the largest image that is shown as one."""
 
 
 def as_images(data: bytes) -> list[str]:
-    """The picture as a data URL, if it is one that models take, and not too large."""
+    """Return the image as a data URL, if models accept its format and it is not too large."""
     kind = next((kind for magic, kind in SHOWN.items() if data.startswith(magic)), None)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         kind = "webp"
@@ -38,7 +40,11 @@ def as_images(data: bytes) -> list[str]:
 
 
 def show_lines(name: str, lines: list[str], view_range: tuple[int, int] | None) -> str:
-    """Numbered lines, cut where they are too many. A last line of -1 is the end."""
+    """Return the numbered lines of a range, truncated if they are too many.
+
+    view_range: first and last line, from 1; -1 as the last one means the end of the file.
+    Raises ActionFailed if the range is not in the file.
+    """
     count = len(lines)
     first, last = view_range or (1, -1)
     last = count if last == -1 else min(last, count)
@@ -64,7 +70,7 @@ def show_lines(name: str, lines: list[str], view_range: tuple[int, int] | None) 
 
 
 def list_folder(folder: str) -> str:
-    """Names two levels deep, hidden ones left out, folders with a slash at the end."""
+    """Return the names two levels deep, without hidden ones; folders end with "/"."""
     shown, hidden = [], 0
     for path, name, depth in _entries(folder):
         if name.startswith("."):
@@ -77,6 +83,7 @@ def list_folder(folder: str) -> str:
 
 
 def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
+    """Return (path, name, depth) of the entries, two levels deep."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
@@ -93,7 +100,7 @@ def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
 
 
 def _is_own_folder(path: str) -> bool:
-    """A folder, and not a link to one that may be anywhere."""
+    """Return True for a folder, and False for a link to one, which may lead anywhere."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -101,7 +108,7 @@ def _is_own_folder(path: str) -> bool:
 
 
 def describe_binary(name: str, data: bytes) -> str:
-    """One sentence in place of bytes that a model can't read."""
+    """Return one sentence to show instead of bytes that a model can't read."""
     kind = next((word for magic, word in IMAGES.items() if data.startswith(magic)), "binary file")
     size = ""
     if kind == "PNG image" and len(data) >= 24:

@@ -1,14 +1,16 @@
-"""The wire between host and sandbox: line-delimited JSON-RPC 2.0, and its method table.
+"""The protocol between the host and the action server: line-delimited JSON-RPC 2.0.
 
-One request a line on the server's stdin, one response a line on its stdout; responses may
-come in another order than the requests (`interrupt` and `ping` are answered while a command
-runs). Bytes that are not UTF-8 are carried with U+FFFD in text fields; exact bytes travel as
-tar streams (put_archive, get_archive), never through the wire.
+The host writes one request per line to the server's stdin; the server writes one response per line
+to its stdout. Responses may arrive in a different order than the requests, because `interrupt` and
+`ping` are answered while a command runs. In text fields, bytes that are not valid UTF-8 are
+replaced by U+FFFD; exact bytes are copied as tar streams (put_archive, get_archive) and never go
+through the wire.
 
-Where a run is allowed out, each connection of the sandbox's proxy is a tunnel on the same wire:
-notifications (requests without an id) in both directions, see TUNNEL_METHODS.
+If the run may use the network, every connection to the proxy in the sandbox is a tunnel on the same
+wire. Tunnels use notifications (requests without an id) in both directions, see TUNNEL_METHODS.
 
-Both sides import this module; it is the whole contract. Source: https://www.jsonrpc.org/specification
+Both sides import this module; it is the whole contract. Source:
+https://www.jsonrpc.org/specification
 """
 
 import base64
@@ -18,62 +20,71 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
 PROTOCOL: Final = 1
+"""Version of this protocol, which the server sends in its answer to `hello`."""
+
+# Newlines delimit the frames: JSON escapes a newline inside a string, so a raw one can only be the
+# end of a message and no length prefix is needed.
 MAX_FRAME: Final = 16 * 1024 * 1024
-"""Longest line either side accepts, in bytes. A longer one ends the connection."""
+"""Longest line in bytes that either side accepts. A longer line ends the connection."""
 
 MAX_TEXT: Final = 30_000
-"""Characters of output that go into one result; the rest stays in a file in the sandbox."""
+"""Maximum number of characters of output in one result. The rest stays in a file in the sandbox."""
 
-# JSON-RPC error codes; the first four are the specification's.
+# JSON-RPC error codes. All but ACTION_FAILED are defined by the specification; -32000 is in the
+# range that it reserves for servers: https://www.jsonrpc.org/specification#error_object
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 ACTION_FAILED: Final = -32000
-"""The action could not be done and the agent can do something about it (no such file...)."""
+"""The action failed for a reason that the agent can act on, such as a missing file."""
+
 INTERNAL_ERROR: Final = -32603
-"""A fault of the action server itself."""
+"""The action server itself has a fault."""
 
 
 class Hello(TypedDict):
-    """Result of `hello` {}: sent once, first."""
+    """Result of `hello` {}, the first request of a connection, sent once."""
 
     protocol: int
     pid: int
     root: str  # absolute path of the repository's root, where the shell starts
     python: str
     user: str
-    browser: bool  # `browse` finds a Chromium
+    browser: bool  # true if `browse` finds a Chromium
 
 
 class CommandResult(TypedDict):
-    """Result of `run_command` {command: str, timeout: float, is_input: bool}.
+    r"""Result of `run_command` {command: str, timeout: float, is_input: bool}.
 
-    `is_input` sends `command` as a line to the running program ("C-c", "C-d", "C-z" are keys; an
-    empty command waits for more output). A timeout leaves the command running when it can still
-    be answered: exit_code is null and timed_out true; the next `run_command` that is not input
-    ends its process group first and says so.
+    If `is_input` is true, `command` is sent as a line to the running program. "C-c", "C-d", "C-z"
+    and "C-\" are keys; an empty command waits for more output. At a timeout the command keeps
+    running, so that it can still be answered: exit_code is null and timed_out is true. The next
+    `run_command` that is not input first ends the command's process group and says so in `notice`.
 
-    After input the call also ends when the program has been quiet for 1.5 seconds and still runs
-    (it waits for more): exit_code is null and timed_out false.
+    After input, the call also returns as soon as the program has written nothing for 1.5 seconds
+    and still runs, because it then probably waits for more input: exit_code is null and timed_out
+    is false.
     """
 
-    output: str  # stdout and stderr merged in order; head and tail when longer than MAX_TEXT
+    output: str  # stdout and stderr merged in order; head and tail if longer than MAX_TEXT
     exit_code: int | None
     cwd: str
     timed_out: bool
     omitted: int  # bytes cut from the middle of `output`
-    output_file: str | None  # the whole output, when something was cut
-    notice: str  # "" or a sentence for the agent (the shell was restarted, ...)
+    output_file: str | None  # file in the sandbox with the whole output, if something was cut
+    notice: str  # "" or sentences for the agent (the shell was restarted, ...)
     seconds: float
 
 
 class InterruptResult(TypedDict):
-    """Result of `interrupt` {}: Ctrl-C for the command, cell or page that runs now, the second
-    time its end; those that wait for it are not begun. `ping` {} and `shutdown` {} have an empty
-    result."""
+    """Result of `interrupt` {}, which sends Ctrl-C to the running command, cell or page.
 
-    interrupted: bool  # false when none was under way
+    A second `interrupt` kills it. Requests of these kinds that still wait in the queue are
+    cancelled. `ping` {} and `shutdown` {} have an empty result.
+    """
+
+    interrupted: bool  # false if nothing was running or waiting
 
 
 class CellResult(TypedDict):
@@ -86,38 +97,44 @@ class CellResult(TypedDict):
 
 
 class BrowseResult(TypedDict):
-    """Result of `browse` {code: str, timeout: float}, or with `url: str` in the place of `code`.
+    """Result of `browse` {code: str, timeout: float}, or with `url: str` instead of `code`.
 
-    ACTION_FAILED where the sandbox has no Chromium.
+    The error is ACTION_FAILED if the sandbox has no Chromium.
     """
 
     output: str  # the page: what happened, address, tabs, accessibility tree with element ids
-    error: bool  # an action was not done; `output` begins with why
-    url: str  # of the active tab
-    images: list[str]  # data: URLs; one after screenshot()
+    error: bool  # true if an action failed; `output` then begins with the reason
+    url: str  # address of the active tab
+    images: list[str]  # data: URLs; one if the code called screenshot()
 
 
 class ViewResult(TypedDict):
     """Result of `view` {path: str, view_range: [int, int] | null}. Lines are numbered from 1."""
 
     output: str
-    images: list[str]  # data: URL of a picture that is not too large
+    images: list[str]  # data: URL of the image, if the file is one and is not too large
 
 
 class EditResult(TypedDict):
-    """Result of `create` {path, file_text}, `str_replace` {path, old_str, new_str},
-    `insert` {path, insert_line, new_str} and `undo_edit` {path}."""
+    """Result of the editing methods.
+
+    These are `create` {path, file_text}, `str_replace` {path, old_str, new_str}, `insert` {path,
+    insert_line, new_str} and `undo_edit` {path}.
+    """
 
     path: str
-    output: str  # what the agent is shown: the changed lines with numbers
+    output: str  # text for the agent: the changed lines with their numbers
     diff: str  # one unified hunk, at most 10 kB
-    old_hash: str  # SHA-256 of the file before; "" for a new file
+    old_hash: str  # SHA-256 of the file before the edit; "" for a new file
     new_hash: str
 
 
 class CheckoutResult(TypedDict):
-    """Result of `checkout` {git_dir: path, commit: str, branch: str}: the host has put a clean
-    git directory into the sandbox, which is checked out in the root and removed."""
+    """Result of `checkout` {git_dir: path, commit: str, branch: str}.
+
+    The host has copied a clean git directory into the sandbox. The server checks it out in the root
+    and removes the copy.
+    """
 
     commit: str
     files: int
@@ -126,67 +143,73 @@ class CheckoutResult(TypedDict):
 class ChangeResult(TypedDict):
     """Result of `export_change` {base: str, limit: int}: the working tree as git objects.
 
-    What may be above `limit` bytes is carried as differences from `base` where that is less.
-    The tree is built with a git directory, index and configuration of the server's own (never the
-    agent's `.git`), starting from `base`, so that ignored files stay out and tracked ones stay in.
+    If the change could be larger than `limit` bytes, files are stored as deltas against `base`
+    where that is smaller. The tree is built with a git directory, index and configuration of the
+    server's own (never the agent's `.git`), starting from `base`, so that ignored files stay out
+    and tracked files stay in.
     """
 
     tree: str
-    commit: str  # carrier commit, parent `base`; equals base when nothing changed
-    bundle: str | None  # sandbox path of the bundle; null when nothing changed
-    size: int  # bytes of the bundle
-    left_out: list[str]  # paths that could not be taken and stay as in `base`; at most 100
-    generated: list[
-        str
-    ]  # caches and the like that were not taken; folders end with "/"; at most 100
+    commit: str  # carrier commit with `base` as its parent; equals `base` if nothing changed
+    bundle: str | None  # path of the bundle in the sandbox; null if nothing changed
+    size: int  # size of the bundle in bytes
+    left_out: list[str]  # paths that git could not add, which stay as in `base`; at most 100
+    generated: list[str]  # caches and build output not exported; folders end with "/"; max. 100
 
 
 class SettleResult(TypedDict):
-    """Result of `settle` {base: str}: what was done in the root so far is made the starting point.
+    """Result of `settle` {base: str}: makes the current state of the root the starting point.
 
-    Changes to tracked files are undone; what is untracked stays, and stays out of the change.
+    Changes to tracked files are undone. Untracked files stay where they are and are kept out of the
+    change.
     """
 
-    restored: list[str]  # tracked paths that had been changed, the first hundred
+    restored: list[str]  # tracked paths that had been changed, at most 100
     untracked: int
 
 
 class ProgramStarted(TypedDict):
-    """Result of `start_program` {command: str, arguments: list[str]}: a program in the root, with
-    the shell's environment. Other methods name it by its number."""
+    """Result of `start_program` {command: str, arguments: list[str]}.
+
+    The program starts in the root with the shell's environment. The other program methods refer to
+    it by its number.
+    """
 
     program: int
 
 
 class ProgramOutput(TypedDict):
-    """Result of `read_program` {program: int, timeout: float}: what it has written, as soon as
-    there is something; empty when there was nothing in that time. `write_program`
-    {program: int, data: str} and `end_program` {program: int} have an empty result."""
+    """Result of `read_program` {program: int, timeout: float}: the next output of a program.
 
-    data: str  # base64, at most PROGRAM_CHUNK bytes
-    ended: bool  # it has closed its output
-    words: str  # the last that it wrote to standard error
+    The call returns as soon as there is output, or with empty data at the timeout. `write_program`
+    {program: int, data: str} (base64) and `end_program` {program: int} have an empty result.
+    """
+
+    data: str  # base64 of at most PROGRAM_CHUNK bytes
+    ended: bool  # true if the program has closed its output
+    words: str  # the end of its standard error
 
 
 PROGRAM_METHODS: Final = frozenset(
     {"start_program", "read_program", "write_program", "end_program"}
 )
-"""These are answered while a command runs, and may wait beside one another."""
+"""Methods that are answered while a command runs, and that may wait at the same time."""
 
 PROGRAM_CHUNK: Final = 64 * 1024
-"""Most bytes of a program's output in one result, and of its input in one request."""
+"""Maximum number of bytes of a program's output in one result, and of its input in one request."""
 
 MAX_PROGRAMS: Final = 8
-"""Programs at once."""
+"""Maximum number of programs that run at the same time."""
 
 INTERRUPTIBLE: Final = {"run_command", "run_cell", "browse"}
-"""What `interrupt` ends."""
+"""Methods that `interrupt` ends."""
 
 METHODS: Final = PROGRAM_METHODS | {
     "hello", "ping", "interrupt", "shutdown",
     "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
     "checkout", "settle", "export_change",
 }  # fmt: skip
+"""All methods that have a result."""
 
 TUNNEL_METHODS: Final = {
     "tunnel_open": ("host", "port"),
@@ -196,33 +219,44 @@ TUNNEL_METHODS: Final = {
     "tunnel_credit": ("count",),
     "tunnel_close": ("status", "reason"),
 }
-"""The notifications of tunnels, each with `tunnel` (its number) and these parameters.
+"""The notifications of tunnels and their parameters.
 
-The sandbox opens a tunnel under a number larger than all before; the host answers with `opened`
-or `close`. `data` is base64. `end` says that no more data follows from this side. `close` ends
-both directions at once; each side sends it once, and the tunnel is gone when both have. Its
-`status` is the HTTP status that says why, `reason` the words, both plain when all went well.
-Each side may send WINDOW bytes of data, and `count` more with every `credit` from the other.
+Each also has `tunnel`, the tunnel's number. The sandbox opens a tunnel under a number larger than
+all earlier ones; the host answers with `tunnel_opened` or `tunnel_close`. `data` is base64.
+`tunnel_end` says that no more data follows from its sender, like a TCP half-close. `tunnel_close`
+ends both directions at once; each side sends it once, and the tunnel is gone when both have. Its
+`status` is the HTTP status that describes why and `reason` the text for it; after a regular end,
+200 and "". Each side may send TUNNEL_WINDOW bytes of data, plus the `count` of every
+`tunnel_credit` that it receives.
 """
 
+# Flow control by credit, as in HTTP/2 (https://www.rfc-editor.org/rfc/rfc9113#section-5.2). All
+# tunnels and all commands share one pipe. Without a window per tunnel, one slow reader would either
+# block the pipe or make the other side buffer without a limit.
 TUNNEL_WINDOW: Final = 256 * 1024
-"""Bytes of one tunnel and direction that may be on their way; what a side buffers at most."""
+"""Bytes of one tunnel and direction that may be in transit; also the most that a side buffers."""
 
 TUNNEL_CHUNK: Final = 32 * 1024
-"""Most bytes in one `tunnel_data`: what a command's frame waits for at most on its way."""
+"""Maximum number of bytes in one `tunnel_data`.
+
+It bounds the time that a command's frame waits behind one of a tunnel.
+"""
 
 MAX_TUNNELS: Final = 128
-"""Tunnels at once; more connections wait inside for their turn."""
+"""Maximum number of open tunnels. Further connections wait inside the sandbox."""
 
 MAX_REASON: Final = 300
-"""Characters of a `tunnel_close`'s reason."""
+"""Maximum number of characters in the reason of a `tunnel_close`."""
 
 _MAX_NUMBER: Final = 2**31
 _MAX_HOST: Final = 1024
 
 
 class WireError(Exception):
-    """A frame that is not valid JSON-RPC, or an error response. `code` as above."""
+    """Raised for a frame that is not valid JSON-RPC, and for an error response.
+
+    code: one of the JSON-RPC error codes above.
+    """
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -231,18 +265,22 @@ class WireError(Exception):
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """One frame: a line of ASCII JSON with its newline."""
+    """Return the message as one frame: a line of ASCII JSON with its newline."""
     text = json.dumps(message, ensure_ascii=True, separators=(",", ":"))
     return text.encode("ascii") + b"\n"
 
 
 def request(id: int, method: str, params: dict[str, Any]) -> bytes:
-    """A request frame."""
+    """Return a request frame."""
     return encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """One frame back to an object. Raises WireError(PARSE_ERROR or INVALID_REQUEST)."""
+    """Return the message in a frame.
+
+    Raises WireError (PARSE_ERROR or INVALID_REQUEST) if it is too long or is not a JSON-RPC 2.0
+    object.
+    """
     if len(line) > MAX_FRAME:
         raise WireError(PARSE_ERROR, f"frame of {len(line)} bytes is over {MAX_FRAME}")
     try:
@@ -256,7 +294,7 @@ def decode(line: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TunnelFrame:
-    """A tunnel's notification, checked. Only the fields of its method mean something."""
+    """A validated tunnel notification. Only the fields that belong to its method are set."""
 
     method: str
     tunnel: int
@@ -269,7 +307,7 @@ class TunnelFrame:
 
 
 def tunnel_notice(frame: TunnelFrame) -> bytes:
-    """The notification as a frame of the wire."""
+    """Return the notification as a frame of the wire."""
     params: dict[str, Any] = {"tunnel": frame.tunnel}
     for name in TUNNEL_METHODS[frame.method]:
         value = getattr(frame, name)
@@ -278,7 +316,10 @@ def tunnel_notice(frame: TunnelFrame) -> bytes:
 
 
 def tunnel_frame(method: str, params: object) -> TunnelFrame:
-    """What a notification says. Raises WireError(INVALID_PARAMS) where it breaks the contract."""
+    """Return the validated notification with this method and these parameters.
+
+    Raises WireError (INVALID_PARAMS) if the parameters break the contract.
+    """
     if not isinstance(params, dict):
         raise WireError(INVALID_PARAMS, "params must be an object")
     fields: dict[str, Any] = {"tunnel": _whole(params, "tunnel", _MAX_NUMBER)}
@@ -307,6 +348,7 @@ def _short(params: dict[str, Any], name: str, most: int) -> str:
 
 
 def _payload(value: object) -> bytes:
+    """Return the decoded data of a `tunnel_data`. Raises WireError (INVALID_PARAMS)."""
     if not isinstance(value, str) or not 0 < len(value) <= 2 * TUNNEL_CHUNK:
         raise WireError(INVALID_PARAMS, "data must be base64, and not too much of it")
     try:

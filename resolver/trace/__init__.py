@@ -1,1 +1,1 @@
-"""An event log rendered for a GitHub comment, a browser, a terminal and a program."""
+"""Renders an event log for a GitHub comment, a browser, a terminal or a program."""

@@ -1,4 +1,4 @@
-"""What a run's models cost, by model and by who asked, in words for a person."""
+"""Describes the cost of a run by model and by service."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from resolver.trace.plain import money, one_line, plural
 
 
 def cost_parts(state: State) -> tuple[str, ...]:
-    """One line for each model and each service, where there are several; else none."""
+    """Return one line per model and one per service, where there are several; else none."""
     return (*_lines(state.metrics), *_lines(state.services))
 
 

@@ -1,8 +1,9 @@
 """Folds the log of a GitHub Actions job into groups, one for each phase of a run.
 
-The runner takes a line that begins with `::` for a command. Only the lines that open and close a
-group are such: what comes from outside is printed by `Progress`, which breaks it up.
-Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+The runner interprets a line that begins with `::` as a workflow command. Only the lines that open
+and close a group are printed as such; TerminalProgress breaks up such sequences in text from
+outside. Source:
+https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
 
 from collections.abc import Iterator
@@ -17,15 +18,20 @@ from resolver.models.run import RunState
 from resolver.trace.progress import TerminalProgress
 from resolver.trace.steps import is_step
 
+# Titles of the groups, in the order of the phases.
 PREPARING = "Read the request, clone, start the sandbox"
 WORKING = "The agent works"
 PUBLISHING = "Check and publish"
 
 _AT_WORK = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+"""States in which the run has not ended."""
 
 
 class Groups:
-    """A subscriber of the stream, beside which `during` says when the run begins and ends."""
+    """A subscriber of the event stream that prints progress in groups.
+
+    Use `during` as a context manager around the run.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -34,7 +40,7 @@ class Groups:
 
     @contextmanager
     def during(self) -> Iterator[None]:
-        """One run; whatever becomes of it, no group stays open."""
+        """Open the first group, and close the last one however the run ends."""
         self._turn_to(PREPARING)
         try:
             yield
@@ -42,7 +48,7 @@ class Groups:
             self._turn_to("")
 
     def __call__(self, event: Event) -> None:
-        """Print what there is to say about `event`, in the group that it belongs to."""
+        """Print the progress line of `event` in the group that it belongs to."""
         if is_step(event):
             self._turn_to(WORKING)
         self._progress(event)

@@ -1,7 +1,7 @@
-"""The trace as one self-contained HTML page: no script, no request, everything escaped.
+"""Renders a trace as one self-contained HTML page: no script, no requests, all text escaped.
 
-What it looks like is in prompts/trace/page.html.j2 and page.css.j2; here texts are cut, folded
-and split into coloured lines.
+The layout is in prompts/trace/page.html.j2 and page.css.j2. This module truncates and folds texts,
+and splits diffs into coloured lines.
 """
 
 import base64
@@ -18,20 +18,26 @@ from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
 
 FOLD = 14
-"""Outputs of more lines than this are folded."""
+"""Outputs with more lines than this are folded."""
 
 OPEN = 60
-"""Outputs of failed steps are unfolded from the start up to this many lines."""
+"""Outputs of failed steps are unfolded from the start if they have at most this many lines."""
 
 LONGEST = 200_000
-"""Characters shown of one text: a browser stays quick. The event log has the rest."""
+"""Maximum number of characters shown of one text; the event log has the rest.
+
+It keeps browsers fast.
+"""
 
 _COLOURED = 3_000
-"""Lines of a diff that get a colour; a longer one is shown plain."""
+"""Maximum number of lines of a diff that is coloured; a longer one is shown plain."""
 
 
 def content_policy() -> str:
-    """The Content-Security-Policy of the page: its own style and pictures in it, nothing else."""
+    """Return the Content-Security-Policy of the page: its own style and inline images only.
+
+    See https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy
+    """
     style = render("trace/page.css.j2")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
@@ -41,10 +47,12 @@ def content_policy() -> str:
 
 
 def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str] = ()) -> str:
-    """trace.html: a page that runs no script and asks for nothing, whatever is in the log.
+    """Return trace.html.
 
-    refresh: seconds after which the browser asks for the page again; 0 for never. notices: what a
-    reader should know of the page itself, in plain text.
+    The page runs no script and makes no request, whatever the log contains.
+
+    refresh: seconds after which the browser reloads the page; 0 for never.
+    notices: sentences about the page itself for its reader, in plain text.
     """
     view = build_view(events)
     tokens = view.header.tokens
@@ -65,7 +73,10 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
 
 
 def _entry(entry: Entry, above: str) -> dict[str, Any]:
-    """`above`: the anchor that this one's begins with."""
+    """Return the variables of the template for one entry.
+
+    above: anchor of the parent, with which this entry's anchor begins.
+    """
     if isinstance(entry, TraceNote):
         blocks = [_shown(TraceBlock(entry.detail), "Text", folded=True)] if entry.detail else []
         label = entry.sort.capitalize()
@@ -98,6 +109,7 @@ def _meta(step: TraceStep) -> str:
 def _shown(
     block: TraceBlock, label: str, folded: bool = False, asked: bool = False, failed: bool = False
 ) -> dict[str, Any]:
+    """Return the variables of the template for a block of text."""
     text = truncate_text(block.text, LONGEST)
     lines = block.text.count("\n") + 1
     is_diff = block.language == "diff" and lines <= _COLOURED
@@ -109,7 +121,7 @@ def _shown(
         "text": text,
         "diff": [_line(line) for line in text.split("\n")] if is_diff else [],
         "folded": folded or (long and not is_diff),
-        # What went wrong is what a reader comes for.
+        # Readers mostly come for the reason of a failure.
         "open": failed and lines <= OPEN,
         "asked": asked,
     }

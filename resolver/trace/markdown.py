@@ -1,7 +1,9 @@
-"""Traces as GitHub markdown: trace.md, whole, and a folded block for a comment, bounded.
+"""Renders traces as GitHub markdown: trace.md, and a folded block for a comment.
 
-Text from outside stands in fences, in inline code, or as prose with all of its markup, mentions,
-references and links made inert. The words and the layout are in prompts/trace/.
+trace.md contains all texts in full; the block has a limited size.
+
+Text from outside is put into code fences, inline code, or prose in which all markup, mentions,
+references and links are made inert. Texts and layout are in prompts/trace/.
 """
 
 import html
@@ -18,17 +20,17 @@ from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep
 
 FOLD = 15
-"""Outputs of more lines than this are folded."""
+"""Outputs with more lines than this are folded."""
 
 _CAPS = (4_000, 1_500, 600, 250, 80, 0)
-"""Characters left of every text in a comment, tried in turn until all steps fit."""
+"""Maximum characters of every text in a comment, tried in turn until all steps fit."""
 
 _FOR_COMMENT = {"stage", "warning", "error", "state", "retry"}
 _GAP = 120
-"""Characters kept free for the line that says how much was left out."""
+"""UTF-16 code units that are reserved for the line that says how much was left out."""
 
 _LONGEST_FENCE = 200
-"""GitHub's parser counts a fence's characters up to 255 only."""
+"""Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
 
 _ZERO_WIDTH = "\u200b"
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
@@ -52,18 +54,18 @@ _MARKS = {"good": "✅ ", "bad": "❌ ", "plain": ""}
 
 
 def render_markdown(events: Iterable[Event]) -> str:
-    """trace.md: everything, nothing cut."""
+    """Return trace.md with all texts in full."""
     view = build_view(events)
     entries = [_entry(entry, None) for entry in view.entries]
     return render("trace/trace.md.j2", **_header(view.header), entries=entries)
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
-    """A folded block for a comment of at most `limit` UTF-16 code units, as GitHub counts.
+    """Return a folded block for a comment of at most `limit` UTF-16 code units, as GitHub counts.
 
-    Long texts are cut in the middle so that all steps fit; when that is not enough, steps in
-    the middle are left out, and the block says how many. Empty when `limit` is too small even
-    for the frame.
+    Long texts are truncated in the middle so that all steps fit. If that is not enough, steps in
+    the middle are left out, and the block says how many. The result is empty if `limit` is too
+    small even for the frame.
     """
     view = build_view(events)
     frame = render("trace/comment.md.j2", **_header(view.header))
@@ -83,26 +85,37 @@ _SLOT = "<!-- entries -->"
 
 
 def _is_news(note: TraceNote) -> bool:
-    """Whether a comment tells it: not that the run is at work, nor where on the machine."""
+    """Return True if the note belongs in a comment.
+
+    That the run is running and where the checkout is on the machine do not.
+    """
     at_work = note.sort == "state" and note.text == RunState.RUNNING.value
     folder = note.sort == "stage" and note.text.startswith("checkout")
     return note.sort in _FOR_COMMENT and not (at_work or folder)
 
 
 def _brief(entry: Entry) -> Entry:
-    """Of a skill that was loaded a comment names what and why: its text is no news."""
+    """Return the entry as it appears in a comment.
+
+    Of a loaded skill, that is its name and the reason but not its text.
+    """
     if isinstance(entry, TraceStep) and entry.verb == "Load":
         return replace(entry, outputs=())
     return entry
 
 
 def utf16_length(text: str) -> int:
-    """Length as JavaScript and GitHub count it: characters beyond U+FFFF count twice."""
+    """Return the length as JavaScript and GitHub count it: characters above U+FFFF count twice."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def fenced(text: str, language: str = "") -> str:
-    """`text` as one code block that nothing in it can close."""
+    """Return `text` as one code block that nothing in the text can close.
+
+    The fence is longer than any run of its character in the text; see
+    https://github.github.com/gfm/#fenced-code-blocks. If it would be too long, the text becomes an
+    indented code block.
+    """
     backticks, tildes = _longest_run("`", text), _longest_run("~", text)
     mark, inside = ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
     if inside < _LONGEST_FENCE:
@@ -112,8 +125,8 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def inline_code(text: str) -> str:
-    """One line of `text` in code type; empty for empty text."""
-    # A delimiter of more than 80 backticks is not read as one by GitHub's parser.
+    """Return `text` as one line of inline code; empty for empty text."""
+    # GitHub's parser does not recognize a delimiter of more than 80 backticks.
     text = re.sub("`{9,}", "…", " ".join(text.split()))
     if not text:
         return ""
@@ -123,18 +136,23 @@ def inline_code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """`text` as words alone: no markup, no tags, no mention, no reference, no link, no image."""
+    """Return `text` as plain words.
+
+    No markup, tag, mention, reference, link or image in it has an effect.
+    """
     text = _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False))
+    # A zero-width space breaks what markdown has no escape for: @mention, #1, GH-1, http:// and
+    # www.
     text = _LINK.sub(lambda found: found[0] + _ZERO_WIDTH, text)
     lines = (line.strip() for line in text.split("\n"))
     return "\n".join(_LINE_MARK.sub(r"\g<0>\\", line) for line in lines)
 
 
 def quoted(text: str) -> str:
-    """`text` as prose in a block quote, its lines kept; empty for empty text."""
+    """Return `text` as prose in a block quote that keeps its lines; empty for empty text."""
     if not text:
         return ""
-    # Two spaces at the end keep the line's end in a file; in a comment it is kept anyway.
+    # Two trailing spaces keep a line break in a file; in a comment GitHub keeps it anyway.
     return "\n".join(f"> {line}  " if line else ">" for line in prose(text).split("\n"))
 
 
@@ -143,6 +161,7 @@ def _longest_run(mark: str, text: str) -> int:
 
 
 def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
+    """Return all entries with texts of at most `cap` characters; None if they exceed `room`."""
     parts = []
     for entry in entries:
         part = _entry(entry, cap)
@@ -154,6 +173,7 @@ def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
 
 
 def _ends_within(entries: Sequence[Entry], room: int) -> str:
+    """Return the first and last entries that fit into `room`, and a line about the others."""
     room -= _GAP
     first, left = _as_many_as_fit(entries, room // 2)
     rest = entries[len(first) :]
@@ -165,6 +185,7 @@ def _ends_within(entries: Sequence[Entry], room: int) -> str:
 
 
 def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int]:
+    """Return as many entries as fit into `room`, without their texts, and the room that is left."""
     parts: list[str] = []
     for entry in entries:
         part = _entry(entry, 0)
@@ -176,7 +197,7 @@ def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int
 
 
 def _entry(entry: Entry, cap: int | None) -> str:
-    """One entry as markdown, its texts cut to `cap` characters; None cuts nothing."""
+    """Return one entry as markdown with texts of at most `cap` characters; None for no limit."""
     if isinstance(entry, TraceNote):
         detail = (
             [_block(TraceBlock(entry.detail), "Text", None)] if entry.detail and cap is None else []
@@ -227,6 +248,7 @@ def _cut(text: str, cap: int | None) -> str:
 
 
 def _header(header: TraceHeader) -> dict[str, Any]:
+    """Return the variables of the templates for the header."""
     tokens = header.tokens
     return {
         "slot": _SLOT,

@@ -1,5 +1,6 @@
-"""Markdown that somebody else wrote, as harmless HTML for the page: words, lists, code. No links,
-no images, no HTML of theirs; everything else is escaped.
+"""Renders untrusted markdown as harmless HTML: paragraphs, headings, lists, quotes, code.
+
+Links, images and HTML tags are not rendered; everything else is escaped.
 """
 
 from functools import cache
@@ -15,11 +16,14 @@ _RULES = [
 
 @cache
 def _parser() -> MarkdownIt:
-    # The preset "zero" knows paragraphs only; what is not switched on is plain text.
+    # The preset "zero" renders paragraphs only; every rule that is not enabled leaves plain text.
     return MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
 
 
 def markdown_to_html(text: str) -> Markup:
-    """`text` as HTML. Only tags of the rules above are made, none with a URL or an event in it."""
+    """Return `text` as HTML.
+
+    It contains only tags of the rules above, none of which has a URL or an event handler.
+    """
     rendered: str = _parser().render(text)
-    return Markup(rendered)  # noqa: S704 - html is off, so all of theirs is escaped
+    return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped

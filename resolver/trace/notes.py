@@ -1,4 +1,4 @@
-"""The events beside the steps, as notes: stages, warnings, changes of state, what the model saw."""
+"""Renders events that are not steps as notes: stages, warnings, changes of state, and so on."""
 
 import json
 from typing import Any
@@ -13,11 +13,11 @@ from resolver.trace.plain import clean, duration, money, one_line, plural
 from resolver.trace.view import TraceNote
 
 LINE = 300
-"""Characters of a note's text; what is longer goes into its detail."""
+"""Maximum number of characters of a note's text; a longer one goes into its detail."""
 
 
 def note_of(event: Event) -> TraceNote | None:
-    """The note for an event that is no step; None when there is nothing to tell."""
+    """Return the note for an event that is not a step; None if it has nothing to show."""
     sort, text, detail = _told(event)
     if not sort:
         return None
@@ -29,7 +29,7 @@ def note_of(event: Event) -> TraceNote | None:
 
 
 def _told(event: Event) -> tuple[str, str, str]:
-    """Sort, text and detail; no sort when the event says nothing to a person."""
+    """Return sort, text and detail; an empty sort if the event has nothing to show."""
     match event:
         case life.RunStarted() | o.Null():
             return "", "", ""
@@ -98,7 +98,7 @@ def _told_condensation(event: life.Condensation) -> str:
 
 
 def _condensed(event: life.Condensation) -> str:
-    """What stands in for it; a model's words are told as such."""
+    """Return what replaces the forgotten events, with a model's notes marked as such."""
     notes = f"What a model noted:\n{event.notes}" if event.notes else ""
     return "\n\n".join(part for part in (event.summary, notes) if part)
 
@@ -150,12 +150,12 @@ def _said(event: life.ModelReplied) -> str:
 
 
 def extras_of(event: EventBase) -> dict[str, Any]:
-    """The fields of an event that its type does not know."""
+    """Return the fields of an event that its type does not define."""
     return {k: v for k, v in (event.model_extra or {}).items() if k != "content"}
 
 
 def as_json(value: object) -> str:
-    """Data as indented JSON, or a word about it where it can't be."""
+    """Return data as indented JSON; "" for empty data, and a remark if it is nested too deeply."""
     if not value:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""Makes text from outside harmless to show: no terminal control, no runner commands, bounded.
+"""Makes text from outside safe to display: no terminal control, no runner commands, limited length.
 
-Every renderer gets its texts through `clean`; what is particular to markdown is in markdown.py,
-HTML is escaped by its template.
+Every renderer passes its texts through `clean`. markdown.py handles what is specific to markdown,
+and the HTML template escapes HTML.
 """
 
 import math
@@ -12,8 +12,8 @@ _TERMINAL = re.compile(
     r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[ -/]*[0-~]"
-    # Control, bidi, zero-width and tag characters. Kept: the joiners and variation selectors
-    # that emoji and some scripts need.
+    # Control, bidi, zero-width and tag characters. The joiners and variation selectors are kept,
+    # because emoji and some scripts need them.
     r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
@@ -24,32 +24,33 @@ _ZERO_WIDTH = "\u200b"
 
 
 def clean(text: str) -> str:
-    """`text` without ANSI and other control, bidi or invisible characters; `\\n` ends lines.
+    """Return `text` without ANSI sequences and control, bidi or invisible characters.
 
-    A lone carriage return becomes a line end: what a terminal would have overwritten is shown.
+    All line ends become LF. A lone carriage return becomes one too, so that text which a terminal
+    would have overwritten is shown.
     """
     text = _TERMINAL.sub("", _LINE_END.sub("\n", text))
     return _SURROGATE.sub("\ufffd", text)
 
 
 def one_line(text: str, limit: int = 100) -> str:
-    """The first line of cleaned `text` that is not blank, cut to `limit` characters."""
+    """Return the first non-blank line of the cleaned text, truncated to `limit` characters."""
     start = clean(text[: 50 * limit]).strip()
     line = " ".join(start.partition("\n")[0].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def for_terminal(text: str) -> str:
-    """Cleaned `text` that GitHub's runner does not take for workflow commands when printed.
+    """Return the cleaned text so that GitHub's runner does not interpret it as workflow commands.
 
-    The runner reads `::name::` after leading white space, and `##[name]` anywhere in a line.
+    The runner recognizes `::name::` after leading white space, and `##[name]` anywhere in a line.
     """
     text = _COMMAND_AT_START.sub(r"\1" + _ZERO_WIDTH, clean(text))
     return text.replace("##[", f"#{_ZERO_WIDTH}#[")
 
 
 def truncate_text(text: str, limit: int) -> str:
-    """At most about `limit` characters of `text`: its start and its end, and a word between."""
+    """Return about `limit` characters of `text`: its start and end, with a remark in between."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -71,7 +72,7 @@ def _on_to_line_start(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: `30 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`."""
+    """Format seconds for a person: `30 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`."""
     if not math.isfinite(seconds) or seconds < 0:
         return "unknown"
     if seconds < 0.1:
@@ -87,12 +88,12 @@ def duration(seconds: float) -> str:
 
 
 def money(cost: float | None) -> str:
-    """US dollars: cents with enough digits to be seen, or a word when no price is known."""
+    """Format US dollars: two decimals, or four below one dollar; "unknown" without a price."""
     if cost is None or not math.isfinite(cost):
         return "unknown"
     return f"${cost:.2f}" if cost >= 0.995 or cost == 0 else f"${cost:.4f}"
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 step`, `1,200 steps`."""
+    """Format a count with its noun: `1 step`, `1,200 steps`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Shows a run while it goes on: a subscriber of the stream that prints to a rich console."""
+"""Shows a run while it is in progress: a stream subscriber that prints to a rich console."""
 
 from rich.console import Console
 from rich.text import Text
@@ -12,10 +12,10 @@ from resolver.trace.text import live_line
 
 
 class TerminalProgress:
-    """Prints each step as it is taken and how it ended: styled on a terminal, else plain lines.
+    """Prints each step when it begins and how it ended: styled on a terminal, else plain lines.
 
-    console: where to print. Text from outside is printed as it is, never read as rich's markup,
-        and without anything that controls a terminal or GitHub's runner.
+    console: where to print. Text from outside is never interpreted as rich markup, and is printed
+        without anything that controls a terminal or GitHub's runner.
     """
 
     def __init__(self, console: Console) -> None:
@@ -24,7 +24,7 @@ class TerminalProgress:
         self._roots: tuple[str, ...] = ()
 
     def __call__(self, event: Event) -> None:
-        """Print what there is to say about `event`."""
+        """Print the progress line of `event`, if it has one."""
         self._roots += roots_of((event,))
         line = live_line(event, self._roots)
         if line is None:
@@ -51,7 +51,7 @@ class TerminalProgress:
         return "green" if line.lstrip().startswith("ok") else "dim"
 
     def _print(self, line: str, style: str) -> None:
-        # An output that can't show a character gets a substitute instead of an exception.
+        # Replace characters that the output can't encode, instead of raising an exception.
         encoding = self._console.encoding
         shown = line.encode(encoding, "replace").decode(encoding)
         self._console.print(Text(shown, style=style), soft_wrap=True)

@@ -1,6 +1,6 @@
-"""From events to what a person reads: the steps, and the view of a whole log.
+"""Converts events to what a person reads: single steps, and the view of a whole log.
 
-With notes.py the one place that knows what each kind of event means in a trace.
+This module and notes.py are the only ones that know how each kind of event appears in a trace.
 """
 
 import re
@@ -25,19 +25,23 @@ from resolver.trace.view import Entry, Language, Mood, TraceBlock, TraceHeader, 
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 DEEPEST = 4
-"""Levels of delegates that are shown; the program itself goes two deep."""
+"""Maximum number of levels of delegates that are shown; Resolver itself goes two deep."""
 
 _NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
 
 
 def build_view(events: Iterable[Event]) -> TraceView:
-    """The view of a log. Works for any events in any order; unknown kinds become notes."""
+    """Return the view of a log, with any events in any order. Unknown kinds become notes."""
     events = list(events)
     entries = _entries(events, DEEPEST, life.roots_of(events))
     return TraceView(_header(events), tuple(entries))
 
 
 def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[Entry]:
+    """Return the steps and notes of the events.
+
+    depth: levels of delegates whose events are nested in their steps.
+    """
     answers = _answers(events)
     nested = _nested(events) if depth else {}
     used = {e.reply for e in events if isinstance(e, ActionBase)}
@@ -61,7 +65,7 @@ def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[
 
 
 def _nested(events: Sequence[Event]) -> dict[int, list[Event]]:
-    """The events of each delegate that a step of these events has started."""
+    """Return the events of each delegate that a step among these events has started."""
     nested: dict[int, list[Event]] = {e.id: [] for e in events if isinstance(e, a.Delegate)}
     for event in events:
         if isinstance(event, life.DelegateEvent) and event.delegate in nested:
@@ -74,7 +78,7 @@ def _delegate_of(event: Event) -> int | None:
 
 
 def inner_event(event: life.DelegateEvent) -> Event:
-    """The event of the delegate; of an unknown kind where it can't be read as what it says."""
+    """Return the event of the delegate; an Unknown event if it can't be parsed."""
     try:
         return parse_logged_event(event.event)
     except LogError:
@@ -82,7 +86,7 @@ def inner_event(event: life.DelegateEvent) -> Event:
 
 
 def is_step(event: EventBase) -> TypeGuard[ActionBase]:
-    """True for the actions that count as steps: not a person's words, not state changes."""
+    """Return True for actions that count as steps: no messages of a person and no state changes."""
     if not isinstance(event, ActionBase) or isinstance(event, _NOT_STEPS):
         return False
     return not (isinstance(event, a.Message) and event.source is Source.USER)
@@ -93,7 +97,10 @@ def _told_by_a_step(event: Event, used: set[int | None]) -> bool:
 
 
 def _answers(events: Sequence[Event]) -> dict[int, Event]:
-    """Action id to its observation: the first event that names it as its cause."""
+    """Return the observation of each action by the action's id.
+
+    It is the first event that names the action as its cause.
+    """
     actions = {e.id for e in events if is_step(e)}
     answers: dict[int, Event] = {}
     for event in events:
@@ -106,10 +113,11 @@ def _answers(events: Sequence[Event]) -> dict[int, Event]:
 def step_of(
     action: ActionBase, number: int, answer: Event | None, roots: Sequence[str] = ()
 ) -> TraceStep:
-    """The step of one action; `answer` is its observation, None when there is none (yet).
+    """Return the step of one action with its observation.
 
-    roots: the repository's paths in the sandboxes of the log; commands and paths are shown as they
-    read from there.
+    answer: the observation; None if there is none (yet).
+    roots: paths of the repository in the sandboxes of the log. Commands and paths are shown
+        relative to them.
     """
     verb, subject, body = _asked(action)
     subject = relative_command(subject, roots)
@@ -140,7 +148,7 @@ def step_of(
 
 
 def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
-    """Verb, subject, and the whole of what was asked when one line may not hold it."""
+    """Return verb, subject, and the whole request if one line may not hold it."""
     match action:
         case a.CmdRun():
             verb = "Type" if action.is_input else "Run"
@@ -211,6 +219,7 @@ def _as_diff(action: a.FileEdit) -> TraceBlock:
 
 
 def _words(action: ActionBase) -> str:
+    """Return the prose in an action that a person should read in full."""
     match action:
         case a.Message() | a.Think():
             return action.content
@@ -227,6 +236,7 @@ def _words(action: ActionBase) -> str:
 
 
 def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
+    """Return the step with the result of its observation."""
     badge, mood = _verdict(answer)
     outputs = tuple(
         TraceBlock(text.rstrip("\n"), block.language)
@@ -236,7 +246,7 @@ def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
     shows_diff = any(block.language == "diff" for block in outputs)
     return replace(
         step,
-        # The diff that came of an edit says more than the edit that was asked for.
+        # The diff that an edit resulted in says more than the arguments of the edit.
         action=None if shows_diff and isinstance(action, a.FileEdit) else step.action,
         outputs=outputs,
         badge=step.badge or badge,
@@ -247,6 +257,7 @@ def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
 
 
 def _verdict(answer: Event) -> tuple[str, Mood]:
+    """Return the observation's result in a word or two, and its mood."""
     match answer:
         case o.CmdOutput(exit_code=None):
             return ("timed out", "bad") if answer.timed_out else ("still running", "plain")
@@ -265,11 +276,12 @@ def _verdict(answer: Event) -> tuple[str, Mood]:
 
 
 def _outputs(answer: Event) -> Iterable[TraceBlock]:
+    """Yield the texts of an observation."""
     if isinstance(answer, o.FileEditResult) and answer.diff.strip():
         yield TraceBlock(answer.diff, "diff")
         return
     if isinstance(answer, o.PlanUpdated):
-        return  # the plan itself says it all
+        return  # the plan itself is shown already
     yield TraceBlock(str(getattr(answer, "content", "")), _language(answer))
     match answer:
         case o.McpResult(structured=dict() as structured):
@@ -317,6 +329,7 @@ def _between(start: datetime, end: datetime) -> float:
 
 
 def _header(events: list[Event]) -> TraceHeader:
+    """Return the header, folded from the events."""
     state = State.fold(events)
     header = TraceHeader(
         state=state.run_state.value,

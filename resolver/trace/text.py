@@ -1,6 +1,6 @@
-"""The trace as plain text for a terminal or a job's log, whole or one line per event.
+"""Renders a trace as plain text for a terminal or a job's log, whole or one line per event.
 
-Nothing in it controls a terminal or commands GitHub's runner, whatever the log holds.
+Whatever the log contains, the text controls no terminal and holds no commands of GitHub's runner.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,24 +17,25 @@ from resolver.trace.steps import build_view, inner_event, is_step, step_of
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep
 
 LONGEST = 20_000
-"""Characters shown of one text; the markdown trace and the log have the rest."""
+"""Maximum number of characters shown of one text; the markdown trace and the log have the rest."""
 
 _SILENT = (life.RunStarted, life.SystemPrompt, life.ModelReplied, o.Null, a.Think)
 _MARKS = {"good": "ok: ", "bad": "failed: ", "plain": ""}
 
 
 def render_text(events: Iterable[Event]) -> str:
-    """The whole trace as plain lines."""
+    """Return the whole trace as plain lines."""
     view = build_view(events)
     parts = [_header(view.header), *(_entry(entry) for entry in view.entries)]
     return for_terminal("\n\n".join(parts)) + "\n"
 
 
 def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
-    """One plain line for an event while a run goes on; None when there is nothing to say.
+    """Return one plain line for an event during a run; None if there is nothing to show.
 
-    The observation of a step says only how it ended; a step that has none says it all. roots: the
-    repository's paths in the sandboxes so far.
+    The line of an action says what is done; that of its observation says only how it ended.
+
+    roots: paths of the repository in the sandboxes so far.
     """
     if isinstance(event, life.DelegateEvent):
         line = live_line(inner_event(event), roots)
@@ -53,7 +54,7 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
 
 
 def _goes_without_saying(event: Event) -> bool:
-    """The prompt, and that the run is running: a person who watches it knows."""
+    """Return True for the prompt and for the state "running", which a person who watches knows."""
     if isinstance(event, a.Message):
         return event.source is Source.USER and event.cause is None
     return isinstance(event, o.AgentStateChanged) and event.state is RunState.RUNNING
@@ -89,6 +90,7 @@ def _header(header: TraceHeader) -> str:
 
 
 def _entry(entry: Entry) -> str:
+    """Return an entry as indented lines."""
     if not isinstance(entry, TraceStep):
         return f"- {entry.sort}: {entry.text}"
     facts = [f"{_MARKS[entry.mood]}{entry.badge}"] if entry.badge else []

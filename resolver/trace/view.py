@@ -1,6 +1,6 @@
-"""What a trace shows: a header, and steps and notes in order. Made in steps.py.
+"""The content of a trace: a header, then steps and notes in order. steps.py creates it.
 
-All texts in here are cleaned already (plain.py); the renderers only lay them out.
+All texts here are cleaned already (see plain.py); the renderers only lay them out.
 """
 
 from dataclasses import dataclass, field
@@ -10,12 +10,14 @@ from resolver.models.run import RunState, Tokens
 from resolver.trace.plain import money
 
 Mood = Literal["good", "bad", "plain"]
+"""Result of a step or run, which the renderers show as a colour or mark."""
+
 Language = Literal["", "bash", "python", "diff", "json"]
 
 
 @dataclass(frozen=True)
 class TraceBlock:
-    """A piece of text that is shown as it is, in a fixed-width font."""
+    """A text that is shown unchanged in a fixed-width font."""
 
     text: str
     language: Language = ""
@@ -26,15 +28,17 @@ class TraceStep:
     """One action with its observation.
 
     number: 1, 2, 3, ... as shown to a person.
-    verb, subject: the title; `subject` is in code type, one line, may be empty.
-    words: prose that the action itself says (a message, a note, the closing words).
-    action: what was to be done, when the title does not hold it all.
-    outputs: what came of it.
-    badge, mood: the result in a word or two, like `exit code 1`.
-    seconds: how long the sandbox took; None when it was not measured.
-    cost, tokens: of the reply the step came from, on the first of its steps only.
+    event_id, kind: of the action's event.
+    verb, subject: the title. `subject` is one line of inline code and may be empty.
+    thought: the model's reasoning before the action.
+    words: prose in the action itself (a message, a note, the final message).
+    action: what was requested, if the title does not hold all of it.
+    outputs: texts of the observation.
+    badge, mood: the result in a word or two, such as `exit code 1`.
+    seconds: duration in the sandbox; None if it was not measured.
+    cost, tokens: of the reply that the step came from, only on the first of its steps.
     images: data: URLs of raster images.
-    nested: what the delegate did, when the step has handed work to one.
+    nested: what the delegate did, if the step has delegated work.
     """
 
     number: int
@@ -61,16 +65,15 @@ class TraceStep:
 
     @property
     def nested_steps(self) -> int:
-        """How many of the nested entries are steps."""
+        """Number of the nested entries that are steps."""
         return sum(isinstance(entry, TraceStep) for entry in self.nested)
 
 
 @dataclass(frozen=True)
 class TraceNote:
-    """Something that happened beside the steps: a stage, a warning, a change of state.
+    """An event other than a step: a stage, a warning, a change of state.
 
-    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or
-        `event`.
+    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or `event`.
     detail: a longer text, shown folded.
     """
 
@@ -81,15 +84,18 @@ class TraceNote:
 
 
 Entry = TraceStep | TraceNote
+"""One entry of a trace."""
 
 
 @dataclass(frozen=True)
 class TraceHeader:
-    """What the whole run was.
+    """Facts about the whole run.
 
-    cost: US dollars; None when the price of a reply is not known, and `priced` is then the rest.
-    parts: a line for each model and each service, where there are several. iterations: replies of
-    the agents' models, as `max_iterations` counts them; one reply may take several steps or none.
+    cost: US dollars; None if the price of a reply is unknown, and `priced` is then the sum of the
+        known ones.
+    parts: a line for each model and each service, where there are several.
+    iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
+        to several steps or none.
     """
 
     run: str = ""
@@ -119,7 +125,7 @@ class TraceHeader:
 
     @property
     def price(self) -> str:
-        """The cost for a person, also when a part of it is not known."""
+        """The cost for display, even if a part of it is unknown."""
         if self.cost is None and self.priced > 0:
             return f"at least {money(self.priced)}"
         return money(self.cost)
@@ -127,7 +133,7 @@ class TraceHeader:
 
 @dataclass(frozen=True)
 class TraceView:
-    """All that a trace shows, in order."""
+    """The whole content of a trace, in order."""
 
     header: TraceHeader
     entries: tuple[Entry, ...]
