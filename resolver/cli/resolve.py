@@ -122,11 +122,8 @@ def command(
         progress=TerminalProgress(console),
     )
     forge = open_forge(request, settings, job.host)
-    with (
-        stop_on_signals(),
-        filtered_log(settings, job.host),
-        watch_comments(watch_of(job, settings)),
-    ):
+    watching = watch_comments(watch_of(job, settings))
+    with stop_on_signals(), filtered_log(settings, job.host), watching:
         result = run_pipeline(job, forge)
     print_result(result, console, resume_command(result, options))
     return result.exit_code

@@ -192,7 +192,11 @@ class GitHubForge:
             if trigger.in_thread and told is None:
                 answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
                 told = answer.html_url if answer else None
-            review = self._review_of(trigger, own) if pull is None else None
+            review = (
+                _review_of(self._repository, self._number(trigger), trigger, own)
+                if pull is None
+                else None
+            )
             if pull is None:
                 done = told or review is not None
                 return Publication(comment_url=told, review=review, repeated=True) if done else None
@@ -205,14 +209,6 @@ class GitHubForge:
                 comment_url=told,
                 repeated=True,
             )
-
-    def _review_of(self, trigger: Trigger, own: str) -> PublishedReview | None:
-        """Return the review that an earlier run of this request published, or None."""
-        may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
-        if not may_be or not trigger.is_pull_request:
-            return None
-        pull = self._repository.get_pull(self._number(trigger))
-        return published_review(pull, own, trigger.key)
 
     def branches(self, prefix: str) -> set[str]:
         with self._access.asking(f"list the branches of {self._name}", "contents: read"):
@@ -308,3 +304,13 @@ class GitHubForge:
                 "give OWNER/NAME#N of the same repository",
             )
         return trigger.number
+
+
+def _review_of(
+    repository: Repository, number: int, trigger: Trigger, own: str
+) -> PublishedReview | None:
+    """Return the review that an earlier run of this request published, or None."""
+    may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
+    if not may_be or not trigger.is_pull_request:
+        return None
+    return published_review(repository.get_pull(number), own, trigger.key)

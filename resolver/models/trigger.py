@@ -105,7 +105,7 @@ class Trigger(LoggedModel):
         description="The issue that is worked on, when the request was made on one of Resolver's "
         "pull requests.",
     )
-    actor: Actor = Field(description="The person or bot that made the request.")
+    actor: Actor = Field(description="Who made the request.")
     instruction: str = Field(default="", description="The text that follows the mention.")
     command: Command = Field(default=Command.FIX, description="The command that the request gives.")
     named: str = Field(

@@ -118,11 +118,8 @@ def build_outcome_file(
     divergences: Sequence[ReplayDiverged],
     spent: State | None,
 ) -> OutcomeFile:
-    """Return the content of outcome.json.
-
-    earlier: what was already public of the work that the run continued. spent: state of the log,
-    with the cost of each model and service.
-    """
+    """Return the content of outcome.json. earlier: what was already public of the work that the run
+    continued. spent: state of the log, with the cost of each model and service."""
     state, reason = _state(outcome, failure, publication)
     told = outcome or Outcome(state=state, cost=0.0)
     return OutcomeFile(

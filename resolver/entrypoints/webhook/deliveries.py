@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,7 @@ class DeliveryRunner:
         trigger = found
         what = f"{trigger.repository}#{trigger.number}"
         logger.info("run %s starts for %s, attempt %d", run, what, started.attempt)
-        if self._is_done(trigger, run, forge):
+        if _is_done(self.folder / run, trigger, forge):
             logger.info("run %s was done before", run)
             self._settle(trigger, run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
@@ -246,17 +246,9 @@ class DeliveryRunner:
         )
 
     def _settle(self, trigger: Trigger, run: str) -> None:
-        """Record what the run has cost so far, whatever its outcome. An error here never fails a
-        run."""
-        if self.ledger is None:
-            return
-        log = self.folder / run / EVENTS
-        try:
-            begun = log.exists() and log.stat().st_size > 0
-            cost, unpriced = spent_by(list(read_log(log)), run) if begun else (0.0, 0)
-            self.ledger.settle(run, trigger.repository, cost, unpriced, self.now())
-        except (ResolverError, OSError) as error:
-            logger.error("what run %s has cost is not noted: %s", run, error)
+        """Record what the run has cost so far, whatever its outcome. Never raises."""
+        if self.ledger is not None:
+            _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `newest_of` for the runs before this one."""
@@ -285,17 +277,6 @@ class DeliveryRunner:
             self._tell(report, forge)
             write_cancelled_outcome(folder, report)
         return {"run": report.run, "exit_code": 1, "state": "stopped"}
-
-    def _is_done(self, trigger: Trigger, run: str, forge: Forge) -> bool:
-        """Return True if the run has ended here and its final comment exists: then its folder stays
-        as it is."""
-        if not (self.folder / run / OUTCOME).exists():
-            return False
-        try:
-            found = forge.find_publication(trigger)
-        except ResolverError:
-            return False  # the run will meet the same error and report it
-        return found is not None and found.comment_url is not None
 
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
@@ -352,3 +333,26 @@ def measure_progress(folder: Path, trigger: Trigger) -> int:
     except ResolverError:
         return 0
     return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)
+
+
+def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
+    """Return True if the run of this folder has ended and its final comment exists: then the folder
+    stays as it is."""
+    if not (folder / OUTCOME).exists():
+        return False
+    try:
+        found = forge.find_publication(trigger)
+    except ResolverError:
+        return False  # the run will meet the same error and report it
+    return found is not None and found.comment_url is not None
+
+
+def _record_spending(
+    ledger: SpendingLedger, log: Path, trigger: Trigger, run: str, now: datetime
+) -> None:
+    try:
+        begun = log.exists() and log.stat().st_size > 0
+        cost, unpriced = spent_by(list(read_log(log)), run) if begun else (0.0, 0)
+        ledger.settle(run, trigger.repository, cost, unpriced, now)
+    except (ResolverError, OSError) as error:
+        logger.error("the cost of run %s is not recorded: %s", run, error)

@@ -60,13 +60,10 @@ def read_task(
 ) -> Task:
     """Return the Task of a trigger.
 
-    own: Resolver's login. Of its comments, only questions and answers are used.
-    wanted: how much of the issue context is read.
-
-    Raises ForgeError if the repository or issue is missing, moved or closed. Raises Refused for a
-    command that exists only on pull requests, and if the commit that the request was about can't be
-    determined.
-    """
+    own: Resolver's login. Of its comments, only questions and answers are used. wanted: how much of
+    the issue context is read. Raises ForgeError if the repository or issue is missing, moved or
+    closed. Raises Refused for a command that exists only on pull requests, and if the commit that
+    the request was about can't be determined."""
     number = trigger.subject or 0
     with access.asking(f"read {trigger.repository}", "metadata: read"):
         full_name, base = repository.full_name, repository.default_branch

@@ -155,8 +155,7 @@ def open_models(
 
     The replies of a recording or a script are returned in their order for each service, whichever
     stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
-    the files that store the calls.
-    """
+    the files that store the calls."""
     recorded = _recorded(settings, recording) if recording else None
     scripts: dict[str, Mapping[str, Model]] = {}
     folder = Path(settings.completions_dir) / run if settings.completions_dir else None
