@@ -30,6 +30,9 @@ def _line_pair(value: Any) -> Any:
 
 
 def partial_is_no(value: Any) -> Any:
+    """Return False for the word "partial", which models write for `task_completed`; else the
+    value.
+    """
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 

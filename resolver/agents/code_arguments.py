@@ -63,6 +63,11 @@ def _places(value: Any) -> Any:
 
 
 def _place(item: Any) -> Any:
+    """Return one place as a mapping, with `end` set to `start` if it is missing.
+
+    The field `known` is removed, because it is the result of a check and not the model's to set.
+    Raises ValueError if the place can't be parsed.
+    """
     if isinstance(item, str):
         found = _PLACE_LINE.fullmatch(item.strip())
         if found is None or not re.search(r"\w", found["path"]):

@@ -70,6 +70,7 @@ class CodeActAgent:
         return refuse_if_unavailable(wanted, self._tools, self._names(), edits=not self.answers)
 
     def _wanted(self, state: State) -> ActionBase:
+        """Return the next action that the model asks for, whether it is available or not."""
         rest = next_action(state, self._dialect)
         if rest is not None:
             return rest
@@ -81,6 +82,8 @@ class CodeActAgent:
             if _is_unanswered(state):
                 raise
             return CondensationRequest()
+        # The reply is in the log by now, so the action gets its id. A resumed run finds the same
+        # reply there and continues with the actions that were not taken yet.
         action = next_action(state, self._dialect, before)
         if action is not None:
             return action

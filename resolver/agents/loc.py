@@ -58,8 +58,10 @@ class LocAgent(AnsweringAgent):
         self._lines_of = lines_of
 
     def step(self, state: State) -> ActionBase:
-        """Return the next action. Reported places are marked as unknown if their file or lines do
-        not exist at the base commit.
+        """Return the next action.
+
+        Reported places are marked as unknown if their file or lines do not exist at the base
+        commit. A completed report without places is refused.
         """
         action = super().step(state)
         if not isinstance(action, a.Finish):

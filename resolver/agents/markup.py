@@ -114,6 +114,10 @@ class _Scanner:
         )
 
     def scan(self) -> FoundBlocks | MarkupFault:
+        """Return the blocks of the text, or the first fault.
+
+        Code fences and inline code are skipped only in the prose; inside a block they are content.
+        """
         found = FoundBlocks()
         position = start = 0
         while match := self._next.search(self._text, position):
@@ -154,10 +158,16 @@ class _Scanner:
         return close.end() if close else match.end()
 
     def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | MarkupFault:
+        """Return the block that begins at `at` and the position after it, or a fault.
+
+        inner: the block is a child, which has to be closed.
+        """
         opened = self._open_tag(name, at)
         if isinstance(opened, MarkupFault):
             return opened
         attributes, position, closed = opened
+        # Like the delimiter of a here-document: with end="WORD" only </name WORD> closes the
+        # block, so that the content may contain the tag itself.
         word = attributes.pop("end", "")
         close = f"</{name} {word}>" if word else f"</{name}>"
         if closed:
@@ -208,6 +218,7 @@ class _Scanner:
     def _read_children(
         self, name: str, attributes: dict[str, str], position: int, close: str, at: int
     ) -> tuple[Block, int] | MarkupFault:
+        """Return the block with its children and the position after it, or a fault."""
         children: list[Block] = []
         child = re.compile(rf"\s*<({_choice(self._grammar.children)})(?=[\s/>])")
         while match := child.match(self._text, position):

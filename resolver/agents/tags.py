@@ -178,6 +178,7 @@ def write_tags(action: ActionBase) -> str:
 
 
 def _write_finish(action: a.Finish) -> str:
+    """Return a `finish` tag with its sections as tags after the message."""
     attributes = {} if action.task_completed else {"task_completed": "false"}
     attributes |= {"reason": action.declined} if action.declined else {}
     sections = {
@@ -189,7 +190,8 @@ def _write_finish(action: a.Finish) -> str:
         "pull_request_title": action.pull_request_title,
     }
     if _SECTION_TAG.search("\n".join([action.message, *sections.values()])):
-        # in the content they could be taken for one another
+        # The texts contain tags of sections, so sections could not be told apart: write them as
+        # attributes.
         return write_block("finish", attributes | sections, f"\n{action.message}\n")
     told = "".join(f"\n<{k}>\n{text}\n</{k}>" for k, text in sections.items() if text)
     return write_block("finish", attributes, f"\n{action.message}{told}\n")
@@ -235,6 +237,7 @@ def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
 
 
 def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
+    """Return the action of a block, or the problems with it."""
     arguments: JsonObject = dict(block.attributes)
     if block.name in GRAMMAR.parents:
         pairs = [(child.name, _unwrapped(child)) for child in block.children]

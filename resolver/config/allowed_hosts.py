@@ -135,7 +135,8 @@ def is_address(host: str) -> bool:
     """
     if ":" in host or host.startswith("["):
         return True
-    # A name whose last label is a number is an address. Source: https://url.spec.whatwg.org
+    # A host whose last label is a number is parsed as an IPv4 address:
+    # https://url.spec.whatwg.org/#ends-in-a-number-checker
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
@@ -148,6 +149,11 @@ def _rules(entries: tuple[str, ...]) -> Iterable[HostRule]:
 
 
 def _rule(entry: str) -> HostRule:
+    """Return the rule of an entry that is not a preset. Raises ValueError if it is invalid.
+
+    Addresses are allowed only as `private:ADDRESS:PORT` and only in their canonical notation, so
+    that an entry and a request can't mean the same address in different notations.
+    """
     private = entry.startswith(PRIVATE)
     match = _ENTRY.fullmatch(entry.removeprefix(PRIVATE))
     if match is None:

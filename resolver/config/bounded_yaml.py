@@ -29,6 +29,7 @@ class _Loader(yaml.SafeLoader):
     """A SafeLoader (plain values only) that refuses numbers longer than `_LONGEST_NUMBER`."""
 
     def construct_short(self, node: yaml.ScalarNode) -> float:
+        """Return the number in the node. Raises ConstructorError if it is too long."""
         if len(node.value) > _LONGEST_NUMBER:
             problem = f"a number of more than {_LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

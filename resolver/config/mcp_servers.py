@@ -151,6 +151,7 @@ class HostServer:
     narrowed: Tools = None
 
     def allows(self, tool: str) -> bool:
+        """Return True if both the operator's and the repository's lists allow the tool."""
         return filter_servers(tool, self.server.tools) and filter_servers(tool, self.narrowed)
 
 
@@ -162,6 +163,7 @@ class InsideServer:
     server: RepositoryServer
 
     def allows(self, tool: str) -> bool:
+        """Return True if the server's list allows the tool."""
         return filter_servers(tool, self.server.tools)
 
 

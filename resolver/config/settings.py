@@ -376,6 +376,10 @@ def _choose(
     environment: Mapping[str, str],
     repository: Mapping[str, Any],
 ) -> tuple[str, Any] | None:
+    """Return the source and the value of a setting from the source with the highest precedence.
+
+    Returns None if no source sets it.
+    """
     if options.get(name) is not None:
         return f"--{name.replace('_', '-')}", options[name]
     for variable in variable_names(name, field):

@@ -100,6 +100,8 @@ class Control:
         """Add a request and return immediately."""
         self._requests.put(request)
         if isinstance(request, Stop):
+            # In a thread, because the sender must not wait and the run's thread may be blocked in
+            # the very command that has to end.
             threading.Thread(target=self._end_commands, name="stop", daemon=True).start()
 
     def _end_commands(self) -> None:

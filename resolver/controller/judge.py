@@ -63,6 +63,7 @@ class JudgingAnalyzer:
         return Risk(gravest(risk.level, opinion.level), (*risk.reasons, told))
 
     def _opinion(self, action: ActionBase) -> _Opinion | None:
+        """Return the model's opinion, None (with a warning in the log) if there is none."""
         own = action.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
         text = json.dumps(own, ensure_ascii=False)
         if len(text) > LONGEST:
@@ -76,6 +77,7 @@ class JudgingAnalyzer:
         except ModelError as error:
             self._warn(f"the judge could not be asked, so the rules alone count: {error.what}")
             return None
+        # Models reason before they decide, so the last valid object is the answer.
         for found in reversed(_OBJECT.findall(reply.text)):
             try:
                 return _Opinion.model_validate_json(found)

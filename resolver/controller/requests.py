@@ -148,6 +148,10 @@ class Requests:
         self.levels[0].stream.add(Warned(about="confirmation", message=told))
 
     def _pause(self, by: str) -> None:
+        """Pause until a request other than Pause arrives, then carry it out.
+
+        Raises RunStopped if the request is a Stop, or if the pause exceeds `max_pause`.
+        """
         before = [level.state.run_state for level in self.levels]
         for level in self.levels:
             level.enter(RunState.PAUSED, _asked("paused", by))

@@ -111,6 +111,10 @@ class StuckDetector:
         self._condensations = 0
 
     def _take(self, event: Event) -> None:
+        """Process one event.
+
+        A warning clears the steps, so that only repetitions after it count.
+        """
         match event:
             case life.Warned(about="stuck"):
                 self._forget()
@@ -134,7 +138,7 @@ class StuckDetector:
     def _take_action(self, action: ActionBase) -> None:
         self._condensations = 0
         self._fresh = action.reply is None or action.reply > self._warned_at
-        if not self._fresh:  # the rest of a reply that was written before the warning
+        if not self._fresh:  # the model wrote this action before it could see the warning
             return
         match action:
             case a.Message(content=content) | a.Think(content=content):
@@ -204,6 +208,9 @@ class StuckDetector:
         return None
 
     def _nearly_same(self) -> str | None:
+        """Return a description if the last actions differ only in numbers, with limits by their
+        results.
+        """
         count = self._run_of(NEAR, "loose")
         if count < NEAR_FAILING or self._steps[-1].waits:
             return None
@@ -234,9 +241,13 @@ class _Step:
         self._observation = observation
 
     def action_text(self, key: str) -> str:
+        """Return the text of the action for comparisons. key: "exact", or "loose" to ignore
+        numbers.
+        """
         return self._exact if key == "exact" else self._loose
 
     def is_like(self, other: "_Step") -> bool:
+        """Return True if action and result are equal to those of the other step."""
         return self._exact == other._exact and self.result == other.result
 
     @cached_property
@@ -249,10 +260,12 @@ class _Step:
 
     @cached_property
     def result(self) -> str:
+        """The normalized text of the observation."""
         return _text(self._observation)
 
     @cached_property
     def loose_result(self) -> str:
+        """The normalized text of the observation without numbers."""
         return mask_numbers(self.result)
 
     @property
@@ -265,6 +278,7 @@ class _Step:
 
     @property
     def failed(self) -> bool:
+        """True if the action could not be executed, or a command's exit code is not zero."""
         return self.is_error or bool(getattr(self._observation, "exit_code", 0))
 
     @cached_property
@@ -282,6 +296,7 @@ class _Step:
 
     @property
     def quoted(self) -> str:
+        """The action as it is quoted in a description."""
         return f"`{_asked(self._action)}`"
 
 

@@ -44,6 +44,7 @@ class Embedder:
         return [known[text] for text in texts]
 
     def _asked(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of texts that are not cached. Raises ModelError."""
         package = litellm()
         config = self._config
         name = wire_name(config)
@@ -59,6 +60,7 @@ class Embedder:
                     timeout=config.timeout,
                     max_retries=0,
                 )
+                # The order of the rows is not guaranteed; their index is.
                 rows = sorted(answer.data, key=lambda row: row["index"])
                 vectors = [_unit([float(x) for x in row["embedding"]]) for row in rows]
         except (package.exceptions.openai.OpenAIError, *_MALFORMED) as error:

@@ -156,6 +156,7 @@ def _not_accepted(call: FailedCall, said: str) -> ModelAuthError:
 
 
 def _refused(call: FailedCall, said: str, status: int) -> ModelError:
+    """Return the error for a request that the endpoint rejected, with advice for known causes."""
     what = f"{call.endpoint} refused the request to {call.model}: {said}"
     if "LLM Provider NOT provided" in said:
         return ModelError(

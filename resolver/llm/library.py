@@ -43,6 +43,7 @@ def litellm() -> Any:
 
 @cache
 def _load_litellm() -> Any:
+    """Import litellm with the configuration that has to be set before and after the import."""
     os.environ.update(_ENVIRONMENT)
     # These loggers write conversations and tracebacks. What matters is raised as an exception too.
     for name in ("LiteLLM", "openai"):

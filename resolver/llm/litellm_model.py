@@ -233,6 +233,7 @@ class LiteLLMModel:
         failure = _last_result(state)
         if failure.retry_after is not None:
             return min(float(failure.retry_after), _LONGEST_REQUESTED_WAIT)
+        # Exponential backoff with jitter: between half of the wait and all of it.
         longest = min(_LONGEST_WAIT, 2.0 ** (state.attempt_number - 1))
         return longest * (0.5 + self._jitter() / 2)
 
