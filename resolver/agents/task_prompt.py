@@ -59,15 +59,12 @@ def render_task(
 ) -> str:
     """Return the task prompt.
 
-    base: the commit that the work starts from.
-    root: path of the repository in the sandbox.
+    base, root: the commit that the work starts from, and the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
-    asks: the result is an answer or report instead of a change.
-    reviews: that result is a review.
+    asks, reviews: the result is an answer or report instead of a change; it is a review.
     calls: the agent does a specific kind of work, described in its system prompt.
-    diff: the diff of the task's pull request.
-    dialect: the dialect of the agent.
-    threads: the agent's `finish` takes an answer for each review thread that it is asked about.
+    diff, dialect: the diff of the task's pull request, and the dialect of the agent.
+    threads: its `finish` takes an answer for each review thread that it is asked about.
     """
     requester = task.trigger.actor.login
     asked = render_requested_threads(task.asked, requester, dialect, offered=threads)

@@ -113,9 +113,7 @@ class AgentSettings(BaseSettings):
         le=86_400,
     )
     record_all_risks: bool = setting(
-        False,
-        "Record low risks in the event log too, not only medium and high ones.",
-        option=False,
+        False, "Record low risks in the event log too, not only medium and high ones.", option=False
     )
     risk_judge: bool = setting(
         False,

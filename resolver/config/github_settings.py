@@ -17,9 +17,7 @@ class GitHubSettings(QuotaSettings):
 
     # Access and triggers
     allowed_users: tuple[str, ...] = setting(
-        (),
-        "Logins that may start work without write access, including those of bots.",
-        option=False,
+        (), "Logins that may start work without write access, including bots.", option=False
     )
     allowed_teams: tuple[str, ...] = setting(
         (),
@@ -62,23 +60,17 @@ class GitHubSettings(QuotaSettings):
         ge=1,
         le=20,
     )
-    sweep_issues: int = setting(
-        5, "Maximum number of runs that a sweep starts.", option=False, ge=1
-    )
+    sweep_issues: int = setting(5, "Maximum number of runs of a sweep.", option=False, ge=1)
     sweep_total: float = setting(
-        10.0,
-        "Maximum cost of all runs of a sweep together, in US dollars.",
-        option=False,
-        gt=0,
-        allow_inf_nan=False,
+        10.0, "Maximum cost of a sweep in US dollars.", option=False, gt=0, allow_inf_nan=False
     )
 
     # Pull requests
     draft: Literal["auto", "always", "never"] = setting(
         "auto",
-        "Whether pull requests are opened as drafts. `auto`: as a draft unless the work is done, "
-        "the checks that the agent ran on it passed, and nothing was edited after them. `always` "
-        "can be written as true, `never` as false.",
+        "Whether pull requests are opened as drafts. `auto`: unless the work is done, the checks "
+        "that were run on it passed, and nothing was edited after them. `always` (or true), "
+        "`never` (or false).",
         repository=True,
     )
     base_branch: str = setting(
@@ -99,7 +91,7 @@ class GitHubSettings(QuotaSettings):
     )
     assign_requester: bool = setting(
         False,
-        "Assign pull requests to the person who asked for the work.",
+        "Assign pull requests to the person who asked for them.",
         repository=True,
         option=False,
     )
@@ -119,11 +111,7 @@ class GitHubSettings(QuotaSettings):
         option=False,
     )
     progress_interval: float = setting(
-        15.0,
-        "Minimum number of seconds between two edits of the progress comment.",
-        option=False,
-        ge=1,
-        le=3600,
+        15.0, "Minimum seconds between two edits of that comment.", option=False, ge=1, le=3600
     )
     last_word_time: float = setting(
         75.0,
@@ -154,9 +142,8 @@ class GitHubSettings(QuotaSettings):
     # Review rounds
     resolve_threads: Literal["none", "addressed"] = setting(
         "none",
-        "Which review threads are marked as resolved after a round of review: none, because that "
-        "is up to the reviewer (`none`), or those in which Resolver did what was asked "
-        "(`addressed`).",
+        "Which review threads are marked as resolved after a round of review: `none`, because "
+        "that is up to the reviewer, or those in which Resolver did what was asked (`addressed`).",
         repository=True,
         option=False,
     )
@@ -164,9 +151,8 @@ class GitHubSettings(QuotaSettings):
     # Authentication as a GitHub App
     app_id: str | None = setting(
         None,
-        "GitHub App to authenticate as, by its app id or client id. Needs `app_private_key`. It "
-        "takes precedence over a token: each run gets an installation token of its own, limited "
-        "to its repository.",
+        "GitHub App to authenticate as, by app id or client id. Needs `app_private_key`. "
+        "Preferred over a token: each run gets an installation token for its repository only.",
         "GITHUB_APP_ID",
         option=False,
     )
@@ -186,11 +172,10 @@ class GitHubSettings(QuotaSettings):
     base_moved: Literal["leave", "rebase", "merge"] = setting(
         "leave",
         "What happens before a new pull request is opened if its base branch got new commits "
-        "during the run: nothing, so that the pull request contains exactly what was tested "
-        "(`leave`), the commit is rebased onto them (`rebase`), or they are merged in (`merge`); "
-        "the last two only if git can do so without conflicts. If somebody else pushed to an "
-        "existing branch of a pull request during the run, `merge` merges too; with `leave` and "
-        "`rebase` the commit is put on top of the new commits.",
+        "during the run: nothing, so that what was tested is proposed (`leave`), the commit is "
+        "rebased onto them (`rebase`), or they are merged in (`merge`); only if git can do it "
+        "without conflicts. If somebody pushed to an existing branch of a pull request during the "
+        "run, `merge` merges too, and the two others put the commit on top.",
         repository=True,
         option=False,
     )
@@ -206,17 +191,15 @@ class GitHubSettings(QuotaSettings):
     # Images in issues and comments
     pictures: int = setting(
         4,
-        "Maximum number of pictures in the texts of an issue that are fetched for models with "
-        "image input; 0 for none.",
+        "Maximum number of pictures of an issue that are fetched for models with image input.",
         option=False,
         ge=0,
         le=8,
     )
     picture_hosts: tuple[str, ...] = setting(
         (),
-        "Further hosts that pictures are fetched from, in addition to GitHub's and those of the "
-        "configured server; with their port if they have one. For an Enterprise Server that keeps "
-        "its uploads on another host.",
+        "Further hosts that pictures are fetched from, with their ports if they have one: for an "
+        "Enterprise Server that keeps its uploads on another host.",
         option=False,
     )
 
@@ -264,9 +247,7 @@ class GitHubSettings(QuotaSettings):
 
     @property
     def has_app(self) -> bool:
-        """True if authentication as a GitHub App is configured, even if only in part (id or key
-        missing).
-        """
+        """True if the id or the key of a GitHub App is set, even if the other is missing."""
         return self.app_id is not None or self.app_private_key is not None
 
     @property

@@ -45,9 +45,7 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     agent: str = setting(
-        "CodeActAgent",
-        "Agent that does the work, like CodeActAgent; ReadOnlyAgent answers a question without a "
-        "change.",
+        "CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question."
     )
 
     # Limits
@@ -92,7 +90,7 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         None, "Server of the remote runtime (`resolver sandbox serve`).", option=False
     )
     remote_token: SecretStr | None = setting(
-        None, "Token of the remote runtime: the value of its RESOLVER_SANDBOX_TOKEN.", option=False
+        None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
     )
     remote_ca: str | None = setting(
         None,
@@ -138,16 +136,10 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. See egress.md.",
     )
     egress_max_bytes: int = setting(
-        1_000_000_000,
-        "Maximum number of bytes that all connections of a run transfer, in both directions "
-        "together.",
-        option=False,
-        gt=0,
+        1_000_000_000, "Maximum bytes of a run's connections, both ways.", option=False, gt=0
     )
-    pids: int = setting(
-        1024, "Maximum number of processes and threads in the sandbox.", option=False, ge=16
-    )
-    disk: float = setting(10.0, "Gigabytes the sandbox may write to disk.", option=False, gt=0)
+    pids: int = setting(1024, "Maximum number of processes and threads.", option=False, ge=16)
+    disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
 
     # GitHub
     github_token: SecretStr | None = setting(
@@ -157,19 +149,13 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         option=False,
     )
     github_api_url: str = setting(
-        "https://api.github.com", "Address of the REST API.", "GITHUB_API_URL", option=False
+        "https://api.github.com", "REST API address.", "GITHUB_API_URL", option=False
     )
     github_server_url: str = setting(
-        "https://github.com",
-        "Server to clone from and push to.",
-        "GITHUB_SERVER_URL",
-        option=False,
+        "https://github.com", "Server to clone from and push to.", "GITHUB_SERVER_URL", option=False
     )
     github_graphql_url: str = setting(
-        "https://api.github.com/graphql",
-        "Address of the GraphQL API.",
-        "GITHUB_GRAPHQL_URL",
-        option=False,
+        "https://api.github.com/graphql", "GraphQL API address.", "GITHUB_GRAPHQL_URL", option=False
     )
     mention: str = setting(
         "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
@@ -227,15 +213,10 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
 
     # Server
     webhook_secret: SecretStr | None = setting(
-        None,
-        "Secret that the deliveries of the webhook are signed with.",
-        "GITHUB_WEBHOOK_SECRET",
-        option=False,
+        None, "Secret that signs the webhook's deliveries.", "GITHUB_WEBHOOK_SECRET", option=False
     )
     database_url: str = setting(
-        "sqlite:///resolver.db",
-        "Database for deliveries and runs (SQLite or PostgreSQL).",
-        option=False,
+        "sqlite:///resolver.db", "Database of the server (SQLite or PostgreSQL).", option=False
     )
     data_dir: str = setting(
         "resolver-runs", "Folder in which the server stores the output of its runs.", option=False
@@ -277,9 +258,7 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
 
     @property
     def longest_run(self) -> timedelta:
-        """Maximum duration of a run, with all extensions. Includes one hour for cloning, starting
-        the sandbox and publishing.
-        """
+        """Maximum duration with all extensions, and an hour for cloning, starting, publishing."""
         return timedelta(seconds=self.ceiling.max_time + self.setup_timeout, hours=1)
 
     @property
@@ -305,10 +284,7 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Use the constructor's arguments as the only source.
-
-        `load_settings` reads the environment, because its names and precedence are not pydantic's.
-        """
+        """Use only the constructor's arguments: `load_settings` reads all other sources."""
         return (init_settings,)
 
 

@@ -91,6 +91,7 @@ Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
 """Functions that execute actions on the host instead of in the sandbox, by the type of the
 action.
 """
+# A hosted function returns an ErrorObservation for a failure and raises nothing.
 NOTHING_HOSTED: Hosted = {}
 NOTHING_ASKED = Confirmation()
 
@@ -98,17 +99,15 @@ NOTHING_ASKED = Confirmation()
 class AgentController:
     """Runs one agent until it finishes, fails or reaches a limit.
 
-    stream: the event stream of the run. `state` must be subscribed to it already, before this
-    controller. The limits are `state.limits`.
+    stream: the event stream of the run. `state`, which has the limits, must be subscribed to it
+    already, before this controller.
     executor: executes actions in the sandbox.
     condensers: creates the condensers of this agent and its delegates.
-    now: the clock of the stream.
     control: the queue of people's requests; they are handled between two steps.
     most: the highest totals to which requests may extend the limits; None means no maximum.
     max_pause: seconds after which a paused run is stopped; it can be resumed later.
     delegates: creates the agents of delegates; with None, delegation is refused.
-    hosted: functions that execute actions on the host, by the type of the action. They raise
-    nothing: a failure is an ErrorObservation.
+    hosted: functions that execute actions on the host. They raise nothing.
     recaller: decides which instructions and skills the agent gets next.
     confirmation: which actions are refused, or wait for a person.
     parent: the controller of the run that this one is a delegate of. Requests follow its rules.
@@ -153,11 +152,10 @@ class AgentController:
         self._gate = Gate(confirmation, self._requests, stream, state, now)
 
     def run(self) -> Outcome:
-        """Step until the run has ended, and return its outcome. Errors inside a step never
-        propagate.
+        """Step until the run has ended and return its outcome. Errors in a step do not propagate.
 
-        With a loaded log, continues after its last event. If that run has ended, returns its
-        outcome at once, unless the caller has set the state back to RUNNING.
+        A loaded log is continued after its last event. If that run has ended, its outcome is
+        returned, unless the caller has set the state back to RUNNING.
         """
         if self._state.run_state not in ENDS:
             self._guarded(self._begin)
@@ -180,9 +178,7 @@ class AgentController:
             self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
 
     def _begin(self) -> None:
-        """Handle the actions that a loaded log does not have the results of; does nothing for a new
-        log.
-        """
+        """Handle the actions whose results are missing in a loaded log, if there are any."""
         if self._state.run_state in {RunState.LOADING, RunState.PAUSED}:
             self._enter(RunState.RUNNING)
         owed = unanswered_actions(self._state)
@@ -200,9 +196,8 @@ class AgentController:
 
     def _step(self) -> None:
         self._requests.obey_all()
-        # The other actions of a reply are paid for already, and the model wrote them before any
-        # warning that could be given now. So neither money nor iterations end the run in the
-        # middle of a reply, and the model is not warned there.
+        # All actions of a reply are paid for already, and the model wrote them before it could
+        # see a new warning: only the time limit ends the run in the middle of a reply.
         in_reply = has_more(self._state)
         self._check_limits(in_reply)
         if not in_reply and not self._prepare_asking():
@@ -217,11 +212,7 @@ class AgentController:
                 raise
 
     def _prepare_asking(self) -> bool:
-        """Add what the model has to see before it is queried: warnings, recalled skills, a
-        condensation.
-
-        Returns False if the run has ended, because the agent is stuck.
-        """
+        """Add warnings, skills and a condensation for the model. Return False if the run ended."""
         warning = limit_warning(self._state, self._now())
         if warning:
             self._stream.add(warning)
@@ -270,11 +261,7 @@ class AgentController:
         self._observe(action, o.ErrorObservation(content=why.strip(), code=code))
 
     def _do(self, action: ActionBase, how: Callable[[Any], ObservationBase]) -> None:
-        """Execute the action if the gate allows it.
-
-        A refused action gets an ErrorObservation. If the approval of a person is missing, nothing
-        is added, and the run ends in AWAITING_CONFIRMATION.
-        """
+        """Execute the action if the gate allows it. Add nothing if it waits for approval."""
         verdict = self._gate.judge(action)
         if verdict.allowed:
             self._observe(action, how(action))
@@ -282,9 +269,8 @@ class AgentController:
             self._observe(action, verdict.answer)
 
     def _wait(self, question: a.Message) -> None:
-        """Add a person's answer to the agent's question or, up to a limit, an automatic reply.
-
-        If there is neither, the run ends with the question.
+        """Add a person's answer or, a limited number of times, an automatic one; else add
+        nothing.
         """
         if self._state.run_state is not RunState.AWAITING_USER_INPUT:
             self._enter(RunState.AWAITING_USER_INPUT, _first_line(question.content))
@@ -299,10 +285,7 @@ class AgentController:
         self._enter(RunState.RUNNING)
 
     def _delegate(self, action: a.Delegate) -> None:
-        """Run the delegate until it ends, and add its result.
-
-        If the log already contains events of the delegate, it is resumed after them.
-        """
+        """Run the delegate until it ends, or resume it if the log contains its beginning."""
         depth = len(self._requests.levels)
         if self._delegates is None or depth > delegation.MAX_DEPTH:
             self._refuse(action, render("agent/no_delegates.md.j2", depth=depth), "unavailable")
@@ -347,9 +330,8 @@ class AgentController:
             self._stream.add(condensation)
 
     def _is_stuck(self) -> bool:
-        """Return True if the run has ended because the agent repeats itself.
-
-        The first repetition adds a warning for the agent; another one ends the run.
+        """Warn the agent of its first repetition, end the run at another. Return True if it
+        ended.
         """
         repeats = self._stuck.look(self._state)
         if repeats is None:
