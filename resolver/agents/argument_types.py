@@ -19,9 +19,7 @@ def _none_if_blank(value: Any) -> Any:
 
 
 def _line_pair(value: Any) -> Any:
-    """Parse a range in the forms that models use: a list, or text like "[1, 40]", "1,40" or
-    "1-40".
-    """
+    """Parse a line range from a list, or from text like "[1, 40]", "1,40" or "1-40"."""
     value = _none_if_blank(value)
     if not isinstance(value, str):
         return value
@@ -30,9 +28,7 @@ def _line_pair(value: Any) -> Any:
 
 
 def partial_is_no(value: Any) -> Any:
-    """Return False for the word "partial", which models write for `task_completed`; else the
-    value.
-    """
+    """Return False for "partial", which models write for `task_completed`; else the value."""
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 
@@ -76,8 +72,9 @@ MOST_ITEMS = 50
 
 
 def _plan_items(value: Any) -> Any:
-    """Parse a plan in the forms that models use: objects, titles, or text with lines like `[x]
-    title`.
+    """Parse a plan from a list of objects or titles, or from text.
+
+    Text has one item per line, like `[x] title`.
     """
     if isinstance(value, str):
         value = json_list(value) or [_plan_line(x) for x in value.splitlines() if x.strip()]

@@ -28,9 +28,7 @@ _PLACE_LINE = re.compile(
 
 
 def _texts(value: Any) -> Any:
-    """Parse a list in the forms that models use: a list, a JSON list, or text with one item per
-    line.
-    """
+    """Parse a list of texts from a list, a JSON list, or text with one item per line."""
     if isinstance(value, str):
         value = json_list(value) or [v.strip() for v in value.splitlines()]
     if not isinstance(value, list | tuple):
@@ -52,8 +50,9 @@ def _kind(word: str) -> str:
 
 
 def _places(value: Any) -> Any:
-    """Parse places in the forms that models use: objects, or text with lines like `src/a.py:3-9
-    name - why`.
+    """Parse places from a list of objects, or from text with one place per line.
+
+    A line looks like `src/a.py:3-9 name - why`.
     """
     if isinstance(value, str):
         value = json_list(value) or [line for line in value.splitlines() if line.strip()]
@@ -143,16 +142,15 @@ Places = Annotated[
 
 
 def write_texts(texts: Sequence[str]) -> str:
-    """Return the texts one per line, or as JSON if the lines would not be parsed to the same
-    texts.
-    """
+    """Return the texts one per line, or as JSON if they could not be parsed from that."""
     lines = "\n".join(texts)
     return lines if _texts(lines) == list(texts) else json.dumps(list(texts))
 
 
 def write_places(places: Sequence[CodePlace]) -> str:
-    """Return the places one per line, like `src/a.py:3-9 parse - why`, or as JSON if the lines
-    would not be parsed to the same places.
+    """Return the places one per line, like `src/a.py:3-9 parse - why`.
+
+    They are returned as JSON if the lines would not be parsed to the same places.
     """
     lines = "\n".join(_line(place) for place in places)
     fields = [place.model_dump(exclude={"known"}) for place in places]

@@ -19,8 +19,7 @@ from resolver.models.run import JsonObject
 
 
 class CodeActAgent:
-    """Queries the model with the conversation so far and returns the actions of its reply one by
-    one.
+    """Queries the model with the conversation so far, and returns its actions one at a time.
 
     model: expected to have recorded each reply in the state by the time `complete` returns
     (`resolver.llm.base.RecordedModel`). If a reply is not recorded, only its first action is used,
@@ -49,15 +48,12 @@ class CodeActAgent:
         self._threads = offer.threads
 
     def system_prompt(self) -> SystemPrompt:
-        """Return the system prompt: the general rules and, in the tag dialect, the tools as
-        text.
-        """
+        """Return the general rules and, in the tag dialect, the tools as text."""
         text = system_text(self._dialect, self._tools, self._colleagues)
         return self._prompt(text)
 
     def step(self, state: State) -> ActionBase:
-        """Return the next action of the last reply or, if none is left, the first one of a new
-        reply.
+        """Return the next action of the last reply, or the first one of a new reply.
 
         A call of a tool that the agent does not have, or an edit by a read-only agent, becomes an
         `Invalid` with the reason. If the conversation exceeds the context window, the action is a
@@ -108,7 +104,5 @@ class CodeActAgent:
 
 
 def _is_unanswered(state: State) -> bool:
-    """Return True if the newest event is a CondensationRequest, so that no Condensation followed
-    it.
-    """
+    """Return True if the newest event is a CondensationRequest, without a Condensation."""
     return bool(state.events) and isinstance(state.events[-1], CondensationRequest)

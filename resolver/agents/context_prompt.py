@@ -1,5 +1,7 @@
-"""Template values for the context of an issue (form, failed checks, pictures, referenced issues),
-and the character budget that all parts of a task prompt share.
+"""Template values for the context of an issue, and the character budget of a task prompt.
+
+The context consists of the issue form, failed checks, pictures and referenced issues. All parts of
+the prompt share the budget.
 """
 
 from collections.abc import Sequence
@@ -12,14 +14,13 @@ from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.run import Task
 
 ROOM = 200_000
-"""Approximate maximum length of a task prompt, in characters. The most important parts take theirs
-first.
+"""Approximate maximum length of a task prompt, in characters.
+
+The most important parts take their share first.
 """
 
 LEAST = 400
-"""Minimum number of characters that a part gets, even if the budget is used up. There are few
-parts.
-"""
+"""Minimum number of characters that a part gets, even if the budget is used up."""
 
 # Maximum lengths of single parts and of all references together, in characters.
 MOST_OF_FORM = 6_000
@@ -40,10 +41,10 @@ class PromptRoom:
     left: int = ROOM
 
     def cut(self, text: str, most: int) -> str:
-        """Return the text truncated to `most` characters or to what is left, and subtract its
-        length.
+        """Return the text truncated to `most` characters or to what is left of the budget.
 
-        A text always gets LEAST characters, so that `left` can become negative.
+        The length of the result is subtracted from `left`. A text always gets LEAST characters, so
+        that `left` can become negative.
         """
         told = truncate_middle(text, min(most, max(self.left, LEAST)))
         self.left -= len(told)
@@ -51,9 +52,7 @@ class PromptRoom:
 
 
 def fit_pull(pull: dict[str, Any] | None, room: PromptRoom) -> dict[str, Any] | None:
-    """Return the values of a pull request truncated to the budget: the diff first, the commits
-    last.
-    """
+    """Return the values of a pull request truncated to the budget, with the diff first."""
     if pull is None:
         return None
     fitted = {**pull, "diff": room.cut(pull["diff"], len(pull["diff"]))}

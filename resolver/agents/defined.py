@@ -32,9 +32,7 @@ class DefinedAgent(CodeActAgent):
         self._tools = tuple(name for name in definition.tools if name in there)
 
     def system_prompt(self) -> SystemPrompt:
-        """Return the general rules, the definition's text and, in the tag dialect, the tools as
-        text.
-        """
+        """Return the general rules, the definition's text and, in the tag dialect, the tools."""
         text = render(
             "agent/defined.md.j2",
             dialect=self._dialect,

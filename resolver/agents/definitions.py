@@ -1,5 +1,4 @@
-"""Agents that a repository defines: one markdown file each, in `.agents/agents/` on its default
-branch.
+"""Agents that a repository defines, as markdown files in `.agents/agents/` on its default branch.
 
 A file that can't be used is skipped and reported as a problem.
 """
@@ -20,17 +19,16 @@ from resolver.memory.frontmatter import Document, read_document, validated
 FOLDER = ".agents/agents/"
 
 MOST = 16
-"""Maximum number of definitions per repository. Each adds a line to the prompt of every agent that
-may delegate.
+"""Maximum number of definitions per repository.
+
+Each adds a line to the prompt of every agent that may delegate.
 """
 
 MAX_FILE = 64_000
 """Maximum size of a definition file, in bytes."""
 
 MAX_PROMPT = 4_000
-"""Maximum length of a definition's prompt, in characters. The prompt is part of every model
-call.
-"""
+"""Maximum length of a definition's prompt, in characters. Every model call contains it."""
 
 MAX_DESCRIPTION = 200
 """Maximum length of the one-line description, in characters."""
@@ -50,8 +48,11 @@ KNOWN = (*available_tools(True, True, True, True), MCP)
 _DEFAULT = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
-"""Names of models. URLs don't match: the clients of some providers accept a URL in place of a name
-and would send the API key to it."""
+"""Pattern of model names.
+
+URLs don't match: some providers' clients accept a URL in place of a name and would send the API key
+to it.
+"""
 _LEAST_ALIKE = 0.75
 """Minimum similarity of an unknown field to a known one to be reported as a misspelling."""
 
@@ -79,9 +80,7 @@ class AgentDefinition:
     denied: str = ""
 
     def without_model(self) -> "AgentDefinition":
-        """Return the same definition with the run's model, and the denied model recorded in
-        `denied`.
-        """
+        """Return the definition with the run's model, and its own model in `denied`."""
         return replace(self, model="", denied=self.model)
 
 

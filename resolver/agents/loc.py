@@ -1,6 +1,4 @@
-"""The agent that locates the code that has to change: it searches the index, reads, and reports
-places.
-"""
+"""The agent that locates the code that has to change. It searches, reads, and reports places."""
 
 from collections.abc import Callable
 

@@ -70,9 +70,7 @@ def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> FoundBlocks |
 
 
 def write_block(name: str, attributes: dict[str, str], content: str) -> str:
-    """Return the block as text. `find_blocks` returns the same block for it, whatever the
-    content.
-    """
+    """Return the block as text, from which `find_blocks` returns the same block."""
     word = _free_word(name, content)
     marks = attributes | ({"end": word} if word else {})
     entities = {value: key for key, value in _SPECIAL.items()}

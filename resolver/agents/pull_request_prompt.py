@@ -7,8 +7,9 @@ from resolver.memory.text import truncate_middle
 from resolver.models.pull_request import PullRequestContext, ReviewThread
 
 MOST_THREADS = 40_000
-"""Maximum length of all review threads together, in characters. Open threads come first, then the
-newest.
+"""Maximum length of all review threads together, in characters.
+
+Open threads come first, then the newest.
 """
 
 MOST_OF_THREAD = 6_000
@@ -20,8 +21,9 @@ MOST_LINE = 300
 MOST_CONFLICTS = 10_000
 
 _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Author associations of people who may have write access. They are shown to the agent only and
-authorize nothing.
+"""Author associations of people who may have write access.
+
+They are only shown to the agent and authorize nothing.
 """
 
 
@@ -100,9 +102,7 @@ def _words(thread: ReviewThread) -> str:
 
 
 def who(author: str, association: str) -> str:
-    """Return the author with the association, marked if the author is not known to have write
-    access.
-    """
+    """Return the author with the association, marked if not known to have write access."""
     trusted = "" if association in _WRITERS else ", not known to have write access"
     return f"{_line(author)} ({_line(association)}{trusted})"
 

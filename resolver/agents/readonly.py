@@ -1,6 +1,4 @@
-"""The agent that answers questions about the code. It reads and executes; its changes are
-discarded.
-"""
+"""The agent that answers questions about the code. Its changes are discarded."""
 
 from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a

@@ -1,6 +1,4 @@
-"""Registry of agents by name: the built-in ones in one explicit table, and those that a repository
-defines.
-"""
+"""Registry of agents by name: the built-in ones, and those that a repository defines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,9 +24,7 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 CODE_ACT = "CodeActAgent"
 
 SHOWN = 120
-"""Maximum length of a definition's description in the prompts of agents that may delegate, in
-characters.
-"""
+"""Maximum length of a definition's description in the prompts of other agents, in characters."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,7 @@ def make_agent(
     dialect: Literal["auto", "tools", "tags"],
     offer: AvailableTools = NOTHING,
 ) -> Agent:
-    """Return the agent with that name. Raises UsageError that lists the known agents if there is
-    none.
+    """Return the agent with that name. Raises UsageError that lists the known agents.
 
     dialect: "auto" means native tool calls if the model supports them.
     """
@@ -85,9 +80,7 @@ def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
 
 
 def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> bool:
-    """Return True if the result of the agent's run is its final message, and no change is
-    published.
-    """
+    """Return True if the result of the agent is its final message and no change."""
     definition = Definitions(definitions).find(name)
     if definition is not None:
         return definition.read_only
@@ -95,9 +88,7 @@ def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> b
 
 
 def has_own_work(name: str) -> bool:
-    """Return True if the agent always does one specific kind of work, whatever the task asks
-    for.
-    """
+    """Return True if the agent always does the same kind of work, whatever the task says."""
     return name not in {CODE_ACT, READ_ONLY, REVIEWER}
 
 

@@ -60,9 +60,7 @@ def read_reply(
 
 
 def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
-    """Return the next action of the last reply among the events from `start` on, None if none is
-    left.
-    """
+    """Return the next action of the last reply among the events from `start` on, if any is left."""
     taken = 0
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
@@ -87,9 +85,7 @@ def has_more(state: State) -> bool:
 
 
 def tools_offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
-    """Return the MCP tools and the names of all tools that were offered to the model, from the
-    log.
-    """
+    """Return the MCP tools and the names of all tools that the model was offered."""
     prompt = _prompt_of(state)
     return (prompt.mcp_tools, prompt.tools) if prompt else ((), ())
 
@@ -122,8 +118,7 @@ def _words(
 
 
 def _fenced_code(text: str, dialect: Dialect, offered: Sequence[str]) -> str:
-    """Return feedback for a reply that has code in a fence but no call, "" if there is no such
-    code.
+    """Return feedback for a reply with fenced code and no call, "" if it has no such code.
 
     The feedback shows the call that would execute the code, if the agent has the tool.
     """

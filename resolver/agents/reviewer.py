@@ -1,6 +1,4 @@
-"""The agent that reviews a change: it reads, executes and comments on lines, and changes
-nothing.
-"""
+"""The agent that reviews a change: it reads, executes and comments on lines."""
 
 from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a

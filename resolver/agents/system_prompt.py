@@ -54,8 +54,9 @@ _EXAMPLES = {
     ),
     "report": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
 }
-"""Examples in the prompt. They are rendered by the code that the parser is tested against, so they
-are always valid.
+"""Examples in the prompt.
+
+The code that the parser is tested against renders them, so they are always valid.
 """
 
 

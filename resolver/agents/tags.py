@@ -1,5 +1,4 @@
-"""The tag dialect: converts text with tags like `<execute_bash>...</execute_bash>` to actions and
-back.
+"""The tag dialect: conversion between actions and tags like `<execute_bash>...</execute_bash>`.
 
 Parsing never fails: any text results in actions, in no action (prose only), or in one `Invalid`
 that explains to the model what was wrong. If one block can't be read, no block is executed.
@@ -89,8 +88,7 @@ def available_tags(tools: Collection[str]) -> tuple[str, ...]:
 def parse_tags(
     text: str, cut: bool = False, mcp: Sequence[McpTool] = (), offered: Sequence[str] = ()
 ) -> tuple[ActionBase, ...]:
-    """Return the actions of a reply in order, () if it has none. The prose is the first one's
-    thought.
+    """Return the actions of a reply in order, () if it has none. Prose becomes their thought.
 
     cut: the provider ended the reply at its output limit.
     mcp: the MCP tools that were offered; without any, the tag `mcp` does not exist.
@@ -118,8 +116,7 @@ def parse_tags(
 
 
 def write_tags(action: ActionBase) -> str:
-    """Return the action as a model writes it. `parse_tags` converts the text back to the same
-    action.
+    """Return the action as a model writes it, so that `parse_tags` returns the same action.
 
     Raises KeyError for actions that this dialect does not have.
     """
@@ -278,8 +275,7 @@ def _split_sections(content: str) -> tuple[str, dict[str, str]]:
 
 
 def _unwrapped(block: Block) -> str:
-    """Return the content without the newline after the opening tag and the one before the closing
-    tag.
+    """Return the content without the newlines next to the opening and the closing tag.
 
     The last newline of `file_text` is kept: it is part of the file.
     """

@@ -133,9 +133,7 @@ def _speaker(comment: Comment, requester: str) -> str:
 
 
 def _follows(task: Task) -> dict[str, Any] | None:
-    """Return the template values of the open pull request that the change is added to, None if
-    none.
-    """
+    """Return the values of the open pull request that the change is added to, if any."""
     follows = task.follows
     if follows is None:
         return None
@@ -144,8 +142,9 @@ def _follows(task: Task) -> dict[str, Any] | None:
 
 
 def _who(author: str, association: str, requester: str) -> str:
-    """Return the author with the association. The requester is marked and is known to be
-    authorized.
+    """Return the author with the association.
+
+    The requester is marked as such and is known to be authorized.
     """
     if requester and author.casefold() == requester.casefold():
         known = f"{_line(association)}, " if association else ""
@@ -158,9 +157,7 @@ def _line(text: str) -> str:
 
 
 def _marker(shown: str, task: Task) -> str:
-    """Return a word that does not occur in any untrusted text. The same task gives the same
-    word.
-    """
+    """Return a word that no untrusted text contains. The same task gives the same word."""
     words = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
     whole = f"{shown}\n{words}".lower()
     seed = whole

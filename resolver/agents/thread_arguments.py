@@ -1,6 +1,4 @@
-"""The argument `threads` of `finish`: answers to the review threads that a run was asked about, in
-either dialect.
-"""
+"""The argument `threads` of `finish`: answers to review threads, in either dialect."""
 
 import json
 import re
@@ -27,8 +25,9 @@ _LINE = re.compile(r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered
 
 
 def _answers(value: Any) -> Any:
-    """Parse answers in the forms that models use: objects, an object keyed by id, or text with
-    lines like `T1 addressed: words`.
+    """Parse answers from objects, from an object keyed by id, or from text.
+
+    Lines of text look like `T1 addressed: words`.
     """
     if isinstance(value, str):
         value = json_list(value) or _written(value)
@@ -102,8 +101,9 @@ def answers_of(said: Sequence[_Said]) -> tuple[ThreadAnswer, ...]:
 
 
 def write_answers(answers: Sequence[ThreadAnswer]) -> str:
-    """Return the answers as text, like `T1 addressed: words`, or as JSON if that text would not be
-    parsed to the same answers.
+    """Return the answers as text, with lines like `T1 addressed: words`.
+
+    They are returned as JSON if the text would not be parsed to the same answers.
     """
     lines = "\n".join(f"{x.id} {_WORD_OF[x.addressed]}: {x.answer}" for x in answers)
     fields = [{"id": x.id, "addressed": x.addressed, "answer": x.answer} for x in answers]
@@ -115,8 +115,7 @@ def write_answers(answers: Sequence[ThreadAnswer]) -> str:
 
 
 def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
-    """Return the action, with the answers of a `Finish` checked against the threads that were asked
-    about.
+    """Return the action, after checking the review threads that a `Finish` answers.
 
     labels: labels of those threads. If there are none, answers that the model made up are removed;
     otherwise answers to unknown threads turn the action into an `Invalid` with the reason.

@@ -15,8 +15,9 @@ MOST_OF_WORDS = 6_000
 MOST_OF_CODE = 6_000
 """Maximum length of the code of one thread, in characters."""
 MOST = 80_000
-"""Maximum length of all threads together, in characters. Of threads beyond it only the request is
-shown.
+"""Maximum length of all threads together, in characters.
+
+Of the threads beyond it only the request is shown.
 """
 
 

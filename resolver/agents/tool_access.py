@@ -1,6 +1,4 @@
-"""Refusal of actions that an agent may not do: tools it does not have, and edits by read-only
-agents.
-"""
+"""Refusal of actions that an agent may not do: unavailable tools, edits by read-only agents."""
 
 from collections.abc import Collection
 
@@ -23,8 +21,9 @@ _TOOLS: dict[type[ActionBase], str] = {
     a.CodeExplore: "explore_code",
     a.ReviewComment: "review_comment",
 }
-"""The tool of each action. Actions that are not listed are available to every agent; `Finish` is
-handled in `_tool_of`.
+"""The tool of each action.
+
+Actions that are not listed are available to every agent; `_tool_of` handles `Finish`.
 """
 
 _EDITS = (a.FileWrite, a.FileEdit)

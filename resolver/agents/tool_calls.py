@@ -89,18 +89,14 @@ def _usage(name: str, theirs: McpTool | None) -> str:
 
 
 def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
-    """Return a question that suggests the known name most similar to `name`, or "" if none is
-    similar.
-    """
+    """Return a question that suggests the most similar known name, "" if none is similar."""
     near = difflib.get_close_matches(name[:EXCERPT], known, 1, 0.5)
     near += [k for k in known if len(name) > 2 and name in k]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _object_of(text: str) -> JsonObject | str:
-    """Return the arguments as an object, or the problem with the text. Empty text means no
-    arguments.
-    """
+    """Return the arguments as an object, or the problem with them. Empty text means none."""
     if not text.strip():
         return {}
     try:

@@ -20,8 +20,9 @@ REVIEWING = ("review_comment", "submit_review")
 """Tools of the reviewer only."""
 
 LOCATING = ("search_code", "explore_code", "report_places")
-"""Tools of LocAgent only. The index does not contain edits, so it would mislead an agent that
-edits.
+"""Tools of LocAgent only.
+
+The index does not contain edits, so it would mislead an agent that edits.
 """
 
 

@@ -64,8 +64,7 @@ def read_yaml(content: str | bytes, *, texts: bool = False) -> Any:
 
 
 def _check(events: Iterable[yaml.Event]) -> None:
-    """Raise yaml.MarkedYAMLError if the document is too deep, or too large with its aliases
-    expanded.
+    """Raise yaml.MarkedYAMLError if the document is too deep, or too large when expanded.
 
     An anchor gets its weight (nodes and characters) when its node ends, so an alias inside its own
     node is unknown at that point and is refused. Each alias adds the weight of its anchor to the

@@ -111,7 +111,7 @@ class GitHubSettings(QuotaSettings):
         option=False,
     )
     progress_interval: float = setting(
-        15.0, "Minimum seconds between two edits of that comment.", option=False, ge=1, le=3600
+        15.0, "Seconds between two edits of the progress comment.", option=False, ge=1, le=3600
     )
     last_word_time: float = setting(
         75.0,
@@ -191,7 +191,7 @@ class GitHubSettings(QuotaSettings):
     # Images in issues and comments
     pictures: int = setting(
         4,
-        "Maximum number of pictures of an issue that are fetched for models with image input.",
+        "Maximum pictures of an issue that are fetched for models with image input; 0 for none.",
         option=False,
         ge=0,
         le=8,

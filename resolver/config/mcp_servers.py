@@ -27,8 +27,9 @@ Tools = tuple[str, ...] | None
 MOST_SERVERS = 16
 """Maximum number of servers that an operator can declare."""
 MOST_INSIDE = 6
-"""Maximum number of a repository's own servers. Less than the number of background programs that a
-sandbox allows.
+"""Maximum number of a repository's own servers.
+
+Must be less than the number of background programs that a sandbox allows.
 """
 
 _SECRET_VALUE = 8
@@ -210,9 +211,7 @@ def choose_servers(
 
 
 def filter_servers(tool: str, names: Iterable[str] | None) -> bool:
-    """Return True if `names`, a list of wildcard patterns, allows the tool. None allows all
-    tools.
-    """
+    """Return True if the wildcard patterns in `names` allow the tool. None allows all tools."""
     return names is None or any(fnmatchcase(tool, name) for name in names)
 
 

@@ -1,5 +1,7 @@
-"""All settings in one model. The command line, the environment, the Action's inputs and
-`.github/resolver.yml` feed it; docs/settings.md is generated from it.
+"""All settings in one model, and the function that loads it.
+
+The command line, the environment, the Action's inputs and `.github/resolver.yml` feed the model;
+docs/settings.md is generated from it.
 
 Precedence, highest first: options, Action inputs (`INPUT_*`), environment (`RESOLVER_*` and
 established names like LLM_MODEL), `.github/resolver.yml` of the target's default branch (only the
@@ -138,7 +140,7 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
     egress_max_bytes: int = setting(
         1_000_000_000, "Maximum bytes of a run's connections, both ways.", option=False, gt=0
     )
-    pids: int = setting(1024, "Maximum number of processes and threads.", option=False, ge=16)
+    pids: int = setting(1024, "Maximum processes and threads in the sandbox.", option=False, ge=16)
     disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
 
     # GitHub
@@ -390,9 +392,7 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:
-    """Return the parsed `.github/resolver.yml`, {} if there is none. Raises UsageError that names
-    the line.
-    """
+    """Return the parsed `.github/resolver.yml`, {} for none. Raises UsageError with the line."""
     if content is None:
         return {}
     try:

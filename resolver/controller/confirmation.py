@@ -1,5 +1,4 @@
-"""The gate that each action of the agent passes before it is executed: assessment of its risk, and
-the approval of a person if one is needed.
+"""The gate that each action passes before it is executed: risk assessment and approval.
 
 All its decisions are in the log, so that a run that was cut off after any event continues
 correctly: an assessed action is not assessed again, a decision is not asked for twice, and an
@@ -33,24 +32,28 @@ from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk
 
 CHECKED = (*SANDBOX_ACTIONS, a.McpCall)
-"""The actions that are checked. Actions that only look something up for the agent (Recall, code
-search) are not, nor is the start of a delegate, whose own actions are checked one by one.
+"""The actions that are checked.
+
+Actions that only look something up for the agent (Recall, code search) are not, nor is the start of
+a delegate, whose own actions are checked one by one.
 """
 
 WAIT = 600.0
 """Default time that a process waits for a person, in seconds."""
 
 LONGEST_SHOWN = 20_000
-"""Maximum length of an action that a person is asked to approve, in characters. A longer one is
-refused, because nobody should approve what they have not seen completely.
+"""Maximum length of an action that a person is asked to approve, in characters.
+
+A longer one is refused, because nobody should approve what they have not seen completely.
 """
 
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
 Policy = Literal["never", "high", "always"]
 Tell = Callable[[PendingApproval], datetime | None]
-"""Shows a pending approval to a person. Returns the time from which it is visible, None if it could
-not be shown.
+"""Shows a pending approval to a person.
+
+Returns the time from which it is visible, None if it could not be shown.
 """
 
 
@@ -183,9 +186,7 @@ class Gate:
         return None
 
     def _decided(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
-        """Ask a person for a decision, add it to the log and return it; None if nobody decided in
-        time.
-        """
+        """Return a person's decision after adding it to the log, None if there is none in time."""
         kind = str(getattr(action, "kind", ""))
         wanted = PendingApproval(
             kind=kind,
@@ -215,9 +216,7 @@ class Gate:
 
 
 def pending_approval_in(state: State) -> PendingApproval | None:
-    """Return the approval that the run waits for, from its log or a delegate's; None if it does not
-    wait.
-    """
+    """Return the approval that the run, or a delegate of it, waits for; None if there is none."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
     return next((asked.wanted for asked in map(_asked_in, reversed(state.events)) if asked), None)

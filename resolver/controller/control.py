@@ -81,9 +81,7 @@ Request = Stop | Pause | Resume | Extend | Say | Approve | Deny
 
 
 class Control:
-    """A queue of requests: filled from any thread, emptied by the run's thread between two
-    steps.
-    """
+    """A queue of requests, filled from any thread and emptied by the run's thread between steps."""
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -91,9 +89,7 @@ class Control:
         self._stop_taken = threading.Event()
 
     def interrupt_with(self, interrupt: Callable[[], None]) -> None:
-        """Set the function that ends the running command on a Stop. It is called in another
-        thread.
-        """
+        """Set the function that ends the running command on a Stop, called in another thread."""
         self._interrupt = interrupt
 
     def send(self, request: Request) -> None:

@@ -35,9 +35,7 @@ from resolver.models.run import Declined, Outcome, RunLimits, RunState
 logger = logging.getLogger("resolver.controller")
 
 MOST_AUTO_REPLIES = 3
-"""Maximum number of consecutive automatic replies that tell an agent that waits for a person to
-continue on its own.
-"""
+"""Maximum number of consecutive automatic replies to an agent that waits for a person."""
 
 ENDS = frozenset(
     {
@@ -82,15 +80,14 @@ class CondensingView(Protocol):
 
 
 Condensers = Callable[[EventStream], CondensingView]
-"""Creates the condenser for one agent's log. The condenser may add events to that stream, like
-warnings and the replies of its model.
+"""Creates the condenser for one agent's log.
+
+The condenser may add events to that stream, like warnings and the replies of its model.
 """
 
 
 Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
-"""Functions that execute actions on the host instead of in the sandbox, by the type of the
-action.
-"""
+"""Functions that execute actions on the host instead of in the sandbox, by type of action."""
 # A hosted function returns an ErrorObservation for a failure and raises nothing.
 NOTHING_HOSTED: Hosted = {}
 NOTHING_ASKED = Confirmation()
@@ -269,9 +266,7 @@ class AgentController:
             self._observe(action, verdict.answer)
 
     def _wait(self, question: a.Message) -> None:
-        """Add a person's answer or, a limited number of times, an automatic one; else add
-        nothing.
-        """
+        """Add a person's answer or, a limited number of times, an automatic one."""
         if self._state.run_state is not RunState.AWAITING_USER_INPUT:
             self._enter(RunState.AWAITING_USER_INPUT, _first_line(question.content))
         words = self._requests.answer()
@@ -330,9 +325,7 @@ class AgentController:
             self._stream.add(condensation)
 
     def _is_stuck(self) -> bool:
-        """Warn the agent of its first repetition, end the run at another. Return True if it
-        ended.
-        """
+        """Warn the agent of a first repetition, end the run at another; return True then."""
         repeats = self._stuck.look(self._state)
         if repeats is None:
             return False

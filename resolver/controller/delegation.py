@@ -1,5 +1,6 @@
-"""Support for delegates: their event stream inside the parent's log, their first events, and the
-result that the parent gets. The controller itself runs them.
+"""Support for delegates: their event stream, their first events, and their result.
+
+The stream is nested in the parent's log. The controller itself runs the delegates.
 """
 
 import json
@@ -27,9 +28,7 @@ from resolver.events.stream import EventStream
 from resolver.models.run import Completion, Outcome, RunLimits
 
 MAX_DEPTH = 2
-"""Maximum depth of delegation: the run's agent may have a delegate, which may have one of its
-own.
-"""
+"""Maximum depth of delegation: a delegate of the run's agent may have one of its own."""
 
 
 class Delegates(Protocol):

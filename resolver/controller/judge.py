@@ -25,8 +25,9 @@ JUDGED = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCal
 """The actions that the model assesses. Views and edits of files are left to the rules."""
 
 LONGEST = 8_000
-"""Maximum length of an action in the request, in characters. Of a longer one the head and the tail
-are sent.
+"""Maximum length of an action in the request, in characters.
+
+Of a longer one the head and the tail are sent.
 """
 
 _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")

@@ -16,8 +16,9 @@ from resolver.models.run import Extension, RunLimits
 Bound = Literal["iterations", "budget", "time"]
 
 SHARE_LEFT = 0.1
-"""The agent is warned when this share of the iterations, the budget or the time is left: early
-enough to remove scratch files, run a check and finish.
+"""Share of the iterations, the budget or the time at which the agent is warned.
+
+It is early enough to remove scratch files, run a check and finish.
 """
 
 STEPS_LEFT = 2
@@ -26,8 +27,9 @@ STEPS_LEFT = 2
 LAST_WARNING = "limit:iterations:last"
 
 DELEGATE_SHARE = 0.5
-"""A delegate gets this share of what its parent has left of each limit. The parent thus keeps half
-of it to work with the result, however the delegate ends.
+"""Share that a delegate gets of what its parent has left of each limit.
+
+The parent thus keeps half of it to work with the result, however the delegate ends.
 """
 
 LEAST_REPLIES = 3

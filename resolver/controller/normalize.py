@@ -21,15 +21,14 @@ _NOISE = re.compile(
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 LONGEST = 65_536
-"""Maximum length that is compared, in characters. Of a longer text the head, the tail and the
-length are kept.
+"""Maximum length that is compared, in characters.
+
+Of a longer text the head, the tail and the length are kept.
 """
 
 
 def normalize_output(text: str) -> str:
-    """Return `text` with everything masked that differs between two executions of the same
-    command.
-    """
+    """Return `text` with everything masked that differs between executions of one command."""
     if len(text) > LONGEST:
         half = LONGEST // 2
         text = f"{text[:half]}[{len(text) - LONGEST}]{text[-half:]}"

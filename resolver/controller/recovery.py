@@ -10,8 +10,9 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.state import State
 
 OUTSIDE = (a.McpCall, a.BrowseURL, a.BrowseInteractive)
-"""Actions with effects outside the sandbox, which a fresh sandbox does not undo. They are never
-executed again.
+"""Actions with effects outside the sandbox. They are never executed again.
+
+A fresh sandbox does not undo these effects.
 """
 
 _ENDING = (a.Finish, a.Reject, a.ChangeAgentState)

@@ -22,8 +22,10 @@ _VARIES = re.compile(
     r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d\d?\b|\[\d+\] +\d+"
 )
-"""Text that differs between any two runs: temporary paths, memory addresses, hashes, dates, times
-of day, durations, and process ids of background jobs.
+"""Text that differs between any two runs.
+
+Temporary paths, memory addresses, hashes, dates, times of day, durations, and process ids of
+background jobs.
 """
 
 _COMPARED = (

@@ -113,8 +113,7 @@ class Requests:
     def decision(
         self, wanted: PendingApproval, shown_at: datetime, seconds: float
     ) -> Approve | Deny | None:
-        """Return a person's decision about the action that was shown at `shown_at`, None if there
-        is none.
+        """Return a person's decision about the action shown at `shown_at`, None if there is none.
 
         seconds: how long to wait; with 0, only requests that are already in the queue count.
 
@@ -140,8 +139,8 @@ class Requests:
                     pass  # the run is idle anyway
 
     def _unasked(self, request: Approve | Deny) -> None:
-        """Warn about a decision for which nothing waits, or whose author can't have seen the
-        action.
+        """Warn about a decision without a pending action, or about one its author can't have
+        seen.
         """
         approves = isinstance(request, Approve)
         told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
@@ -169,9 +168,7 @@ class Requests:
         self._obey(request)
 
     def _extend(self, request: Extend) -> None:
-        """Extend the limits of the run, and those of the active delegates by what the run really
-        got.
-        """
+        """Extend the limits of the run, and those of active delegates by what it really got."""
         extension, most = request.extension, self.most
         for level in self.levels:
             before = level.state.limits

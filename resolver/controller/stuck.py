@@ -1,5 +1,6 @@
-"""Detection of runs that repeat themselves. It works incrementally: the cost of a step does not
-depend on the length of the log.
+"""Detection of runs that repeat themselves.
+
+It works incrementally: the cost of a step does not depend on the length of the log.
 
 It detects the five patterns of OpenHands (the same action with the same result, the same action
 with errors, a monologue, alternating actions, a loop of condensations) and repetitions that differ
@@ -25,9 +26,7 @@ ERROR_REPEATS = 3
 """Number of identical actions, each answered with an error, that count as stuck."""
 
 MONOLOGUE = 3
-"""Number of identical messages or thoughts in a row, without an action in between, that count as
-stuck.
-"""
+"""Number of identical messages or thoughts, with no action in between, that count as stuck."""
 
 ROUNDS = 3
 """Number of rounds of the same two, three or four steps in turn that count as stuck."""
@@ -41,21 +40,21 @@ WAITS = 12
 """Replaces REPEATS and ROUNDS for actions that only wait for something."""
 
 NEAR_FAILING = 8
-"""Number of actions that differ only in numbers and all fail in the same way that count as
-stuck.
-"""
+"""Number of actions differing only in numbers that count as stuck if all fail alike."""
 
 NEAR_SAME_RESULT = 10
-"""Number of actions that differ only in numbers, with identical results, that count as stuck."""
+"""Number of actions differing only in numbers that count as stuck if all have the same result."""
 
 NEAR = 30
-"""Number of actions that differ only in numbers, with results that differ only in numbers, that
-count as stuck. The number is high because stepping through something can be legitimate work.
+"""Number of actions differing only in numbers that count as stuck if their results do too.
+
+The number is high because stepping through something can be legitimate work.
 """
 
 PATIENCE = 40
-"""Number of steps after a warning within which another repetition ends the run. After that, a
-repetition leads to a new warning.
+"""Number of steps after a warning within which another repetition ends the run.
+
+After that, a repetition leads to a new warning.
 """
 
 LOOKED_AT = max(NEAR, PERIODS[-1] * WAITS)
@@ -75,8 +74,7 @@ class StuckDetector:
         self._clear()
 
     def look(self, state: State) -> str | None:
-        """Process the events since the last call, and return a description of the repetition or
-        None.
+        """Process the new events and return a description of the repetition, None if there is none.
 
         The description quotes the repeated actions.
         """
@@ -208,9 +206,7 @@ class StuckDetector:
         return None
 
     def _nearly_same(self) -> str | None:
-        """Return a description if the last actions differ only in numbers, with limits by their
-        results.
-        """
+        """Return a description if the last actions differ only in numbers, else None."""
         count = self._run_of(NEAR, "loose")
         if count < NEAR_FAILING or self._steps[-1].waits:
             return None
@@ -241,9 +237,7 @@ class _Step:
         self._observation = observation
 
     def action_text(self, key: str) -> str:
-        """Return the text of the action for comparisons. key: "exact", or "loose" to ignore
-        numbers.
-        """
+        """Return the action's text for comparisons. key: "exact", or "loose" to ignore numbers."""
         return self._exact if key == "exact" else self._loose
 
     def is_like(self, other: "_Step") -> bool:
@@ -270,9 +264,7 @@ class _Step:
 
     @property
     def is_error(self) -> bool:
-        """True if the action could not be executed or raised. A failing exit code is a result, not
-        an error.
-        """
+        """True if the action could not be executed or raised; exit codes don't matter."""
         raised = bool(getattr(self._observation, "error", False))
         return raised or isinstance(self._observation, o.ErrorObservation)
 
@@ -283,9 +275,7 @@ class _Step:
 
     @cached_property
     def waits(self) -> bool:
-        """True if the action only lets time pass, like `sleep` or reading from a running
-        program.
-        """
+        """True if the action only lets time pass, like `sleep` or reading a program's output."""
         match self._action:
             case a.CmdRun(is_input=True, command=command):
                 return not command.strip()

@@ -1,5 +1,6 @@
-"""Adjustments of messages for Anthropic's models: prompt cache breakpoints, thinking blocks sent
-back unchanged, and no empty texts.
+"""Adjustments of messages for Anthropic's models.
+
+They are cache breakpoints, thinking blocks sent back unchanged, and no empty texts.
 
 https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 """
@@ -28,8 +29,7 @@ def is_anthropic(model: str) -> bool:
 
 
 def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Return copies of the messages with cache breakpoints on the system message and the last two
-    inputs.
+    """Return copies of the messages with cache breakpoints on the system message and two inputs.
 
     Each call repeats the conversation and adds a little. The breakpoint on the last input writes
     the cache up to there; the previous call wrote it up to the input before, so the breakpoint
@@ -53,8 +53,7 @@ def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def without_empty_texts(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Return copies of the messages in which replies with tool calls and empty text have no text at
-    all.
+    """Return copies of the messages without the empty text of replies that have tool calls.
 
     Anthropic rejects empty texts, and litellm would insert a sentence of its own.
     """

@@ -1,6 +1,4 @@
-"""The protocol of models, and a wrapper that reports every reply. Nothing here depends on a
-provider.
-"""
+"""The protocol of models, and a wrapper that reports every reply, for any provider."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,17 +9,16 @@ ChatMessage = dict[str, Any]
 """One message in the format of OpenAI's chat completions: `role`, `content`, `tool_calls`, ..."""
 
 THINKING = "thinking_blocks"
-"""Key of `Completion.thinking` in an assistant message. The blocks are sent only to the provider
-that wrote them.
+"""Key of `Completion.thinking` in an assistant message.
+
+The blocks are sent only to the provider that wrote them.
 """
 
 ToolSpec = dict[str, Any]
 """One tool offered to the model: `{"type": "function", "function": {...}}`."""
 
 OnRetry = Callable[[int, float, str], None]
-"""Called before a retry with the number of the failed attempt, the seconds to wait, and the
-reason.
-"""
+"""Called before a retry with the failed attempt's number, the seconds to wait, the reason."""
 
 
 class Model(Protocol):

@@ -41,9 +41,7 @@ class Counted:
 
 
 def characters_of(messages: list[ChatMessage], tools: list[ToolSpec] | None) -> int:
-    """Return the number of characters that are sent. A picture counts as 4,000, whatever its
-    size.
-    """
+    """Return the number of characters that are sent. Any picture counts as 4,000."""
     sizes = (_size(message) for message in messages)
     return sum(sizes) + (len(json.dumps(tools)) if tools else 0)
 
@@ -68,8 +66,9 @@ def affordable_output(
     last: Counted | None,
     least: int = LEAST_OUTPUT,
 ) -> int | None:
-    """Return the maximum number of tokens of the reply, None if the budget or an unknown price sets
-    no limit.
+    """Return the maximum number of tokens of the reply, None if there is no limit.
+
+    There is no limit without a budget or if the price is unknown.
 
     left: US dollars left.
     price: returns the price of tokens.

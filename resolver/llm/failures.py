@@ -1,5 +1,4 @@
-"""Classification of failed model calls: whether a retry can help and when, and the error for a
-person.
+"""Classification of failed model calls: whether to retry, and the error for a person.
 
 Texts of the endpoint are truncated, and the key is removed from them.
 """
@@ -77,9 +76,7 @@ class FailedCall:
 
     @property
     def endpoint(self) -> str:
-        """A name for the endpoint in messages: only the host of the URL, because other parts may be
-        secret.
-        """
+        """A name for the endpoint in messages: only its host, because a URL can contain secrets."""
         host = urlsplit(self.base_url).netloc.rpartition("@")[2] if self.base_url else ""
         return f"the model endpoint at {host}" if host else "the model endpoint"
 
@@ -220,9 +217,7 @@ def without_key(text: str, key: str) -> str:
 
 
 def _message_in(text: str) -> str:
-    """Return the message of a JSON error body, in the formats of the known APIs; else the text
-    itself.
-    """
+    """Return the message in a JSON error body of a known format, else the text itself."""
     start = text.find("{")
     if start < 0:
         return text

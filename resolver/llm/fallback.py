@@ -34,7 +34,10 @@ class SwitchingModel:
         on_switch: OnSwitch,
         share_left: Callable[[], float],
     ) -> None:
-        """models: all models by name, including those that `first`, `fallbacks` and `rules` name.
+        """Create a model from several others.
+
+        models: all models by name, including those that `first`, `fallbacks` and `rules` name.
+        on_switch: called before another model than the last one is asked.
         share_left: returns the share of the run's budget that is left, from 0 to 1.
         """
         self._models = models
@@ -57,10 +60,9 @@ class SwitchingModel:
 
     @property
     def supports_vision(self) -> bool:
-        """True if the models that rules choose for images support them or, without such a rule, all
-        do.
+        """True if all models that rules choose for images support them.
 
-        Without such a rule any of the models may get the conversation.
+        Without such a rule all models have to, because any of them may get the conversation.
         """
         eyes = [self._models[rule.model] for rule in self._rules if rule.images]
         return all(model.supports_vision for model in eyes or self._models.values())

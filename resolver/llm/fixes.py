@@ -12,8 +12,9 @@ Entry = Mapping[str, Any]
 """A model's entry in litellm's table; empty if there is none."""
 
 TOOLS_UNCERTAIN = ("ollama/", "ollama_chat/")
-"""Providers whose unknown models are assumed not to support tool calls. Models of other providers
-are assumed to support them if litellm does not know them.
+"""Providers whose models are assumed not to support tool calls if litellm does not know them.
+
+Unknown models of all other providers are assumed to support them.
 """
 
 WITHOUT_OWN_CLIENT = ("azure/", "azure_text/", "text-completion-openai/")

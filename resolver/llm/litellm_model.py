@@ -82,9 +82,7 @@ class LiteLLMModel:
         return self._entry is not None and bool(self._entry.get("supports_vision", False))
 
     def price_of(self, tokens: Tokens) -> float | None:
-        """Return the price of that many tokens in US dollars, None if the model's price is
-        unknown.
-        """
+        """Return the price of that many tokens in US dollars, None if it is unknown."""
         return self._price(tokens, written=0)
 
     def complete(
@@ -200,8 +198,9 @@ class LiteLLMModel:
         return entry_of(self._wire_name)
 
     def _price(self, tokens: Tokens, written: int) -> float | None:
-        """Return the price in US dollars, None if unknown. written: input tokens written to the
-        prompt cache.
+        """Return the price in US dollars, None if it is unknown.
+
+        written: input tokens that were written to the prompt cache.
         """
         config = self._config
         if self._entry is not None and "input_cost_per_token" in self._entry:

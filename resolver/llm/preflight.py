@@ -227,9 +227,7 @@ def _names_of(model: str) -> frozenset[str]:
 
 
 def _names_in(answer: httpx.Response) -> frozenset[str]:
-    """Return the names in a list in the format of OpenAI, Anthropic, Google or Ollama; () for
-    anything else.
-    """
+    """Return the names in a list of OpenAI, Anthropic, Google or Ollama; () for anything else."""
     if answer.status_code != 200:
         return frozenset()
     try:

@@ -27,9 +27,7 @@ _CAUSES = (
     (r"status 404|not found|does not exist",
      "the model is not known there", "check {model} and {base_url}"),
 )  # fmt: skip
-"""Known failures: a pattern for the message, what it means, and what to do. The first match
-applies.
-"""
+"""Known failures: pattern of the message, meaning, and what to do. The first match applies."""
 
 _OF_ACCESS = _CAUSES[:1]
 """Those of the known failures that are reported as authentication errors."""

@@ -27,9 +27,7 @@ class Others:
     fallbacks: Sequence[str] = ()
     rules: Sequence[RoutingRule] = ()
     known: Sequence[ModelConfig] = ()
-    """Configurations of other providers than the run's own. A model of one of these providers gets
-    its address and key.
-    """
+    """Configurations whose address and key a model of the same provider gets."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ class ReplayModel:
         name: str = "replay",
         supports_tools: bool = True,
     ) -> None:
-        """completions: the recorded replies; an error among them is raised in its place.
+        """Create a model that returns `completions`, raising the errors among them.
+
         supports_tools: True if the recorded run used native tool calls.
         """
         self._completions = tuple(completions)

@@ -73,9 +73,7 @@ def _count(counts: Any, name: str) -> int:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content: a string with most providers, a list of blocks with
-    some.
-    """
+    """Return the text of a message's content, which is a string or a list of blocks."""
     if isinstance(content, list):
         return "".join(_text(block.get("text")) for block in content if isinstance(block, dict))
     return content if isinstance(content, str) else ""

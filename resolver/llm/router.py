@@ -20,8 +20,10 @@ _RULE = re.compile(
 
 @dataclass(frozen=True)
 class RoutingRule:
-    """One rule: `service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL` or
-    `budget<SHARE=MODEL`.
+    """A rule that chooses a model.
+
+    Its forms are `service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`
+    and `budget<SHARE=MODEL`.
     """
 
     model: str
@@ -65,8 +67,10 @@ def parse_rule(text: str) -> RoutingRule:
 def settle_rules(
     rules: Sequence[RoutingRule], service: str, agent: str
 ) -> tuple[str | None, tuple[RoutingRule, ...]]:
-    """Return the model of the first applicable rule about the service or agent, None if there is
-    none, and the rules before it, which have to be evaluated before each call.
+    """Return the model of the first applicable rule about the service or agent, and earlier rules.
+
+    The model is None if no such rule applies. The rules before it have to be evaluated before each
+    call.
 
     agent: name of the agent; "" for other services.
     """

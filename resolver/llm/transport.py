@@ -1,5 +1,6 @@
-"""The HTTP client for all model calls. It follows no redirects, keeps no cookies, and limits the
-size and the duration of a response.
+"""The HTTP client for all model calls.
+
+It follows no redirects, keeps no cookies, and limits the size and the duration of a response.
 """
 
 import time
@@ -27,7 +28,9 @@ class BoundedClient(httpx.Client):
     """
 
     def __init__(self, timeout: httpx.Timeout, max_bytes: int = MAX_REPLY_BYTES) -> None:
-        """timeout: for requests without a timeout of their own.
+        """Create a client without kept-alive connections.
+
+        timeout: for requests without a timeout of their own.
         max_bytes: maximum size of a body, after decompression.
         """
         super().__init__(
