@@ -100,6 +100,7 @@ class AgentController:
     already, before this controller.
     executor: executes actions in the sandbox.
     condensers: creates the condensers of this agent and its delegates.
+    now: the clock of the stream.
     control: the queue of people's requests; they are handled between two steps.
     most: the highest totals to which requests may extend the limits; None means no maximum.
     max_pause: seconds after which a paused run is stopped; it can be resumed later.

@@ -139,9 +139,7 @@ class Requests:
                     pass  # the run is idle anyway
 
     def _unasked(self, request: Approve | Deny) -> None:
-        """Warn about a decision without a pending action, or about one its author can't have
-        seen.
-        """
+        """Warn about a decision on nothing, or on an action that its author can't have seen."""
         approves = isinstance(request, Approve)
         told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
         self.levels[0].stream.add(Warned(about="confirmation", message=told))
