@@ -65,7 +65,7 @@ class RecordedModel(WrappedModel):
     """A model that reports every reply, so that it can be recorded in the log."""
 
     def __init__(self, model: Model, on_reply: Callable[[Completion], None]) -> None:
-        """on_reply: called with each reply before it is returned to the caller."""
+        """Wrap `model`. on_reply: called with each reply before it is returned to the caller."""
         super().__init__(model)
         self._on_reply = on_reply
 

@@ -60,7 +60,7 @@ class Embedder:
                     timeout=config.timeout,
                     max_retries=0,
                 )
-                # The order of the rows is not guaranteed; their index is.
+                # Match the vectors to the texts by index, whatever the order in the response.
                 rows = sorted(answer.data, key=lambda row: row["index"])
                 vectors = [_unit([float(x) for x in row["embedding"]]) for row in rows]
         except (package.exceptions.openai.OpenAIError, *_MALFORMED) as error:
