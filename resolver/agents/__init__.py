@@ -1,1 +1,1 @@
-"""The agents, and the protocol by which a model acts: native tool calls or tags."""
+"""The agents, and the two dialects in which a model calls tools: native tool calls and tags."""

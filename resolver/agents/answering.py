@@ -1,4 +1,4 @@
-"""What agents have in common whose words are their result: house rules and tools of their own."""
+"""Base class of the agents whose result is their final message."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -14,11 +14,13 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 
 
 class AnsweringAgent(CodeActAgent):
-    """Whoever runs it throws the working tree's change away. What it asks for beside its tools is
-    refused with words, and not done; so is an edit.
+    """An agent whose result is its final message. Changes to the working tree are discarded.
 
-    template: of its system prompt. tools: all that it has. examples: actions that the template
-    shows as tags, by name.
+    Calls of tools that it does not have, and edits, are refused with a reason.
+
+    template: template of the system prompt.
+    tools: all tools of the agent.
+    examples: actions that the template shows as tags, by name.
     """
 
     answers = True
@@ -33,11 +35,11 @@ class AnsweringAgent(CodeActAgent):
         self._tools = self.tools
 
     def looks(self, model: Model) -> bool:
-        """Whether it is shown images."""
+        """Return True if images are shown to the agent."""
         return model.supports_vision
 
     def system_prompt(self) -> SystemPrompt:
-        """Its own house rules and, in the tag dialect, its tools as text."""
+        """Return the agent's own system prompt, with its tools as text in the tag dialect."""
         examples = {name: write_tags(action) for name, action in self.examples.items()}
         words = self._further_words()
         return self._prompt(
@@ -45,5 +47,5 @@ class AnsweringAgent(CodeActAgent):
         )
 
     def _further_words(self) -> dict[str, Any]:
-        """What else its template needs."""
+        """Return additional values for the template."""
         return {}

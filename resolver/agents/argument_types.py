@@ -1,4 +1,4 @@
-"""Types of tool arguments: each takes what models write in its place, and makes one form of it."""
+"""Types of tool arguments. Each accepts the variants that models write and normalizes them."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from resolver.events.base import ActionBase
 from resolver.models.run import Declined, PlanItem
 
 MAX_TIMEOUT = 3600.0
-"""Seconds; the most a model may ask for."""
+"""Maximum timeout that a model may ask for, in seconds."""
 
 
 def _none_if_blank(value: Any) -> Any:
@@ -19,7 +19,7 @@ def _none_if_blank(value: Any) -> Any:
 
 
 def _line_pair(value: Any) -> Any:
-    """A range as models write it: a list, or "[1, 40]", "1,40", "1-40"."""
+    """Parse a line range from a list, or from text like "[1, 40]", "1,40" or "1-40"."""
     value = _none_if_blank(value)
     if not isinstance(value, str):
         return value
@@ -28,6 +28,7 @@ def _line_pair(value: Any) -> Any:
 
 
 def partial_is_no(value: Any) -> Any:
+    """Return False for "partial", which models write for `task_completed`; else the value."""
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 
@@ -43,7 +44,7 @@ def _known_reason(value: Any) -> Any:
 Reason = Annotated[
     Declined,
     BeforeValidator(_known_reason),
-    # an empty word in an enum is refused by some providers
+    # Some providers refuse an empty string in an enum.
     WithJsonSchema({"type": "string", "enum": [word for word in get_args(Declined) if word]}),
 ]
 Seconds = Annotated[
@@ -64,13 +65,17 @@ Line = Annotated[
 _PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
 _MARKS = {" ": "todo", "x": "done", "X": "done"}
 _STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
-"""Words for a status that models have learnt elsewhere."""
+"""Synonyms of statuses that models use."""
 
 MOST_ITEMS = 50
+"""Maximum number of items of a plan."""
 
 
 def _plan_items(value: Any) -> Any:
-    """A plan as models write it: objects, titles, or text with one item a line, as `[x] title`."""
+    """Parse a plan from a list of objects or titles, or from text.
+
+    Text has one item per line, like `[x] title`.
+    """
     if isinstance(value, str):
         value = json_list(value) or [_plan_line(x) for x in value.splitlines() if x.strip()]
     if not isinstance(value, list):
@@ -79,7 +84,7 @@ def _plan_items(value: Any) -> Any:
 
 
 def json_list(text: str) -> list[Any]:
-    """The JSON list that the text is; empty when it is none."""
+    """Return the list that the text is as JSON, [] if it is not a JSON list."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -140,5 +145,5 @@ class Arguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
 
     def action(self) -> ActionBase:
-        """The action these arguments ask for."""
+        """Return the action that these arguments ask for."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""The tools a model may call: their arguments, checked and coerced, and the action each makes.
+"""The tools that a model can call: validated arguments, and the action that each call becomes.
 
-Both dialects end here, and the offered JSON schemas are made from these models.
+Both dialects use these models, and the JSON schemas offered to a model are generated from them.
 """
 
 from typing import Annotated, Literal
@@ -108,7 +108,8 @@ class EditorArguments(Arguments):
         if missing:
             raise ValueError(f"{self.command} needs {' and '.join(missing)}")
         texts = ("file_text", "old_str", "new_str", "insert_line", "view_range")
-        # models often send every argument, the idle ones empty: only a value is a contradiction
+        # Models often send all arguments and leave those that don't apply empty. Only a value that
+        # does not apply is an error.
         extra = [n for n in texts if n not in (*needs, *may) and getattr(self, n) not in (None, "")]
         if extra:
             raise ValueError(f"{self.command} does not take {' or '.join(extra)}")
@@ -251,4 +252,4 @@ TOOLS: dict[str, type[Arguments]] = {
     "review_comment": RemarkArguments,
     "submit_review": SubmitArguments,
 }
-"""Every tool that can be offered. A tool with nothing behind it in a run is not."""
+"""All tools by name. A tool is offered only if the run can execute it."""

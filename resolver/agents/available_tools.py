@@ -1,4 +1,4 @@
-"""What an agent may use beside its own tools. Not every agent takes all of it."""
+"""The tools and services that a run offers to agents, in addition to their basic tools."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +14,19 @@ def _no_file(_: str) -> None:
 
 @dataclass(frozen=True)
 class AvailableTools:
-    """delegates: it may hand work to other agents. browser: the sandbox has one. index: the host
-    keeps an index of the code. mcp: tools of MCP servers. definitions: the repository's own
-    agents. colleagues: whom it may hand work to; the registry fills it in. recall: there are skills
-    to ask for. remember: notes for later runs are kept. lines_of: how many lines a file of the
-    base has, None when there is no such file; only with the index. threads: names of the
-    conversations on lines that the run is asked about.
+    """What an agent may use in addition to its basic tools. Not every agent uses all of it.
+
+    delegates: the agent may delegate work to other agents.
+    browser: the sandbox has a browser.
+    index: the host has an index of the code.
+    mcp: tools of MCP servers.
+    definitions: agents that the repository defines.
+    colleagues: agents that can be delegated to; set by the registry.
+    recall: there are skills that the agent can ask for.
+    remember: notes for later runs are kept.
+    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    file; used with the index only.
+    threads: labels of the review threads that the run is asked about.
     """
 
     delegates: bool = False

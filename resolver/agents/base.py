@@ -1,4 +1,4 @@
-"""What an agent is: something that looks at the state and says what to do next."""
+"""The interface of agents."""
 
 from typing import Protocol
 
@@ -8,17 +8,17 @@ from resolver.events.state import State
 
 
 class Agent(Protocol):
-    """Feed it the state, get the next action. It changes nothing by itself."""
+    """Returns the next action for a state, without side effects of its own."""
 
     @property
     def name(self) -> str:
-        """Name in the registry and in the log."""
+        """Name of the agent in the registry and in the log."""
         ...
 
     def system_prompt(self) -> SystemPrompt:
-        """The words it works under, for the log; not yet numbered."""
+        """Return the system prompt for the log, as an event without an id."""
         ...
 
     def step(self, state: State) -> ActionBase:
-        """The next action. Raises ModelError when the model can't be reached."""
+        """Return the next action. Raises ModelError if the model can't be reached."""
         ...

@@ -1,6 +1,4 @@
-"""The agents that use a browser and nothing else: by the accessibility tree alone, and by pictures
-of the page beside it.
-"""
+"""Agents that use only a browser: one by the accessibility tree, one by screenshots as well."""
 
 from typing import Any
 
@@ -22,9 +20,9 @@ _PICTURE = "screenshot("
 
 
 class BrowsingAgent(AnsweringAgent):
-    """Works on web pages, and reports. It sees the accessibility tree.
+    """Works on web pages by their accessibility tree, and reports.
 
-    What it asks for beside its tools is refused with words, and not done.
+    Calls of tools other than its own are refused with a reason.
     """
 
     name = "BrowsingAgent"
@@ -40,11 +38,11 @@ class BrowsingAgent(AnsweringAgent):
         return {"visual": self.visual, "sees": self._sees}
 
     def step(self, state: State) -> ActionBase:
-        """The next action, as the base has it."""
+        """Return the next action, extended by a screenshot if the agent is shown images."""
         return self._with_picture(super().step(state))
 
     def _with_picture(self, action: ActionBase) -> ActionBase:
-        """A browser action ends with a picture on which the elements' ids are drawn."""
+        """Append a screenshot with the ids of the elements drawn on it to a browser action."""
         if not self._sees or not isinstance(action, a.BrowseInteractive):
             return action
         if _PICTURE in action.code:
@@ -54,7 +52,10 @@ class BrowsingAgent(AnsweringAgent):
 
 
 class VisualBrowsingAgent(BrowsingAgent):
-    """Sees a picture of the page as well, where its model sees; else it says that it does not."""
+    """A BrowsingAgent that also gets screenshots if its model accepts images.
+
+    If the model does not, the system prompt says so.
+    """
 
     name = "VisualBrowsingAgent"
     template = "agent/visual_browsing.md.j2"

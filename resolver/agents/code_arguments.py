@@ -1,4 +1,4 @@
-"""The tools of an agent that looks for places: questions to the index, and the places found."""
+"""The tools of LocAgent: queries of the code index, and the report of the places found."""
 
 import json
 import re
@@ -19,7 +19,7 @@ MOST_PLACES = 30
 
 _EDGES = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
           "inherit": "inherits", "extends": "inherits"}  # fmt: skip
-"""Words for a kind of edge that models have learnt elsewhere."""
+"""Synonyms of edge kinds that models use."""
 
 _PLACE_LINE = re.compile(
     r"(?:[-*]|\d+[.)])?\s*`?(?P<path>[^\s`:]+)(?::(?P<start>\d+)(?:-(?P<end>\d+))?)?`?:?"
@@ -28,7 +28,7 @@ _PLACE_LINE = re.compile(
 
 
 def _texts(value: Any) -> Any:
-    """A list as models write it: one text, one a line, or a list."""
+    """Parse a list of texts from a list, a JSON list, or text with one item per line."""
     if isinstance(value, str):
         value = json_list(value) or [v.strip() for v in value.splitlines()]
     if not isinstance(value, list | tuple):
@@ -50,7 +50,10 @@ def _kind(word: str) -> str:
 
 
 def _places(value: Any) -> Any:
-    """Places as models write them: objects, or text with one a line: `src/a.py:3-9 name - why`."""
+    """Parse places from a list of objects, or from text with one place per line.
+
+    A line looks like `src/a.py:3-9 name - why`.
+    """
     if isinstance(value, str):
         value = json_list(value) or [line for line in value.splitlines() if line.strip()]
     if not isinstance(value, list | tuple):
@@ -59,6 +62,11 @@ def _places(value: Any) -> Any:
 
 
 def _place(item: Any) -> Any:
+    """Return one place as a mapping, with `end` set to `start` if it is missing.
+
+    The field `known` is removed, because it is the result of a check and not the model's to set.
+    Raises ValueError if the place can't be parsed.
+    """
     if isinstance(item, str):
         found = _PLACE_LINE.fullmatch(item.strip())
         if found is None or not re.search(r"\w", found["path"]):
@@ -134,13 +142,16 @@ Places = Annotated[
 
 
 def write_texts(texts: Sequence[str]) -> str:
-    """One a line; as JSON where that would not give the same texts back."""
+    """Return the texts one per line, or as JSON if they could not be parsed from that."""
     lines = "\n".join(texts)
     return lines if _texts(lines) == list(texts) else json.dumps(list(texts))
 
 
 def write_places(places: Sequence[CodePlace]) -> str:
-    """One a line, as `src/a.py:3-9 parse - why`; as JSON where that would not give the same."""
+    """Return the places one per line, like `src/a.py:3-9 parse - why`.
+
+    They are returned as JSON if the lines would not be parsed to the same places.
+    """
     lines = "\n".join(_line(place) for place in places)
     fields = [place.model_dump(exclude={"known"}) for place in places]
     try:

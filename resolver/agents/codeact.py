@@ -19,18 +19,18 @@ from resolver.models.run import JsonObject
 
 
 class CodeActAgent:
-    """Asks the model with the conversation so far, and takes its reply action by action.
+    """Queries the model with the conversation so far, and returns its actions one at a time.
 
-    model: every reply of it is expected in the state by the time `complete` returns
-        (`resolver.llm.base.RecordedModel`). When it is not there, only the reply's first action
-        is taken, and it carries `reply=None`.
-    memory: makes the messages; its dialect is `dialect`.
-    offer: what it may use beside the sandbox.
+    model: expected to have recorded each reply in the state by the time `complete` returns
+    (`resolver.llm.base.RecordedModel`). If a reply is not recorded, only its first action is used,
+    with `reply=None`.
+    memory: creates the messages; its dialect must be `dialect`.
+    offer: tools in addition to those of the sandbox.
     """
 
     name = "CodeActAgent"
     answers = False
-    """Whether its words are its result, and no change is."""
+    """True if the result of the agent is its final message and no change is published."""
 
     def __init__(
         self,
@@ -48,21 +48,25 @@ class CodeActAgent:
         self._threads = offer.threads
 
     def system_prompt(self) -> SystemPrompt:
-        """The house rules and, in the tag dialect, the tools as text."""
+        """Return the general rules and, in the tag dialect, the tools as text."""
         text = system_text(self._dialect, self._tools, self._colleagues)
         return self._prompt(text)
 
     def step(self, state: State) -> ActionBase:
-        """The next action of the last reply; when there is none left, of a new one. What is none
-        of its tools, or an edit where nothing is kept, becomes the words that refuse it.
+        """Return the next action of the last reply, or the first one of a new reply.
 
-        A conversation that is too long gives a CondensationRequest. Raises ModelError, and
-        ContextWindowExceeded when the last such request was not answered.
+        A call of a tool that the agent does not have, or an edit by a read-only agent, becomes an
+        `Invalid` with the reason. If the conversation exceeds the context window, the action is a
+        CondensationRequest.
+
+        Raises ModelError, and ContextWindowExceeded if the previous CondensationRequest was not
+        answered.
         """
         wanted = correct_thread_answers(self._wanted(state), self._threads)
         return refuse_if_unavailable(wanted, self._tools, self._names(), edits=not self.answers)
 
     def _wanted(self, state: State) -> ActionBase:
+        """Return the next action that the model asks for, whether it is available or not."""
         rest = next_action(state, self._dialect)
         if rest is not None:
             return rest
@@ -74,13 +78,15 @@ class CodeActAgent:
             if _is_unanswered(state):
                 raise
             return CondensationRequest()
+        # The reply is in the log by now, so the action gets its id. A resumed run finds the same
+        # reply there and continues with the actions that were not taken yet.
         action = next_action(state, self._dialect, before)
         if action is not None:
             return action
         return read_reply(completion, self._dialect, *tools_offered_in(state))[0]
 
     def _prompt(self, text: str) -> SystemPrompt:
-        """Its system prompt, with what it is told of the tools of MCP servers behind `text`."""
+        """Return the system prompt event, with the section about MCP tools appended to `text`."""
         text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
         return SystemPrompt(
             content=text, tools=self._names(), dialect=self._dialect, mcp_tools=self._mcp
@@ -91,12 +97,12 @@ class CodeActAgent:
         return (*own, *native_specs(self._mcp))
 
     def _names(self) -> tuple[str, ...]:
-        """Its tools, as it writes them."""
+        """Return the names of the agent's tools, as it writes them."""
         if self._dialect == "tools":
             return (*self._tools, *native_names(self._mcp))
         return (*available_tags(self._tools), *((TAG,) if self._mcp else ()))
 
 
 def _is_unanswered(state: State) -> bool:
-    """True when the newest event that matters is a CondensationRequest without Condensation."""
+    """Return True if the newest event is a CondensationRequest, without a Condensation."""
     return bool(state.events) and isinstance(state.events[-1], CondensationRequest)

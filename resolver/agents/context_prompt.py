@@ -1,5 +1,7 @@
-"""What the agent is told of what stands around the issue: its form, failed checks, pictures, other
-issues; and the room that all parts of a task share.
+"""Template values for the context of an issue, and the character budget of a task prompt.
+
+The context consists of the issue form, failed checks, pictures and referenced issues. All parts of
+the prompt share the budget.
 """
 
 from collections.abc import Sequence
@@ -12,11 +14,15 @@ from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.run import Task
 
 ROOM = 200_000
-"""Characters of a whole task, about: what matters most takes its part first."""
+"""Approximate maximum length of a task prompt, in characters.
+
+The most important parts take their share first.
+"""
 
 LEAST = 400
-"""Characters that a part gets in any case: there are few parts."""
+"""Minimum number of characters that a part gets, even if the budget is used up."""
 
+# Maximum lengths of single parts and of all references together, in characters.
 MOST_OF_FORM = 6_000
 MOST_OF_FIELD = 400
 MOST_OF_CHECK = 12_000
@@ -27,19 +33,26 @@ MOST_LINE = 300
 
 @dataclass
 class PromptRoom:
-    """left: characters that are not taken yet."""
+    """The character budget of a prompt.
+
+    left: characters that are not used yet.
+    """
 
     left: int = ROOM
 
     def cut(self, text: str, most: int) -> str:
-        """The text, cut to `most` characters or to what is left."""
+        """Return the text truncated to `most` characters or to what is left of the budget.
+
+        The length of the result is subtracted from `left`. A text always gets LEAST characters, so
+        that `left` can become negative.
+        """
         told = truncate_middle(text, min(most, max(self.left, LEAST)))
         self.left -= len(told)
         return told
 
 
 def fit_pull(pull: dict[str, Any] | None, room: PromptRoom) -> dict[str, Any] | None:
-    """The values of a pull request within the room: what it changes first, its commits last."""
+    """Return the values of a pull request truncated to the budget, with the diff first."""
     if pull is None:
         return None
     fitted = {**pull, "diff": room.cut(pull["diff"], len(pull["diff"]))}
@@ -51,7 +64,7 @@ def fit_pull(pull: dict[str, Any] | None, room: PromptRoom) -> dict[str, Any] | 
 
 
 def render_failed_checks(checks: Sequence[FailedCheck], room: PromptRoom) -> list[dict[str, str]]:
-    """One block for each check that failed."""
+    """Return one block for each failed check."""
     return [
         {"head": _check_head(check), "body": room.cut(_check_body(check), MOST_OF_CHECK)}
         for check in checks
@@ -74,7 +87,7 @@ def _check_body(check: FailedCheck) -> str:
 
 
 def render_pictures(pictures: Sequence[Picture]) -> str:
-    """A line for each picture."""
+    """Return one line for each picture."""
     return "\n".join(_picture(picture) for picture in pictures)
 
 
@@ -89,7 +102,7 @@ def _picture(picture: Picture) -> str:
 
 
 def render_references(references: Sequence[Reference], room: PromptRoom) -> list[dict[str, str]]:
-    """One block for each issue or pull request that belongs here."""
+    """Return one block for each referenced issue or pull request."""
     part = PromptRoom(min(room.left, MOST_REFERENCES))
     told = [
         {"head": _reference_head(each), "body": part.cut(_reference_body(each), MOST_OF_REFERENCE)}
@@ -112,7 +125,7 @@ def _reference_body(reference: Reference) -> str:
 
 
 def render_facts(task: Task) -> str:
-    """Labels, type, milestone and who is assigned, in one line each."""
+    """Return labels, type, milestone and assignees, one line each."""
     facts = (
         ("Labels", ", ".join(map(format_line, task.labels))),
         ("Type", format_line(task.issue_type)),
@@ -123,7 +136,7 @@ def render_facts(task: Task) -> str:
 
 
 def render_form(form: Form | None, room: PromptRoom) -> str:
-    """What the form asks for, a line each; "" where none is known."""
+    """Return the fields of the issue form, one line each; "" if the form is unknown."""
     if form is None:
         return ""
     notes = {"given": "", "empty": " [left empty]", "missing": " [its heading is not there]"}
@@ -137,5 +150,5 @@ def render_form(form: Form | None, room: PromptRoom) -> str:
 
 
 def format_line(text: str) -> str:
-    """On one line, cut."""
+    """Return the text on one line, truncated."""
     return truncate_middle(" ".join(text.split()), MOST_LINE)

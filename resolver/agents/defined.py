@@ -1,4 +1,4 @@
-"""An agent that a repository brings: the house rules, then its file's own words."""
+"""An agent that a repository defines."""
 
 from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
@@ -12,9 +12,10 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 
 
 class DefinedAgent(CodeActAgent):
-    """Has the tools of its definition, as far as this run has them, and no others.
+    """Has the tools of its definition that are available in this run, and no others.
 
-    What it asks for beside them is refused with words, and not done.
+    Its prompt consists of the general rules and the text of the definition. Calls of other tools
+    are refused with a reason.
     """
 
     def __init__(
@@ -25,13 +26,13 @@ class DefinedAgent(CodeActAgent):
         self.name = definition.name
         self.answers = definition.read_only
         self._definition = definition
-        # its file can't name the servers that each host has: it takes all of them, or none
+        # A definition can't know which servers an installation has: it gets all of them or none.
         self._mcp = offer.mcp if MCP in definition.tools else ()
         there = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
         self._tools = tuple(name for name in definition.tools if name in there)
 
     def system_prompt(self) -> SystemPrompt:
-        """The house rules, the definition's words and, in the tag dialect, its tools as text."""
+        """Return the general rules, the definition's text and, in the tag dialect, the tools."""
         text = render(
             "agent/defined.md.j2",
             dialect=self._dialect,

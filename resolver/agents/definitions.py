@@ -1,5 +1,6 @@
-"""Agents that a repository brings: one markdown file each, in `.agents/agents/`, at its default
-branch. A file that can't be used is left out and said so.
+"""Agents that a repository defines, as markdown files in `.agents/agents/` on its default branch.
+
+A file that can't be used is skipped and reported as a problem.
 """
 
 import difflib
@@ -18,44 +19,55 @@ from resolver.memory.frontmatter import Document, read_document, validated
 FOLDER = ".agents/agents/"
 
 MOST = 16
-"""Definitions of one repository; each costs a line of every agent that may hand work on."""
+"""Maximum number of definitions per repository.
+
+Each adds a line to the prompt of every agent that may delegate.
+"""
 
 MAX_FILE = 64_000
-"""Bytes."""
+"""Maximum size of a definition file, in bytes."""
 
 MAX_PROMPT = 4_000
-"""Characters: it is paid for with each call."""
+"""Maximum length of a definition's prompt, in characters. Every model call contains it."""
 
 MAX_DESCRIPTION = 200
-"""Characters of one line."""
+"""Maximum length of the one-line description, in characters."""
 
 ALWAYS = ("think", "finish")
-"""Tools that every agent has."""
+"""Tools that every agent has, whether its file lists them or not."""
 
 CHANGING = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_editor"})
-"""Tools by which files can change. An agent without any of them only says something."""
+"""Tools that can change files. An agent without any of them is read-only."""
 
 MCP = "mcp"
-"""In a file's `tools`: those of the run's MCP servers."""
+"""Entry of `tools` in a definition that stands for all tools of the run's MCP servers."""
 
 KNOWN = (*available_tools(True, True, True, True), MCP)
-"""What `tools` may name."""
+"""The values that `tools` in a definition accepts."""
 
 _DEFAULT = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
-"""No address: some providers' clients would take one in the place of a name, and send the key."""
+"""Pattern of model names.
+
+URLs don't match: some providers' clients accept a URL in place of a name and would send the API key
+to it.
+"""
 _LEAST_ALIKE = 0.75
+"""Minimum similarity of an unknown field to a known one to be reported as a misspelling."""
 
 
 @dataclass(frozen=True)
 class AgentDefinition:
-    """An agent as its file has it.
+    """An agent as its definition file describes it.
 
-    tools: names, in the order in which they are offered. model: "" is the run's. read_only: what
-    it says is what it is for, and nothing that it changed is kept. prompt: the maintainers' words
-    for it. path: its file. denied: the model that the file names and the operator does not pay
-    for; the run's is used.
+    tools: names of its tools, in the order in which they are offered to the model.
+    model: name of its model; "" for the run's model.
+    read_only: its result is its final message, and its changes to files are discarded.
+    prompt: the body of the file, added to the system prompt.
+    path: path of the file.
+    denied: the model that the file names but that the operator's settings do not allow; the run's
+    model is used instead.
     """
 
     name: str
@@ -68,24 +80,27 @@ class AgentDefinition:
     denied: str = ""
 
     def without_model(self) -> "AgentDefinition":
-        """The same, on the run's model."""
+        """Return the definition with the run's model, and its own model in `denied`."""
         return replace(self, model="", denied=self.model)
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """problems: what is wrong with the files that were left out, each a line for a person."""
+    """The definitions of a repository.
+
+    problems: one line for each file that was skipped, with the reason.
+    """
 
     agents: tuple[AgentDefinition, ...] = ()
     problems: tuple[str, ...] = ()
 
     def find(self, name: str) -> AgentDefinition | None:
-        """The agent of that name; None when there is none."""
+        """Return the definition with that name, or None if there is none."""
         return next((each for each in self.agents if each.name == name), None)
 
 
 def _names(value: Any) -> Any:
-    """A list, or words with commas between them."""
+    """Return a comma-separated string as a list; any other value unchanged."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
@@ -96,7 +111,7 @@ def _one_line(value: Any) -> Any:
 
 
 class _Head(BaseModel):
-    """What a file's head may say."""
+    """The frontmatter of a definition file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -134,7 +149,10 @@ class _Head(BaseModel):
 
 
 def is_definition(path: str) -> bool:
-    """Whether a file of this path would be an agent: markdown right in the folder, no README."""
+    """Return True if the path is that of a definition.
+
+    Definitions are markdown files directly in the folder, except its README.
+    """
     name = path.removeprefix(FOLDER)
     inside = path.startswith(FOLDER) and "/" not in name
     return inside and name.lower().endswith(".md") and name.lower() != "readme.md"
@@ -143,10 +161,11 @@ def is_definition(path: str) -> bool:
 def read_definitions(
     read: Callable[[str], bytes | None], paths: Iterable[str], reserved: Collection[str]
 ) -> Definitions:
-    """The agents of a repository, in the order of their files' names.
+    """Return the agents that a repository defines, in the order of their file names.
 
-    read: gives a file's bytes by its path at the default branch, None when it is no plain file.
-    paths: of all files there. reserved: names that no agent may have, whatever their case.
+    read: returns the content of a file on the default branch, None if it is not a regular file.
+    paths: all file paths of that branch.
+    reserved: names that no definition may have, in any case.
     """
     taken = {name.lower(): "" for name in reserved}
     agents: list[AgentDefinition] = []
@@ -174,7 +193,7 @@ def read_definitions(
 
 
 def read_definition(data: bytes, path: str) -> AgentDefinition:
-    """One file. Raises FrontmatterError that names the line."""
+    """Return the definition in one file. Raises FrontmatterError that names the line."""
     if len(data) > MAX_FILE:
         raise FrontmatterError(path, 1, f"the file has more than {MAX_FILE:,} bytes")
     try:
@@ -202,7 +221,11 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
 
 
 def _check_spelling(document: Document) -> None:
-    """Other programs' fields do no harm; a `read-only: true` that is not seen would."""
+    """Raise FrontmatterError for a field that looks like a misspelled known one.
+
+    Unknown fields of other programs are ignored. A misspelled one must not be: an overlooked
+    `read-only: true` would give an agent more than its author wanted.
+    """
     known = tuple(_Head.model_fields)
     for name in document.fields:
         near = difflib.get_close_matches(name.replace("-", "_").lower(), known, 1, _LEAST_ALIKE)

@@ -1,4 +1,4 @@
-"""An agent without a model: it does what its script says, then finishes."""
+"""An agent without a model, for tests of everything around an agent."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from resolver.events.state import State
 
 
 class DummyAgent:
-    """For trying out everything around an agent.
+    """Takes the actions of a script in order, then finishes.
 
-    script: the actions to take, in order. Where it stands is read off the log, so a resumed run
-    goes on behind the last action that was taken.
+    The position in the script is derived from the log, so that a resumed run continues after the
+    last action that was taken.
     """
 
     name = "DummyAgent"
@@ -25,11 +25,11 @@ class DummyAgent:
         self._count = 0
 
     def system_prompt(self) -> SystemPrompt:
-        """Says that there is no model."""
+        """Return a system prompt that says that there is no model."""
         return SystemPrompt(content="Scripted agent: no model is asked.")
 
     def step(self, state: State) -> ActionBase:
-        """The next action of the script; Finish when it is over."""
+        """Return the next action of the script, `Finish` after the last one."""
         if state.events is not self._seen or len(state.events) < self._count:
             self._seen, self._taken, self._count = state.events, 0, 0
         new = state.events[self._count :]

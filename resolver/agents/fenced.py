@@ -1,4 +1,4 @@
-"""Finds code that a model wrote in a Markdown fence instead of calling a tool with it."""
+"""Detection of code that a model wrote in a markdown fence instead of calling a tool with it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from resolver.memory.text import truncate_middle
 
 MAX_EXCERPT: Final = 400
-"""Characters of the code that are shown back to the model."""
+"""Maximum length of the code that is quoted back to the model, in characters."""
 
 _SHELL: Final = frozenset(
     {"bash", "console", "sh", "shell", "shell-session", "terminal", "zsh", "execute_bash"}
@@ -16,13 +16,16 @@ _SHELL: Final = frozenset(
 _PYTHON: Final = frozenset(
     {"ipython", "py", "python", "python3", "tool_code", "execute_ipython", "execute_ipython_cell"}
 )
-"""`tool_code` is how Gemini's own training writes Python that it wants to be run."""
+"""Languages of Python code. Gemini is trained to write Python to be executed as `tool_code`."""
 
 
 @dataclass(frozen=True)
 class FencedCode:
-    """A fenced block of shell commands or Python. language: as the model wrote it. excerpt: its
-    code, with the middle left out where it is long."""
+    """A fenced block of shell commands or Python.
+
+    language: the language in lower case, from the fence's info string.
+    excerpt: the code, truncated in the middle if it is long.
+    """
 
     language: str
     is_python: bool
@@ -30,11 +33,11 @@ class FencedCode:
 
 
 def find_fenced_code(text: str) -> FencedCode | None:
-    """The first fenced block of shell commands or Python; None when there is none.
+    """Return the first fenced block of shell commands or Python, None if there is none.
 
-    A block in another language, or in none, is taken for a quotation.
+    Blocks in another language, or without one, are taken for quotations.
     """
-    # CommonMark decides what a fence is: https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+    # Fences as CommonMark defines them: https://spec.commonmark.org/0.31.2/#fenced-code-blocks
     for token in MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(text):
         words = token.info.split() if token.type == "fence" else []
         language = words[0].strip("{}.").lower() if words else ""

@@ -1,4 +1,4 @@
-"""The agent that finds where code has to change: it asks the index, reads, and reports places."""
+"""The agent that locates the code that has to change. It searches, reads, and reports places."""
 
 from collections.abc import Callable
 
@@ -14,6 +14,7 @@ from resolver.models.run import CodePlace
 TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
 
 _MOST_FOLDERS = 40
+"""Maximum number of path components of a reported place that are considered."""
 
 _EXAMPLES = {
     "search": a.CodeSearch(terms=("Parser.parse", "src/parser.py:41", "empty part between dots")),
@@ -35,10 +36,12 @@ _EXAMPLES = {
 
 
 class LocAgent(AnsweringAgent):
-    """Its result is a list of places, each held against the base. Nothing that it edits is kept,
-    and what it asks for beside its tools is refused with words.
+    """Reports a list of places, each checked against the base commit.
 
-    lines_of: how many lines a file of the base has, None when there is no such file.
+    Its edits are discarded, and calls of tools other than its own are refused with a reason.
+
+    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    file.
     """
 
     name = "LocAgent"
@@ -53,8 +56,11 @@ class LocAgent(AnsweringAgent):
         self._lines_of = lines_of
 
     def step(self, state: State) -> ActionBase:
-        """The next action, as the base has it. A report's places are marked where the base has no
-        such file or lines."""
+        """Return the next action.
+
+        Reported places are marked as unknown if their file or lines do not exist at the base
+        commit. A completed report without places is refused.
+        """
         action = super().step(state)
         if not isinstance(action, a.Finish):
             return action
@@ -64,7 +70,11 @@ class LocAgent(AnsweringAgent):
         return action.model_copy(update={"places": places})
 
     def _checked(self, place: CodePlace) -> CodePlace:
-        """The place by its path in the repository: models also write that of the sandbox."""
+        """Return the place with its path relative to the repository.
+
+        Models also write absolute paths of the sandbox; leading folders are removed until a file
+        matches.
+        """
         parts = place.path.strip("/").split("/")[:_MOST_FOLDERS]
         starts = range(len(parts) if place.path.startswith("/") else 1)
         for path in ("/".join(parts[start:]) for start in starts):

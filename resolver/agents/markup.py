@@ -1,7 +1,7 @@
-"""Finds tag blocks in a model's text: where they start and end, attributes, content verbatim.
+"""Parser of tag blocks in a model's text: position, attributes and verbatim content.
 
-Knows no tool. Content is never decoded; a tag inside a code fence or inline code of the prose is
-text. Whatever could be read in two ways is a fault, since a guess would run the wrong thing.
+It knows no tools. Content is never decoded. A tag in a code fence or in inline code of the prose is
+text. Ambiguous text is a fault, because a guess could execute the wrong thing.
 """
 
 import re
@@ -15,7 +15,7 @@ _ATTRIBUTE = re.compile(r"""\s+([\w-]+)\s*=\s*(?:"([^"<\n]*)"|'([^'<\n]*)')""")
 
 @dataclass(frozen=True)
 class Block:
-    """One tag with its content. `children` only where the grammar says that it has some."""
+    """One tag with its content. `children` is used only for the grammar's parents."""
 
     name: str
     attributes: dict[str, str]
@@ -25,14 +25,18 @@ class Block:
 
 @dataclass(frozen=True)
 class MarkupFault:
-    """Why a text can't be read, in words for the model."""
+    """The reason why a text can't be parsed, worded for the model."""
 
     reason: str
 
 
 @dataclass
 class FoundBlocks:
-    """What a text holds. prose: what is outside of blocks. fenced: tags stood in code fences."""
+    """The blocks and the prose of a text.
+
+    prose: the parts of the text outside of blocks.
+    fenced: True if a code fence contains tags.
+    """
 
     blocks: list[Block] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
@@ -41,9 +45,9 @@ class FoundBlocks:
 
 @dataclass(frozen=True)
 class Grammar:
-    """The tags there are.
+    """The tags that are recognized.
 
-    parents: tags whose content is nothing but `children` tags.
+    parents: tags whose content consists only of `children` tags.
     """
 
     names: Collection[str]
@@ -52,21 +56,21 @@ class Grammar:
 
     @property
     def any_tag(self) -> re.Pattern[str]:
-        """An opening or closing tag of any of the names."""
+        """A pattern that matches an opening or closing tag with any of the names."""
         return re.compile(rf"</?(?:{_choice(self.names)})(?=[\s/>])")
 
 
 def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> FoundBlocks | MarkupFault:
-    """The blocks of `text` in order.
+    """Return the blocks of `text` in order, or the fault.
 
-    cut: the text was ended by an output limit. Otherwise a last block at the start of a line may
-    lack its closing tag, as a stop sequence leaves it.
+    cut: the text was ended by an output limit. If not, a last block that begins a line may lack its
+    closing tag, because providers leave out a stop sequence that ends a reply.
     """
     return _Scanner(text, grammar, cut).scan()
 
 
 def write_block(name: str, attributes: dict[str, str], content: str) -> str:
-    """The block as text; `find_blocks` gives the same back, whatever the content."""
+    """Return the block as text, from which `find_blocks` returns the same block."""
     word = _free_word(name, content)
     marks = attributes | ({"end": word} if word else {})
     entities = {value: key for key, value in _SPECIAL.items()}
@@ -80,6 +84,10 @@ def _choice(names: Collection[str]) -> str:
 
 
 def _free_word(name: str, content: str) -> str:
+    """Return a word for `end="WORD"` that does not occur in the content.
+
+    Returns "" if the content does not contain the tag, so that no word is needed.
+    """
     if f"<{name}" not in content and f"</{name}" not in content:
         return ""
     number = 1
@@ -89,7 +97,7 @@ def _free_word(name: str, content: str) -> str:
 
 
 class _Scanner:
-    """One pass over a text."""
+    """A single pass over a text."""
 
     def __init__(self, text: str, grammar: Grammar, cut: bool) -> None:
         self._text = text
@@ -104,6 +112,10 @@ class _Scanner:
         )
 
     def scan(self) -> FoundBlocks | MarkupFault:
+        """Return the blocks of the text, or the first fault.
+
+        Code fences and inline code are skipped only in the prose; inside a block they are content.
+        """
         found = FoundBlocks()
         position = start = 0
         while match := self._next.search(self._text, position):
@@ -129,12 +141,14 @@ class _Scanner:
         return found
 
     def _fence_end(self, match: re.Match[str]) -> int:
+        """Return where the code fence ends, the end of the text if it is not closed."""
         fence = match["fence"].lstrip(" \t>")
         close = re.compile(rf"^[ \t>]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE)
         end = close.search(self._text, match.end())
         return end.end() if end else len(self._text)
 
     def _inline_end(self, match: re.Match[str]) -> int:
+        """Return where the inline code ends, within its paragraph; unmatched backticks are text."""
         ticks = match["ticks"]
         paragraph = self._text.find("\n\n", match.end())
         limit = paragraph if paragraph >= 0 else len(self._text)
@@ -142,10 +156,16 @@ class _Scanner:
         return close.end() if close else match.end()
 
     def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | MarkupFault:
+        """Return the block that begins at `at` and the position after it, or a fault.
+
+        inner: the block is a child, which has to be closed.
+        """
         opened = self._open_tag(name, at)
         if isinstance(opened, MarkupFault):
             return opened
         attributes, position, closed = opened
+        # Like the delimiter of a here-document: with end="WORD" only </name WORD> closes the
+        # block, so that the content may contain the tag itself.
         word = attributes.pop("end", "")
         close = f"</{name} {word}>" if word else f"</{name}>"
         if closed:
@@ -183,7 +203,10 @@ class _Scanner:
         return attributes, end.end(), bool(end[1])
 
     def _until_the_end(self, at: int, position: int) -> str | None:
-        """The content of a last block without its closing tag; None when that is no safe guess."""
+        """Return the content of a last block without a closing tag, or None if that is not safe.
+
+        It is safe only if the text was not cut, the block begins a line, and no other tag follows.
+        """
         content = self._text[position:]
         starts_line = not self._text[self._text.rfind("\n", 0, at) + 1 : at].strip()
         if self._cut or not starts_line or self._tag.search(content):
@@ -193,6 +216,7 @@ class _Scanner:
     def _read_children(
         self, name: str, attributes: dict[str, str], position: int, close: str, at: int
     ) -> tuple[Block, int] | MarkupFault:
+        """Return the block with its children and the position after it, or a fault."""
         children: list[Block] = []
         child = re.compile(rf"\s*<({_choice(self._grammar.children)})(?=[\s/>])")
         while match := child.match(self._text, position):

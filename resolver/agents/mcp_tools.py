@@ -1,6 +1,7 @@
-"""Tools of MCP servers as a model sees them, in both dialects, and the action of each call.
+"""MCP tools as a model sees them in both dialects, and the conversion of calls to actions.
 
-All of it comes of the tools alone, which stand in the log: a reply always gives the same actions.
+Everything here depends only on the tools, which are in the event log, so that a logged reply always
+gives the same actions.
 """
 
 import hashlib
@@ -16,15 +17,17 @@ from resolver.models.run import JsonObject, McpTool
 
 TAG = "mcp"
 MAX_NAME = 64
-"""Characters of a tool's name that every provider takes."""
+"""Maximum length of a tool name that all providers accept, in characters."""
 
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 _HASH = 8
 
 
 def native_names(tools: Sequence[McpTool]) -> dict[str, McpTool]:
-    """The tools by the names that a model calls them by: `server__tool`, each only once. A name
-    that is too long, or that another one has, ends in a hash of its own."""
+    """Return the tools by the unique names under which a model calls them: `server__tool`.
+
+    A name that is too long or already taken ends in a hash of the server's and the tool's names.
+    """
     found: dict[str, McpTool] = {}
     for tool in tools:
         name = _ODD.sub("_", f"{tool.server}__{tool.name}")
@@ -37,7 +40,7 @@ def native_names(tools: Sequence[McpTool]) -> dict[str, McpTool]:
 
 
 def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
-    """Their specifications, in OpenAI's form."""
+    """Return the tool specifications in OpenAI's format."""
     return tuple(
         {
             "type": "function",
@@ -52,7 +55,7 @@ def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
 
 
 def tool_signature(name: str, tool: McpTool) -> str:
-    """How it is called, in one line, as `docs__search(query: string, limit?: integer)`."""
+    """Return the signature of a tool, like `docs__search(query: string, limit?: integer)`."""
     properties = tool.parameters.get("properties") or {}
     required = tool.parameters.get("required") or ()
     parts = (
@@ -63,7 +66,10 @@ def tool_signature(name: str, tool: McpTool) -> str:
 
 
 def call_of(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
-    """The action, or what is wrong. What fits its schema is for the server to say."""
+    """Return the action, or the problems with the arguments.
+
+    The arguments are not validated against the tool's schema: that is up to the server.
+    """
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -72,7 +78,7 @@ def call_of(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
 
 
 def call_of_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, ...]:
-    """The action of `<mcp server="..." tool="...">{...}</mcp>`, or what is wrong with it."""
+    """Return the action of `<mcp server="..." tool="...">{...}</mcp>`, or the problems with it."""
     given = dict(block.attributes)
     server, name = given.pop("server", ""), given.pop("tool", "")
     if given or not server or not name:
@@ -90,13 +96,13 @@ def call_of_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, 
 
 
 def write_call(action: McpCall) -> str:
-    """The action in the tag dialect."""
+    """Return the action in the tag dialect."""
     content = json.dumps(action.arguments, ensure_ascii=False)
     return write_block(TAG, {"server": action.server, "tool": action.name}, f"\n{content}\n")
 
 
 def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> str:
-    """What the system prompt says of them; "" when there are none."""
+    """Return the section of the system prompt about MCP tools, "" if there are none."""
     if not tools:
         return ""
     if dialect == "tools":

@@ -1,4 +1,4 @@
-"""The tools of an agent that asks for skills and keeps notes for later runs."""
+"""The tools with which an agent asks for skills and takes notes for later runs."""
 
 from pydantic import Field, field_validator
 
@@ -7,7 +7,7 @@ from resolver.events import actions as a
 from resolver.events.base import ActionBase
 
 MAX_NOTE = 300
-"""Characters of one note."""
+"""Maximum length of a note, in characters."""
 
 
 class RecallArguments(Arguments):

@@ -1,4 +1,4 @@
-"""What the agent is told of the pull request that it works on, within bounds."""
+"""Template values for the pull request that the agent works on, truncated to limits."""
 
 from collections.abc import Collection
 from typing import Any
@@ -7,9 +7,13 @@ from resolver.memory.text import truncate_middle
 from resolver.models.pull_request import PullRequestContext, ReviewThread
 
 MOST_THREADS = 40_000
-"""Characters of all conversations together; open ones come first, then the newest."""
+"""Maximum length of all review threads together, in characters.
+
+Open threads come first, then the newest.
+"""
 
 MOST_OF_THREAD = 6_000
+"""Maximum length of one review thread, in characters."""
 MOST_REVIEWS = 10
 MOST_OF_REVIEW = 4_000
 MOST_COMMITS = 20_000
@@ -17,15 +21,18 @@ MOST_LINE = 300
 MOST_CONFLICTS = 10_000
 
 _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Associations of people who may have write access. It proves nothing, and starts nothing."""
+"""Author associations of people who may have write access.
+
+They are only shown to the agent and authorize nothing.
+"""
 
 
 def render_pull_request(
     pull: PullRequestContext | None, diff: str, asked: Collection[str] = ()
 ) -> dict[str, Any] | None:
-    """The values of the template; None where there is no pull request.
+    """Return the template values of the pull request, None if there is none.
 
-    asked: ids of the conversations that are told by themselves.
+    asked: ids of the review threads that are left out here, because they are rendered separately.
     """
     if pull is None:
         return None
@@ -82,7 +89,7 @@ def _threads(pull: PullRequestContext, asked: Collection[str]) -> tuple[list[dic
 
 
 def head_of(thread: ReviewThread) -> str:
-    """What conversation it is: its state and its place."""
+    """Return the heading of a review thread: its state, file and line."""
     state = "resolved" if thread.is_resolved else "outdated" if thread.is_outdated else "open"
     line = thread.line or thread.original_line
     place = _line(thread.path) + (f":{line}" if line else "")
@@ -95,7 +102,7 @@ def _words(thread: ReviewThread) -> str:
 
 
 def who(author: str, association: str) -> str:
-    """Who says something, and what is known of them."""
+    """Return the author with the association, marked if not known to have write access."""
     trusted = "" if association in _WRITERS else ", not known to have write access"
     return f"{_line(author)} ({_line(association)}{trusted})"
 

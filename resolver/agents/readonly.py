@@ -1,4 +1,4 @@
-"""The agent that answers questions about the code: it reads and runs, and no change is kept."""
+"""The agent that answers questions about the code. Its changes are discarded."""
 
 from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a
@@ -16,9 +16,9 @@ _EXAMPLES = {
 
 
 class ReadOnlyAgent(AnsweringAgent):
-    """Its closing message is the answer. Whoever runs it throws the working tree's change away.
+    """Answers a question with its final message. Changes to the working tree are discarded.
 
-    An action that edits a file is refused with words, and not done.
+    Actions that edit a file are refused with a reason.
     """
 
     name = READ_ONLY

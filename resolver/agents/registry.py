@@ -1,6 +1,4 @@
-"""The agents by name: those of the product in one explicit table, and those that a repository
-brings.
-"""
+"""Registry of agents by name: the built-in ones, and those that a repository defines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,17 +24,21 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 CODE_ACT = "CodeActAgent"
 
 SHOWN = 120
-"""Characters of a definition's description that each agent is told which may hand work on."""
+"""Maximum length of a definition's description in the prompts of other agents, in characters."""
 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """An agent of the product.
+    """A built-in agent.
 
-    description: one line for who may hand work to it or call it by its name; "" keeps it from
-    both. note: what else an agent should know that hands work to it. callable: whether a person
-    calls it by its name. answers: as the run's own agent it says something, and nothing that it
-    changed is kept. needs: what of an Offer it can't do without.
+    make: creates the agent.
+    description: one line about the agent, for agents that may delegate to it and people who may
+    call it by name; "" hides it from both.
+    note: additional advice for agents that may delegate to it.
+    callable: whether a person can call it by name.
+    answers: as the agent of a run, its result is its final message, and its changes to files are
+    discarded.
+    needs: the part of `AvailableTools` that it can't work without.
     """
 
     make: Callable[[Model, Dialect, AvailableTools], Agent]
@@ -53,9 +55,9 @@ def make_agent(
     dialect: Literal["auto", "tools", "tags"],
     offer: AvailableTools = NOTHING,
 ) -> Agent:
-    """The agent of that name. Raises UsageError that lists the known ones.
+    """Return the agent with that name. Raises UsageError that lists the known agents.
 
-    dialect: "auto" takes native tool calls where the model has them.
+    dialect: "auto" means native tool calls if the model supports them.
     """
     chosen = choose_dialect(model, dialect)
     if offer.delegates:
@@ -68,7 +70,7 @@ def make_agent(
 
 
 def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
-    """Raise UsageError that lists the known agents, unless there is one of that name."""
+    """Raise UsageError that lists the known agents if there is no agent with that name."""
     known = (*AGENTS, *(each.name for each in definitions))
     if name not in known:
         raise UsageError(
@@ -78,7 +80,7 @@ def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
 
 
 def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> bool:
-    """Whether the run of an agent says something and publishes no change."""
+    """Return True if the result of the agent is its final message and no change."""
     definition = Definitions(definitions).find(name)
     if definition is not None:
         return definition.read_only
@@ -86,18 +88,21 @@ def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> b
 
 
 def has_own_work(name: str) -> bool:
-    """Whether an agent does one thing, whatever it is called on, and not what a task asks for."""
+    """Return True if the agent always does the same kind of work, whatever the task says."""
     return name not in {CODE_ACT, READ_ONLY, REVIEWER}
 
 
 def model_of(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
-    """The model that the agent's definition asks for; "" where it has none, or asks for none."""
+    """Return the model that the agent's definition asks for, or "" if it asks for none."""
     definition = Definitions(definitions).find(name)
     return definition.model if definition else ""
 
 
 def delegate_agents(offer: AvailableTools) -> tuple[DelegateAgent, ...]:
-    """Whom an agent with this offer may hand work to; the same in the whole run."""
+    """Return the agents that can be delegated to in a run with these tools.
+
+    They are the same for all agents of a run.
+    """
     there = {"": True, "browser": offer.browser, "index": offer.index}
     return (
         *(
@@ -115,7 +120,7 @@ def _described(definition: AgentDefinition) -> str:
 
 
 def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Dialect:
-    """How this model acts."""
+    """Return the dialect to use with this model."""
     if wanted == "auto":
         return "tools" if model.supports_tools else "tags"
     return wanted
@@ -159,7 +164,7 @@ def _loc(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
 
 
 def _dummy(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:  # noqa: ARG001
-    return DummyAgent()  # it asks no model
+    return DummyAgent()
 
 
 AGENTS: dict[str, BuiltIn] = {
@@ -176,7 +181,7 @@ AGENTS: dict[str, BuiltIn] = {
         _reviewer,
         "reviews a change critically and reports what is wrong with it, by file and line",
         "say which change, as `git diff` shows it",
-        callable=False,  # a review is asked for by that word, on a pull request
+        callable=False,  # people start it with the word "review" on a pull request
         answers=True,
     ),
     "LocAgent": BuiltIn(

@@ -1,6 +1,7 @@
-"""From one reply of a model to the actions it asks for, in either dialect.
+"""Conversion of a model's reply to the actions it asks for, in either dialect.
 
-The same reply always gives the same actions: a resumed run reads the rest of a reply again.
+The conversion is deterministic: a resumed run parses the logged reply again to get the remaining
+actions.
 """
 
 import json
@@ -18,10 +19,10 @@ from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool
 
 EXIT = "/exit"
-"""A reply of this word alone ends the run: models know it from chats in a terminal."""
+"""A reply that consists of this word ends the run. Models know it from chats in a terminal."""
 
 OUTPUT_LIMIT = "length"
-"""The finish reason of a reply that the provider cut off."""
+"""Finish reason of a reply that the provider cut off at the output limit."""
 
 
 def read_reply(
@@ -30,14 +31,15 @@ def read_reply(
     mcp: Sequence[McpTool] = (),
     offered: Sequence[str] = (),
 ) -> tuple[ActionBase, ...]:
-    """The actions of the reply in order; never none.
+    """Return the actions of the reply in order, at least one.
 
-    mcp: the tools of MCP servers that were offered, as the log has them. offered: all the names
-    that were, in that dialect.
+    mcp: the MCP tools that were offered, from the log.
+    offered: the names of all tools that were offered, in that dialect.
 
-    Tool calls win over tags in the text. The words beside them are the thought of the first
-    action. What follows a Finish is dropped. Words alone wait for an answer, unless they hold code
-    in a fence as if it were to be run; `/exit` alone is a Finish.
+    Tool calls take precedence over tags in the text. The text next to them is the thought of the
+    first action. Actions after a `Finish` are dropped. A reply without actions is a message that
+    waits for an answer; if it contains fenced code that looks as if it should be executed, it is an
+    `Invalid`. `/exit` alone is a `Finish`.
     """
     cut = completion.finish_reason == OUTPUT_LIMIT
     if completion.tool_calls:
@@ -58,8 +60,7 @@ def read_reply(
 
 
 def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
-    """The next action of the last reply among the events from `start` on; None when all of them
-    were taken."""
+    """Return the next action of the last reply among the events from `start` on, if any is left."""
     taken = 0
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
@@ -73,7 +74,10 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
 
 
 def has_more(state: State) -> bool:
-    """Whether the last reply asks for actions that were not taken yet. False without a model."""
+    """Return True if the last reply asks for actions that were not taken yet.
+
+    Always False before the first iteration and for agents without a model.
+    """
     if not state.iterations:
         return False
     prompt = _prompt_of(state)
@@ -81,7 +85,7 @@ def has_more(state: State) -> bool:
 
 
 def tools_offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
-    """What the model was offered, from the log: the tools of MCP servers, and all the names."""
+    """Return the MCP tools and the names of all tools that the model was offered."""
     prompt = _prompt_of(state)
     return (prompt.mcp_tools, prompt.tools) if prompt else ((), ())
 
@@ -101,7 +105,7 @@ def _words(
     completion: Completion, cut: bool, dialect: Dialect, offered: Sequence[str]
 ) -> ActionBase:
     if completion.text.strip() == EXIT:
-        return Finish(message="", task_completed=False)  # it claims nothing
+        return Finish(message="", task_completed=False)  # `/exit` does not claim success
     if completion.text.strip() and not cut:
         reason = _fenced_code(completion.text, dialect, offered)
         if reason:
@@ -114,8 +118,10 @@ def _words(
 
 
 def _fenced_code(text: str, dialect: Dialect, offered: Sequence[str]) -> str:
-    """What a model is told whose reply holds code in a fence and no call: the call that would run
-    that code, where the agent has the tool for it. Empty where the reply holds none."""
+    """Return feedback for a reply with fenced code and no call, "" if it has no such code.
+
+    The feedback shows the call that would execute the code, if the agent has the tool.
+    """
     code = find_fenced_code(text)
     if code is None:
         return ""

@@ -1,4 +1,4 @@
-"""The tools of a reviewer: a comment on lines of the diff, and the end of the review."""
+"""The tools of the reviewer: a comment on lines of the diff, and the end of the review."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,14 +9,14 @@ from resolver.events import actions as a
 from resolver.events.base import ActionBase
 
 MOST_LINES = 300
-"""Lines that one comment may be about."""
+"""Maximum number of lines that one comment covers."""
 
 _SEVERITIES = {
     "critical": "high", "blocker": "high", "major": "high", "error": "high", "bug": "high",
     "moderate": "medium", "warning": "medium", "minor": "low", "nit": "low", "info": "low",
     "style": "low", "trivial": "low", "suggestion": "low",
 }  # fmt: skip
-"""Words for it that models have learnt elsewhere."""
+"""Synonyms of severities that models use."""
 
 _SIDES = {"old": "LEFT", "before": "LEFT", "left": "LEFT", "new": "RIGHT", "after": "RIGHT"}
 _VERDICTS = {"approved": "approve", "changes_requested": "request_changes", "commented": "comment"}
@@ -114,13 +114,18 @@ class SubmitArguments(Arguments):
 
 
 def _plain(path: str) -> str:
-    """The path as git has it: models write `./x`, and `a/x` or `b/x` as a diff does only where
-    the diff does, which ours does not."""
+    """Return the path without a leading `./`, as git writes it.
+
+    The prefixes `a/` and `b/` of diffs are not removed: the diff that the agent gets has none.
+    """
     return path.strip().removeprefix("./")
 
 
 def _lines(suggestion: str | None) -> str | None:
-    """None for a text without anything in it: a suggestion to take lines out is told in words."""
+    """Return the suggestion without its last newline, None if it is blank.
+
+    A suggestion can't delete lines that way: the comment has to say so in words.
+    """
     if suggestion is None or not suggestion.strip():
         return None
     return suggestion.removesuffix("\n")

@@ -1,4 +1,4 @@
-"""The agent that reviews a change: it reads and runs, comments on lines, and changes nothing."""
+"""The agent that reviews a change: it reads, executes and comments on lines."""
 
 from resolver.agents.answering import AnsweringAgent
 from resolver.events import actions as a
@@ -43,8 +43,10 @@ _EXAMPLES = {
 
 
 class ReviewerAgent(AnsweringAgent):
-    """Its comments and its closing words become one review. Whoever runs it throws the working
-    tree's change away. What would edit a file is refused with words, and not done.
+    """Writes comments and a final message that become one review.
+
+    Changes to the working tree are discarded, and actions that edit a file are refused with a
+    reason.
     """
 
     name = REVIEWER

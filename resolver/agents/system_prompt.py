@@ -1,4 +1,4 @@
-"""The system prompt: the house rules, and the tag dialect where there are no native tools."""
+"""The system prompt: general rules, and the tools as text for models without native tool calls."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -54,15 +54,18 @@ _EXAMPLES = {
     ),
     "report": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
 }
-"""Written by the same code that the parser is tested against, so they can't be wrong."""
+"""Examples in the prompt.
+
+The code that the parser is tested against renders them, so they are always valid.
+"""
 
 
 def system_text(
     dialect: Dialect, tools: Collection[str], colleagues: Sequence[DelegateAgent] = ()
 ) -> str:
-    """The system prompt of the CodeAct agent with these tools.
+    """Return the system prompt of CodeActAgent with these tools.
 
-    colleagues: whom it may hand work to.
+    colleagues: agents that it may delegate to.
     """
     return render(
         "agent/system.md.j2", dialect=dialect, **render_tag_dialect(tools, colleagues)
@@ -72,9 +75,9 @@ def system_text(
 def render_tag_dialect(
     tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, answers: bool = False
 ) -> dict[str, Any]:
-    """What the text about the tags is filled in with.
+    """Return the template values for the description of the tag dialect.
 
-    answers: the agent's words are its result, no change is.
+    answers: the result of the agent is its final message; it publishes no change.
     """
     return {
         "tools": tools,

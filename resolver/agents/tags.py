@@ -1,7 +1,7 @@
-"""The tag dialect: `<execute_bash>...</execute_bash>` and its kin to actions, and back.
+"""The tag dialect: conversion between actions and tags like `<execute_bash>...</execute_bash>`.
 
-Total: any text gives actions, nothing (prose only), or one `Invalid` that teaches. When one
-block can't be read, none is run.
+Parsing never fails: any text results in actions, in no action (prose only), or in one `Invalid`
+that explains to the model what was wrong. If one block can't be read, no block is executed.
 """
 
 import re
@@ -36,7 +36,7 @@ _CONTENT = {
     "search_code": ("search_code", "terms"),
     "explore_code": ("explore_code", "start"),
 }
-"""Tag to its tool and to the argument that its content is."""
+"""Tags, each with its tool and the argument that holds the tag's content."""
 
 _EDITOR = "str_replace_editor"
 _REMARK = "review_comment"
@@ -58,10 +58,10 @@ TAG_NAMES = (
     "explore_code",
     _PLACES,
 )
-"""Tags that can be offered."""
+"""Tags that can be offered to a model."""
 
 _SECTIONS = ("cause", "change", "verification", "remaining", "threads", "pull_request_title")
-"""What a finish may hold behind its message, each as a tag."""
+"""Sections that can follow the message in a `finish` tag, each as a tag of its own."""
 _SECTION_TAG = re.compile(rf"</?(?:{'|'.join(_SECTIONS)})>")
 _SECTION_OPEN = re.compile(rf"\s*<({'|'.join(_SECTIONS)})>")
 _FIRST_SECTION = re.compile(rf"(?:\A|\n)(<(?:{'|'.join(_SECTIONS)})>)")
@@ -77,21 +77,23 @@ GRAMMAR = Grammar(
 _WITH_MCP = replace(GRAMMAR, names=(*GRAMMAR.names, MCP))
 _ANY_OPEN = re.compile(r"^[ \t]*<([a-z_]+)(?: [^<>\n]*)?>", re.MULTILINE)
 _LEAST_ALIKE = 5
+"""Minimum length of an unknown tag's name for which a suggestion is made."""
 
 
 def available_tags(tools: Collection[str]) -> tuple[str, ...]:
-    """The tags of an agent that has these tools."""
+    """Return the tags of an agent that has these tools."""
     return tuple(name for name in TAG_NAMES if _TOOL_OF.get(name, name) in tools)
 
 
 def parse_tags(
     text: str, cut: bool = False, mcp: Sequence[McpTool] = (), offered: Sequence[str] = ()
 ) -> tuple[ActionBase, ...]:
-    """The actions of a reply in order, the prose as thought of the first; () when it has none.
+    """Return the actions of a reply in order, () if it has none. Prose becomes their thought.
 
-    cut: the provider ended the reply at its output limit. mcp: the tools of MCP servers that were
-    offered; without them there is no such tag. offered: the agent's tags, which a reply that can't
-    be read is told; all of them where it is not known.
+    cut: the provider ended the reply at its output limit.
+    mcp: the MCP tools that were offered; without any, the tag `mcp` does not exist.
+    offered: the agent's tags, listed in the feedback on a reply that can't be read; all tags if
+    empty.
     """
     offered = offered or TAG_NAMES
     grammar = _WITH_MCP if mcp else GRAMMAR
@@ -114,9 +116,9 @@ def parse_tags(
 
 
 def write_tags(action: ActionBase) -> str:
-    """The action as a model writes it; `parse_tags` gives the same action back.
+    """Return the action as a model writes it, so that `parse_tags` returns the same action.
 
-    Only for actions that this dialect has; KeyError for others.
+    Raises KeyError for actions that this dialect does not have.
     """
     match action:
         case a.CmdRun(command=command, timeout=timeout, is_input=is_input):
@@ -173,6 +175,7 @@ def write_tags(action: ActionBase) -> str:
 
 
 def _write_finish(action: a.Finish) -> str:
+    """Return a `finish` tag with its sections as tags after the message."""
     attributes = {} if action.task_completed else {"task_completed": "false"}
     attributes |= {"reason": action.declined} if action.declined else {}
     sections = {
@@ -184,7 +187,8 @@ def _write_finish(action: a.Finish) -> str:
         "pull_request_title": action.pull_request_title,
     }
     if _SECTION_TAG.search("\n".join([action.message, *sections.values()])):
-        # in the content they could be taken for one another
+        # The texts contain tags of sections, so sections could not be told apart: write them as
+        # attributes.
         return write_block("finish", attributes | sections, f"\n{action.message}\n")
     told = "".join(f"\n<{k}>\n{text}\n</{k}>" for k, text in sections.items() if text)
     return write_block("finish", attributes, f"\n{action.message}{told}\n")
@@ -220,7 +224,8 @@ def _number(value: float) -> str:
 
 
 def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
-    # file_text ends where its tag closes, so that a file without a last newline can be written
+    # The closing tag of file_text follows its content without a newline, so that a file without a
+    # final newline can be written.
     inner = "".join(
         write_block(name, {}, f"\n{text}" if name == "file_text" else f"\n{text}\n") + "\n"
         for name, text in children.items()
@@ -229,6 +234,7 @@ def _write_editor(command: str, path: str, children: dict[str, str]) -> str:
 
 
 def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
+    """Return the action of a block, or the problems with it."""
     arguments: JsonObject = dict(block.attributes)
     if block.name in GRAMMAR.parents:
         pairs = [(child.name, _unwrapped(child)) for child in block.children]
@@ -247,8 +253,11 @@ def _action_of_block(block: Block) -> ActionBase | tuple[str, ...]:
 
 
 def _split_sections(content: str) -> tuple[str, dict[str, str]]:
-    """The message of a finish and the sections after it. What is not clearly one belongs to the
-    message, so that nothing gets lost."""
+    """Return the message of a `finish` and the sections after it.
+
+    If the sections can't be told apart with certainty, the whole content is the message, so that no
+    text gets lost.
+    """
     begin = _FIRST_SECTION.search(content)
     position = begin.start(1) if begin else len(content)
     sections: dict[str, str] = {}
@@ -266,17 +275,19 @@ def _split_sections(content: str) -> tuple[str, dict[str, str]]:
 
 
 def _unwrapped(block: Block) -> str:
-    """The content without the newline after the opening tag and the one before the closing tag.
+    """Return the content without the newlines next to the opening and the closing tag.
 
-    A file's text keeps its last newline: that is part of the file.
+    The last newline of `file_text` is kept: it is part of the file.
     """
     content = block.content.removeprefix("\n")
     return content if block.name == "file_text" else content.removesuffix("\n")
 
 
 def _split_reasoning(text: str, grammar: Grammar) -> tuple[str, str]:
-    """Reasoning that a model's chat template left in the reply, ended by a `</think>` that
-    nothing opened; what it drafts in there is not an action."""
+    """Split off reasoning at the start of a reply that ends with an unmatched `</think>`.
+
+    The chat templates of some models leave it there. Tags in the reasoning are drafts, not actions.
+    """
     before, close, after = text.partition("</think>")
     if not close or "<think" in before:
         return "", text

@@ -1,7 +1,7 @@
-"""The first user message: the issue as the agent is told it.
+"""The first user message: the task as the agent gets it.
 
-Everything that others wrote stands between two lines with a marker that occurs in none of it, so
-that no text can end its own block, whatever markup it imitates.
+All untrusted text is enclosed in lines with a marker that does not occur in it, so that no text can
+end its own block, whatever markup it imitates.
 """
 
 import hashlib
@@ -25,20 +25,23 @@ from resolver.models.run import Comment, Task
 from resolver.models.truncate import BEGINNING, shorten_thread
 
 MAX_BODY = 40_000
-"""Characters of the description that are told."""
+"""Maximum length of the issue's description, in characters."""
 
 MAX_COMMENTS = 60_000
-"""Characters of all comments together: the oldest and the newest."""
+"""Maximum length of all comments together, in characters. The oldest and the newest are kept."""
 
 LEAST_OF_COMMENTS = 20_000
-"""Characters of them that are told in any case."""
+"""Characters that are available for comments even if the prompt is full."""
 
 MAX_COMMENT = 15_000
+"""Maximum length of one comment, in characters."""
 MOST_REASONS = 40
-"""Things that were left out which are named one by one."""
+"""Maximum number of omissions that are listed individually."""
 
 MAX_LINE = 500
+"""Maximum length of a value that is shown on one line, in characters."""
 MAX_INSTRUCTION = 10_000
+"""Maximum length of the instruction, in characters."""
 
 
 def render_task(
@@ -54,14 +57,14 @@ def render_task(
     dialect: str = "tools",
     threads: bool = True,
 ) -> str:
-    """The task prompt.
+    """Return the task prompt.
 
-    base: the commit the work starts from. root: the repository's path in the sandbox.
+    base, root: the commit that the work starts from, and the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
-    asks: whether it is a question, or else something that an agent says and no change.
-    reviews: whether that is a review. calls: whether the agent has a work of its own, which its
-    system prompt says. diff: what the task's pull request changes. dialect: how it acts. threads:
-    whether it answers the conversations that it is asked about one by one.
+    asks, reviews: the result is an answer or report instead of a change; it is a review.
+    calls: the agent does a specific kind of work, described in its system prompt.
+    diff, dialect: the diff of the task's pull request, and the dialect of the agent.
+    threads: its `finish` takes an answer for each review thread that it is asked about.
     """
     requester = task.trigger.actor.login
     asked = render_requested_threads(task.asked, requester, dialect, offered=threads)
@@ -106,9 +109,9 @@ def render_task(
 def _comments(
     comments: tuple[Comment, ...], requester: str, room: PromptRoom
 ) -> list[dict[str, Any]]:
-    """The oldest and the newest comments that fit, oldest first."""
+    """Return the oldest and the newest comments that fit, in chronological order."""
     most = max(LEAST_OF_COMMENTS, min(MAX_COMMENTS, room.left))
-    each = min(MAX_COMMENT, int(most * BEGINNING) - 100)  # what says that it was cut
+    each = min(MAX_COMMENT, int(most * BEGINNING) - 100)  # 100: the note about the truncation
     cut = [c.model_copy(update={"body": truncate_middle(c.body, each)}) for c in comments]
     told = shorten_thread(cut, most)
     room.left -= sum(len(comment.body) for comment in told)
@@ -130,7 +133,7 @@ def _speaker(comment: Comment, requester: str) -> str:
 
 
 def _follows(task: Task) -> dict[str, Any] | None:
-    """What is told of the pull request that the work adds to."""
+    """Return the values of the open pull request that the change is added to, if any."""
     follows = task.follows
     if follows is None:
         return None
@@ -139,7 +142,10 @@ def _follows(task: Task) -> dict[str, Any] | None:
 
 
 def _who(author: str, association: str, requester: str) -> str:
-    """Who says it. Of the person who asks it is known that they may."""
+    """Return the author with the association.
+
+    The requester is marked as such and is known to be authorized.
+    """
     if requester and author.casefold() == requester.casefold():
         known = f"{_line(association)}, " if association else ""
         return f"{_line(author)} ({known}who asks)"
@@ -151,7 +157,7 @@ def _line(text: str) -> str:
 
 
 def _marker(shown: str, task: Task) -> str:
-    """A word that occurs nowhere in what others wrote; the same task gives the same word."""
+    """Return a word that no untrusted text contains. The same task gives the same word."""
     words = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
     whole = f"{shown}\n{words}".lower()
     seed = whole

@@ -1,4 +1,4 @@
-"""What a finish says to the conversations that the run was asked about, in either dialect."""
+"""The argument `threads` of `finish`: answers to review threads, in either dialect."""
 
 import json
 import re
@@ -14,9 +14,10 @@ from resolver.events.base import ActionBase
 from resolver.models.pull_request import ThreadAnswer
 
 LONGEST_ANSWER = 4_000
-"""Characters; it is one reply in a conversation, not a report."""
+"""Maximum length of an answer, in characters. It is one reply in a review thread, not a report."""
 
 MOST_ANSWERS = 60
+"""Maximum number of answers."""
 
 _ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
 _WORD_OF = {True: "addressed", False: "answered"}
@@ -24,7 +25,10 @@ _LINE = re.compile(r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered
 
 
 def _answers(value: Any) -> Any:
-    """Answers as models write them: objects, an object by id, or text as `T1 addressed: words`."""
+    """Parse answers from objects, from an object keyed by id, or from text.
+
+    Lines of text look like `T1 addressed: words`.
+    """
     if isinstance(value, str):
         value = json_list(value) or _written(value)
     if isinstance(value, dict):
@@ -61,7 +65,7 @@ def _answer(item: Any) -> Any:
 
 
 class _Said(BaseModel):
-    """One answer as it is checked."""
+    """One validated answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,13 +95,16 @@ Answers = Annotated[
 
 
 def answers_of(said: Sequence[_Said]) -> tuple[ThreadAnswer, ...]:
-    """As an event has them; of several to one conversation the last."""
+    """Return the answers as values of an event. The last of several for one thread wins."""
     by_id = {each.id: ThreadAnswer(**each.model_dump()) for each in said}
     return tuple(by_id.values())
 
 
 def write_answers(answers: Sequence[ThreadAnswer]) -> str:
-    """One after the other as `T1 addressed: words`; as JSON where that would not give the same."""
+    """Return the answers as text, with lines like `T1 addressed: words`.
+
+    They are returned as JSON if the text would not be parsed to the same answers.
+    """
     lines = "\n".join(f"{x.id} {_WORD_OF[x.addressed]}: {x.answer}" for x in answers)
     fields = [{"id": x.id, "addressed": x.addressed, "answer": x.answer} for x in answers]
     try:
@@ -108,9 +115,11 @@ def write_answers(answers: Sequence[ThreadAnswer]) -> str:
 
 
 def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
-    """The action; a finish that answers conversations which nobody asked about becomes the words
-    that say so. labels: those that were asked about, none where none were: then what a model makes
-    up is left out."""
+    """Return the action, after checking the review threads that a `Finish` answers.
+
+    labels: labels of those threads. If there are none, answers that the model made up are removed;
+    otherwise answers to unknown threads turn the action into an `Invalid` with the reason.
+    """
     if not isinstance(action, a.Finish) or not action.threads:
         return action
     if not labels:

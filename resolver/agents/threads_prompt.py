@@ -1,4 +1,4 @@
-"""What the agent is told of the conversations on lines that it is asked about."""
+"""Template values for the review threads that the agent is asked about."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,20 +10,25 @@ from resolver.memory.text import truncate_middle
 from resolver.models.pull_request import AskedThread, AuthoredText, ThreadAnswer
 
 MOST_OF_WORDS = 6_000
-"""Characters of one conversation."""
+"""Maximum length of the comments of one thread, in characters."""
 
 MOST_OF_CODE = 6_000
+"""Maximum length of the code of one thread, in characters."""
 MOST = 80_000
-"""Characters of all together; of later ones only the request is told."""
+"""Maximum length of all threads together, in characters.
+
+Of the threads beyond it only the request is shown.
+"""
 
 
 def render_requested_threads(
     asked: Sequence[AskedThread], requester: str, dialect: str, *, offered: bool = True
 ) -> dict[str, Any] | None:
-    """The values of the template; None where nothing was asked about lines.
+    """Return the template values, None if the run is not asked about review threads.
 
-    requester: login of whose words they are that ask. dialect: how the agent acts. offered:
-    whether its end takes an answer to each of them.
+    requester: login of the person who asks.
+    dialect: the dialect of the agent.
+    offered: the agent's `finish` takes an answer for each of the threads.
     """
     if not asked:
         return None

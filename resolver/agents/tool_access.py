@@ -1,4 +1,4 @@
-"""What an agent may not do: a tool that it was not offered, an edit where nothing is kept."""
+"""Refusal of actions that an agent may not do: unavailable tools, edits by read-only agents."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,10 @@ _TOOLS: dict[type[ActionBase], str] = {
     a.CodeExplore: "explore_code",
     a.ReviewComment: "review_comment",
 }
-"""The tool that each action comes of. What is not here, and a Finish, every agent may do."""
+"""The tool of each action.
+
+Actions that are not listed are available to every agent; `_tool_of` handles `Finish`.
+"""
 
 _EDITS = (a.FileWrite, a.FileEdit)
 
@@ -29,10 +32,11 @@ _EDITS = (a.FileWrite, a.FileEdit)
 def refuse_if_unavailable(
     action: ActionBase, tools: Collection[str], shown: Collection[str], *, edits: bool = True
 ) -> ActionBase:
-    """The action, or the words that refuse it.
+    """Return the action, or an `Invalid` that refuses it with a reason.
 
-    tools: the agent's. shown: their names as it writes them. edits: whether it may edit files; who
-    may not, may still look at them.
+    tools: the tools of the agent.
+    shown: their names as the agent writes them.
+    edits: False if the agent may not edit files; it may still view them.
     """
     tool = _tool_of(action)
     looks = isinstance(action, a.FileRead) and not edits
@@ -51,8 +55,11 @@ def _tool_of(action: ActionBase) -> str | None:
 def refuse_unavailable(
     action: ActionBase, shown: Collection[str], *, is_edit: bool = False
 ) -> a.Invalid:
-    """The words that refuse the action. shown: the agent's tools, as it writes them. is_edit: it
-    has the tool, and may not edit with it."""
+    """Return an `Invalid` that tells the agent why the action is refused.
+
+    shown: the tools of the agent, as it writes them.
+    is_edit: the agent has the tool but may not edit with it.
+    """
     reason = render("agent/not_offered.md.j2", tools=shown, is_edit=is_edit).strip()
     return a.Invalid(
         reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply

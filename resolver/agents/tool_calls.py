@@ -1,5 +1,8 @@
-"""Native tool calls to actions. Total: whatever a model writes becomes an action; what can't be
-read becomes `Invalid`, whose reason says what was wrong and shows the right form."""
+"""Conversion of native tool calls to actions.
+
+It never fails: a call that can't be read becomes an `Invalid`, whose reason says what was wrong and
+shows the right form.
+"""
 
 import difflib
 import json
@@ -18,7 +21,7 @@ from resolver.memory.text import truncate_middle
 from resolver.models.run import JsonObject, McpTool, RequestedToolCall
 
 EXCERPT = 300
-"""Characters of a model's own words that are quoted back to it."""
+"""Maximum length of a quotation of the model's own text in feedback, in characters."""
 
 
 def action_of_call(
@@ -27,11 +30,12 @@ def action_of_call(
     mcp: Sequence[McpTool] = (),
     offered: Sequence[str] = (),
 ) -> ActionBase:
-    """The action that one tool call asks for.
+    """Return the action that one tool call asks for.
 
-    cut: the provider ended the reply at its output limit, so arguments may be incomplete.
-    mcp: the tools of MCP servers that were offered. offered: the agent's tools, which a call that
-    can't be read is told; all of them where it is not known.
+    cut: the provider ended the reply at its output limit, so the arguments may be incomplete.
+    mcp: the MCP tools that were offered.
+    offered: the agent's tools, listed in the feedback on a call that can't be read; all tools if
+    empty.
     """
     arguments = _object_of(call.arguments)
     others = native_names(mcp)
@@ -60,8 +64,10 @@ def action_of_call(
 def action_of(
     name: str, arguments: JsonObject, others: tuple[str, ...] = ()
 ) -> ActionBase | tuple[str, ...]:
-    """The action of a tool by its name and arguments, or what is wrong with them. others: names
-    that may have been meant."""
+    """Return the action of a tool call, or the problems with it.
+
+    others: names of further tools to suggest for an unknown name.
+    """
     tool = TOOLS.get(name)
     if tool is None:
         hint = did_you_mean(name, (*TOOL_NAMES, *others))
@@ -83,18 +89,19 @@ def _usage(name: str, theirs: McpTool | None) -> str:
 
 
 def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
-    """A question that names the known word nearest to `name`; empty when none is near."""
+    """Return a question that suggests the most similar known name, "" if none is similar."""
     near = difflib.get_close_matches(name[:EXCERPT], known, 1, 0.5)
     near += [k for k in known if len(name) > 2 and name in k]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _object_of(text: str) -> JsonObject | str:
-    """The arguments as an object, or what is wrong with the text. No text means no arguments."""
+    """Return the arguments as an object, or the problem with them. Empty text means none."""
     if not text.strip():
         return {}
     try:
-        value: Any = json.loads(text, strict=False)  # a raw newline in a string is clear enough
+        # not strict: models write raw newlines in strings, which is invalid JSON but unambiguous
+        value: Any = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         return f"the arguments are not valid JSON: {error}: {truncate_middle(text, EXCERPT)}"
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The tools as they are offered to a model: names, descriptions, JSON schemas."""
+"""The tools as they are offered to a model: names, descriptions and JSON schemas."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,22 +11,27 @@ from resolver.models.run import JsonObject
 TOOL_NAMES = tuple(TOOLS)
 
 REPORTING = ("message", "task_completed")
-"""What the `finish` of an agent takes whose words are its whole result."""
+"""Arguments of `finish` for agents whose result is their final message."""
 
 THREADS = "threads"
-"""What a `finish` takes where conversations on lines were asked about."""
+"""Argument of `finish` that answers the review threads that a run was asked about."""
 
 REVIEWING = ("review_comment", "submit_review")
-"""What only a reviewer has."""
+"""Tools of the reviewer only."""
 
 LOCATING = ("search_code", "explore_code", "report_places")
-"""What only the agent that looks for places has: what is edited is not in the index, so it would
-mislead one that edits."""
+"""Tools of LocAgent only.
+
+The index does not contain edits, so it would mislead an agent that edits.
+"""
 
 
 @dataclass(frozen=True)
 class DelegateAgent:
-    """An agent that work can be handed to. description: one line."""
+    """An agent that can be delegated to.
+
+    description: one line.
+    """
 
     name: str
     description: str
@@ -38,7 +43,7 @@ def available_tools(
     may_recall: bool = False,
     may_remember: bool = False,
 ) -> tuple[str, ...]:
-    """The names of the tools of an agent that changes code, in their order."""
+    """Return the names of the tools of an agent that changes code, in the order of `TOOL_NAMES`."""
     there = {
         "delegate": may_delegate,
         "browser": may_browse,
@@ -56,10 +61,11 @@ def tool_specs(
     answers: bool = False,
     threads: bool = False,
 ) -> tuple[JsonObject, ...]:
-    """The native tool specifications, in OpenAI's form.
+    """Return the native tool specifications in OpenAI's format.
 
-    colleagues: whom `delegate` may name. answers: the agent's words are its result, no change is.
-    threads: it was asked about conversations on lines, which a finish answers.
+    colleagues: agents that `delegate` accepts.
+    answers: the result of the agent is its final message; it publishes no change.
+    threads: the run was asked about review threads, which `finish` answers.
     """
     known = {"colleagues": colleagues, "answers": answers}
     return tuple(
@@ -76,7 +82,7 @@ def tool_specs(
 
 
 def tool_usage(name: str) -> str:
-    """The tool's signature in one line, as `execute_bash(command: string, timeout?: number)`."""
+    """Return the signature of a tool, like `execute_bash(command: string, timeout?: number)`."""
     schema = _schema(name)
     parts = (
         f"{key}{'' if key in schema['required'] else '?'}: {value['type']}"
@@ -86,7 +92,11 @@ def tool_usage(name: str) -> str:
 
 
 def _schema(name: str, threads: bool = False) -> JsonObject:
-    """The plain subset of JSON schema that every provider takes: no titles, defaults, unions."""
+    """Return the arguments of a tool in the subset of JSON Schema that all providers accept.
+
+    That subset has no titles, defaults or unions. The class docstrings of the arguments are left
+    out.
+    """
     full: dict[str, Any] = TOOLS[name].model_json_schema()
     kept = ("type", "description", "enum", "items")
     absent = set() if threads else {THREADS}
@@ -104,7 +114,7 @@ def _schema(name: str, threads: bool = False) -> JsonObject:
 
 
 def _fewer(name: str, threads: bool = False) -> JsonObject:
-    """What is left of it for an agent that changes nothing."""
+    """Return the schema of a tool for an agent that changes nothing."""
     match name:
         case "finish":
             return _report_schema(threads)
@@ -115,7 +125,7 @@ def _fewer(name: str, threads: bool = False) -> JsonObject:
 
 
 def _report_schema(threads: bool) -> JsonObject:
-    """That of `finish`, without the parts of a pull request's description."""
+    """Return the schema of `finish` without the sections of a pull request's description."""
     full = _schema("finish", threads)
     kept = (*REPORTING, THREADS) if threads else REPORTING
     properties = {name: full["properties"][name] for name in kept}
@@ -126,7 +136,7 @@ def _report_schema(threads: bool) -> JsonObject:
 
 
 def _view_schema() -> JsonObject:
-    """That of the editor, for who may only look."""
+    """Return the schema of the editor, reduced to the command `view`."""
     full = _schema("str_replace_editor")
     properties = {name: full["properties"][name] for name in ("command", "path", "view_range")}
     properties["command"] = {**properties["command"], "enum": ["view"]}

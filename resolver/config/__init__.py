@@ -1,1 +1,1 @@
-"""Settings: their definitions, loaders and validation."""
+"""Settings: definitions, loading from all sources, validation, and the template loader."""

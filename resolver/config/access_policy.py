@@ -1,19 +1,24 @@
-"""Access policy: who may start work. `resolver.github.events.permission` applies it."""
+"""Access policy: which accounts may start work.
+
+`resolver.github.events.permission` applies it.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Level = Literal["triage", "write", "maintain", "admin"]
 LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
-"""What GitHub lets people do with a repository, least first."""
+"""Permission levels of a repository on GitHub, lowest first."""
 
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Those who have `level` on the repository, and those who are named.
+    """The accounts that may start work: by permission level, by login or by team.
 
-    users: logins that need no level. teams: the members of these, as ORG/TEAM, need none either.
-    denied: logins that may not, whatever else is said.
+    users: logins that may start work whatever their permission level.
+    teams: teams, as ORG/TEAM, whose members may start work whatever their permission level.
+    denied: logins that may never start work; takes precedence over everything else.
+    level: permission level on the repository that everybody else needs.
     """
 
     users: tuple[str, ...] = ()
@@ -22,10 +27,10 @@ class AccessPolicy:
     level: Level = "write"
 
     def is_enough(self, level: str) -> bool:
-        """Whether that level starts work; one that is not known does not."""
+        """Return True if `level` is sufficient to start work. An unknown level never is."""
         return level in LEVELS and LEVELS.index(level) >= LEVELS.index(self.level)
 
 
 def contains_login(listed: tuple[str, ...], login: str) -> bool:
-    """Whether the list holds this login, in whatever case."""
+    """Return True if `listed` contains the login, ignoring case."""
     return login.casefold() in {each.casefold() for each in listed}

@@ -1,4 +1,4 @@
-"""The settings of what surrounds an agent: what it remembers, knows, may call and must ask for."""
+"""Settings of the agents: condensers, MCP servers, skills, notes, reviews and confirmation."""
 
 from typing import Literal
 
@@ -13,19 +13,19 @@ from resolver.models.pull_request import ReviewVerdict
 
 
 class AgentSettings(BaseSettings):
-    """Condensers, skills, MCP servers, confirmation."""
+    """Settings of condensers, MCP servers, skills, notes, reviews and confirmation."""
 
     condenser: str = setting(
         "importance",
-        "What a conversation that grows too long forgets: names in a row, like "
-        "`browser(keep_last=1),importance`. See memory.md.",
+        "Condensers that shorten a conversation when it grows too long, in the order in which "
+        "they are applied, like `browser(keep_last=1),importance`. See memory.md.",
         repository=True,
         option=False,
     )
     condenser_max_tokens: int = setting(
         0,
-        "Tokens of a conversation above which it is condensed; 0 means 100,000, or 70% of the "
-        "model's context window where that is less.",
+        "Number of tokens above which a conversation is condensed. 0 means 100,000, or 70% of the "
+        "model's context window if that is less.",
         repository=True,
         option=False,
         ge=0,
@@ -34,49 +34,51 @@ class AgentSettings(BaseSettings):
 
     agents_choose_models: bool = setting(
         False,
-        "Let an agent that a repository defines ask for any model of the same provider as `model`; "
-        "else only for one that is named in these settings.",
+        "Let an agent that a repository defines choose any model of the same provider as `model`. "
+        "Otherwise it can choose only models that are named in these settings.",
         option=False,
     )
     mcp_servers: McpServers = setting(
         {},
-        "MCP servers whose tools the agent is offered, as YAML: `{NAME: {command: ..., env: ...}}` "
-        "or `{NAME: {url: ..., headers: ...}}`. They run on, or are reached from, the host. See "
+        "MCP servers whose tools the agent can call, as YAML: `{NAME: {command: ..., env: ...}}` "
+        "or `{NAME: {url: ..., headers: ...}}`. They run on the host, or are reached from it. See "
         "mcp.md.",
         option=False,
     )
     mcp: RepositoryServers = setting(
         {},
-        "What a repository says of MCP servers: which of the operator's it leaves out or narrows "
-        "(`{NAME: false}`, `{NAME: {tools: [...]}}`), and those of its own, which run in the "
-        "sandbox (`{NAME: {command: ..., args: [...]}}`).",
+        "MCP servers as a repository configures them: it can disable or narrow the operator's "
+        "(`{NAME: false}`, `{NAME: {tools: [...]}}`), and add its own, which run in the sandbox "
+        "(`{NAME: {command: ..., args: [...]}}`).",
         repository=True,
         option=False,
     )
 
     organization_skills: bool = setting(
         True,
-        "Read skills of the owner's `.github` and `.agents` repositories too, where the token can.",
+        "Also read skills from the owner's `.github` and `.agents` repositories, if the token has "
+        "access to them.",
         repository=True,
         option=False,
     )
     skills_embedding_model: str = setting(
         "",
-        "Embedding model, as litellm names it, that finds skills by what the issue is about; none "
-        "when empty. It has the model's address and key where it is of the same provider.",
+        "Embedding model, as litellm names it, that selects skills by similarity to the issue; no "
+        "such selection when empty. It uses the base URL and key of `model` if both are of the "
+        "same provider.",
         option=False,
     )
     notes: Literal["off", "propose", "store"] = setting(
         "off",
-        "Notes of a run for later ones: `propose` adds them to AGENTS.md in the pull request, "
-        "`store` keeps them with the program's own data. See skills.md.",
+        "What happens to the notes that a run takes for later runs: `propose` adds them to "
+        "AGENTS.md in the pull request, `store` keeps them in Resolver's own data. See skills.md.",
         repository=True,
         option=False,
     )
 
     review_max_comments: int = setting(
         25,
-        "Most comments of one review, the most important first.",
+        "Maximum number of comments in one review; the most important are kept.",
         repository=True,
         option=False,
         ge=1,
@@ -84,45 +86,44 @@ class AgentSettings(BaseSettings):
     )
     review_verdicts: tuple[str, ...] = setting(
         (),
-        "What a review may say beside commenting: `request_changes`, `approve`. An approval can "
-        "count towards what a branch's protection asks for.",
+        "Verdicts that a review may give besides a plain comment: `request_changes`, `approve`. "
+        "An approval can count towards the reviews that branch protection requires.",
         option=False,
     )
 
     confirmation: Literal["never", "high", "always"] = setting(
         "never",
-        "Which actions of the agent are looked at before they are done: none, because the sandbox "
-        "is the wall; those of high risk; or all, which then wait for a person. See "
-        "confirmation.md.",
+        "Which actions of the agent need confirmation before they are executed: none, because the "
+        "sandbox is the boundary (`never`); those of high risk (`high`); or all of them, each of "
+        "which then waits for a person (`always`). See confirmation.md.",
     )
     on_high: Literal["refuse", "wait"] = setting(
         "refuse",
-        "With `confirmation: high`, whether an action of high risk is refused with a reason for "
-        "the agent, or waits for a comment `@agent approve`.",
+        "With `confirmation: high`, what happens to an action of high risk: it is refused, and "
+        "the agent gets the reason (`refuse`), or it waits for a comment `@agent approve` "
+        "(`wait`).",
         option=False,
     )
     confirmation_wait: float = setting(
         600.0,
-        "Seconds that a run waits for that comment; it then ends, and goes on when the comment "
-        "comes.",
+        "Seconds that a run waits for the comment that approves an action. After that the run "
+        "ends, and it resumes when the comment is written.",
         option=False,
         ge=0,
         le=86_400,
     )
     record_all_risks: bool = setting(
-        False,
-        "Note low risks in the event log as well, not only medium and high ones.",
-        option=False,
+        False, "Record low risks in the event log too, not only medium and high ones.", option=False
     )
     risk_judge: bool = setting(
         False,
-        "Ask a model (service `judge`) about each action that runs something, beside the rules; "
-        "the higher risk counts.",
+        "Ask a model (service `judge`) for the risk of each action that executes something, in "
+        "addition to the rules. The higher of the two risks counts.",
         option=False,
     )
     tool_risks: tuple[str, ...] = setting(
         (),
-        "Risk of MCP tools: `SERVER=high`, `SERVER/TOOL=medium`; low unless given.",
+        "Risks of MCP tools, like `SERVER=high` or `SERVER/TOOL=medium`; low for all others.",
         option=False,
     )
 
@@ -149,5 +150,5 @@ class AgentSettings(BaseSettings):
 
     @property
     def mcp_secrets(self) -> tuple[str, ...]:
-        """What of the MCP servers must never be written anywhere."""
+        """The secrets of the operator's MCP servers, for the redactor."""
         return secrets_of(self.mcp_servers)

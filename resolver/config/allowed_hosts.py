@@ -1,7 +1,8 @@
-"""Which hosts a run may reach: the presets, and the grammar of the operator's own entries.
+"""The hosts that a run may reach: the presets, and the grammar of the setting `egress`.
 
-Pure: a name and a port in, yes or no out. Addresses are judged where the connection is made
-(runtime/egress.py). docs/egress.md lists the presets; a test holds it against this module.
+This module decides by host name and port only and does no I/O. The addresses that a name resolves
+to are checked where the connection is made (runtime/egress.py). docs/egress.md lists the presets; a
+test compares that list with this module.
 """
 
 import ipaddress
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 WEB_PORTS: Final = frozenset({443, 80})
-"""The ports of an entry that names none."""
+"""Ports that an entry without a port stands for."""
 
 NONE: Final = "none"
 PRIVATE: Final = "private:"
@@ -37,7 +38,7 @@ PRESETS: Final[dict[str, tuple[str, ...]]] = {
         "github-releases.githubusercontent.com", "media.githubusercontent.com",
     ),
 }  # fmt: skip
-"""Names that stand for several hosts, each on WEB_PORTS."""
+"""Preset names and the hosts they stand for, each on WEB_PORTS."""
 
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
@@ -47,9 +48,11 @@ _ENTRY: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))
 
 @dataclass(frozen=True)
 class HostRule:
-    """One host, or all below one (`below`), on some ports.
+    """A rule that allows one host, or all its subdomains, on a set of ports.
 
-    private: its address may be one of the operator's own network, which is refused otherwise.
+    below: the rule covers the subdomains of `host`, and not `host` itself.
+    private: the host may have an address in a private network; such addresses are refused
+    otherwise.
     """
 
     host: str
@@ -58,14 +61,18 @@ class HostRule:
     private: bool = False
 
     def covers(self, host: str) -> bool:
-        """Whether the rule speaks of this host, on whatever port."""
+        """Return True if the rule applies to `host`, on any port."""
         if self.below:
             return host.endswith(f".{self.host}") and not is_address(host)
         return host == self.host
 
 
 class AllowList:
-    """What a run may reach. entries: as the operator wrote them, see `parse`."""
+    """The hosts and ports that a run may reach.
+
+    entries: the entries as the operator wrote them, see `parse`.
+    rules: the parsed entries.
+    """
 
     def __init__(self, entries: tuple[str, ...], rules: tuple[HostRule, ...]) -> None:
         self.entries = entries
@@ -73,9 +80,9 @@ class AllowList:
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> "AllowList":
-        """From preset names, `host`, `*.host`, `host:port` and `private:host:port`.
+        """Parse entries: preset names, `host`, `*.host`, `host:port` and `private:host:port`.
 
-        Raises ValueError that says what is wrong with which entry.
+        Raises ValueError that names the first invalid entry and its fault.
         """
         written = tuple(entry.strip().lower() for entry in entries)
         if NONE in written and len(written) > 1:
@@ -83,7 +90,7 @@ class AllowList:
         return cls(tuple(e for e in written if e != NONE), tuple(_rules(written)))
 
     def __bool__(self) -> bool:
-        """Whether anything at all may be reached."""
+        """Return True if at least one host may be reached."""
         return bool(self._rules)
 
     def __str__(self) -> str:
@@ -91,7 +98,7 @@ class AllowList:
 
     @property
     def described(self) -> str:
-        """The entries for a reader who does not know the presets; "" when there is none."""
+        """The entries, with the hosts of each preset spelled out; "" if there are no entries."""
         parts = [
             f"{entry} ({', '.join(PRESETS[entry])})" if entry in PRESETS else entry
             for entry in self.entries
@@ -99,9 +106,11 @@ class AllowList:
         return ", ".join(part.removeprefix(PRIVATE) for part in parts)
 
     def find(self, host: str, port: int) -> HostRule:
-        """The rule that allows it. Raises ValueError that says why none does.
+        """Return the rule that allows a connection to `host` and `port`.
 
-        host: as a program inside asked for it.
+        host: the host as the program in the sandbox requested it.
+
+        Raises ValueError with the reason if no rule allows the connection.
         """
         name = host.lower()
         if not is_address(name) and not _NAME.fullmatch(name):
@@ -119,10 +128,15 @@ class AllowList:
 
 
 def is_address(host: str) -> bool:
-    """Whether something takes it for an IP address: dotted, decimal, octal, hexadecimal, v6."""
+    """Return True if some program could parse `host` as an IP address.
+
+    This includes IPv6 and the decimal, octal and hexadecimal notations of IPv4, so that none of
+    them is taken for a name.
+    """
     if ":" in host or host.startswith("["):
         return True
-    # A name whose last label is a number is an address. Source: https://url.spec.whatwg.org
+    # A host whose last label is a number is parsed as an IPv4 address:
+    # https://url.spec.whatwg.org/#ends-in-a-number-checker
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
@@ -135,6 +149,11 @@ def _rules(entries: tuple[str, ...]) -> Iterable[HostRule]:
 
 
 def _rule(entry: str) -> HostRule:
+    """Return the rule of an entry that is not a preset. Raises ValueError if it is invalid.
+
+    Addresses are allowed only as `private:ADDRESS:PORT` and only in their canonical notation, so
+    that an entry and a request can't mean the same address in different notations.
+    """
     private = entry.startswith(PRIVATE)
     match = _ENTRY.fullmatch(entry.removeprefix(PRIVATE))
     if match is None:

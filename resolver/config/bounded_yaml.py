@@ -1,6 +1,7 @@
-"""YAML that strangers may have written, read within bounds of size, depth and repetition.
+"""Parser for untrusted YAML with limits on size, depth and alias expansion.
 
-A few hundred bytes of aliases can stand for gigabytes, so what they stand for is counted first.
+A few hundred bytes of nested aliases can expand to gigabytes (the "billion laughs" attack), so the
+expanded size is computed from the parser's events before any value is constructed.
 """
 
 from collections.abc import Iterable
@@ -9,22 +10,26 @@ from typing import Any
 import yaml
 
 LARGEST = 250_000
-"""Bytes, or characters, of a text that is read. GitHub's own workflows stay far below it."""
+"""Maximum length of the input, in bytes or characters. GitHub's own workflows are far below it."""
 
 MOST_REPEATED = 500_000
-"""Nodes and characters of a text with each alias written out."""
+"""Maximum number of nodes and characters after every alias is expanded."""
 
 _DEEPEST = 50
-"""Lists and mappings within each other."""
+"""Maximum nesting depth of lists and mappings."""
 
 _LONGEST_NUMBER = 100
-"""Characters. A longer one costs the more to read and to write the longer it is."""
+"""Maximum number of characters of a number.
+
+The time to convert a number from and to text grows faster than its length.
+"""
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values alone, and numbers of a size that can be worked with."""
+    """A SafeLoader (plain values only) that refuses numbers longer than `_LONGEST_NUMBER`."""
 
     def construct_short(self, node: yaml.ScalarNode) -> float:
+        """Return the number in the node. Raises ConstructorError if it is too long."""
         if len(node.value) > _LONGEST_NUMBER:
             problem = f"a number of more than {_LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
@@ -38,25 +43,33 @@ for _kind in ("int", "float"):
 
 
 def read_yaml(content: str | bytes, *, texts: bool = False) -> Any:
-    """The one document in a text, None for an empty one.
+    """Return the single document in `content`, or None if it is empty.
 
-    texts: every scalar is its text, and tags mean nothing. Raises yaml.YAMLError alone, with a
-    `problem_mark` where there is a place to name: for what is no YAML, and for what is too large,
-    too deep, stands within itself, or stands for too much.
+    texts: return every scalar as a string and ignore tags.
+
+    Raises yaml.YAMLError, and nothing else, if the content is not YAML, is too large, is nested too
+    deeply, contains an alias to an enclosing node, or expands to too much. The error has a
+    `problem_mark` if the fault has a position.
     """
     if len(content) > LARGEST:
         raise yaml.MarkedYAMLError(problem=f"more than {LARGEST} bytes")
     try:
         _check(yaml.parse(content, Loader=yaml.BaseLoader))
-        # both loaders make plain values alone, whatever the text's tags say
+        # Safe although it is yaml.load: both loaders construct plain values only, whatever the
+        # tags in the text.
         return yaml.load(content, Loader=yaml.BaseLoader if texts else _Loader)  # noqa: S506
     except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-        # what the library lets through for a value that is not of its tag, like `!!int ""`
+        # PyYAML does not wrap the errors of values that don't match their tag, like `!!int ""`.
         raise yaml.MarkedYAMLError(problem=f"a value that can't be read: {error}") from None
 
 
 def _check(events: Iterable[yaml.Event]) -> None:
-    """What an alias names has to be complete before it, and counts each time it is named."""
+    """Raise yaml.MarkedYAMLError if the document is too deep, or too large when expanded.
+
+    An anchor gets its weight (nodes and characters) when its node ends, so an alias inside its own
+    node is unknown at that point and is refused. Each alias adds the weight of its anchor to the
+    total.
+    """
     opened: list[tuple[str | None, int]] = []
     weights: dict[str | None, int] = {}
     total = 0

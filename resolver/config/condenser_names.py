@@ -1,4 +1,6 @@
-"""How the setting `condenser` is written: names in a row, each with whole numbers where given, like
+"""Parser of the setting `condenser`.
+
+The value is a comma-separated list of condensers, each with optional integer parameters, like
 `browser(keep_last=1),masking,importance`.
 """
 
@@ -21,10 +23,10 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "structured": _ENDS,
     "importance": _ENDS,
 }
-"""What each condenser takes."""
+"""The condensers and the parameters that each accepts."""
 
 MOST = 10_000
-"""Of any number."""
+"""Maximum value of a parameter."""
 
 _STAGE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(?:,|$)")
 _GIVEN = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,6})\s*")
@@ -32,14 +34,17 @@ _GIVEN = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,6})\s*")
 
 @dataclass(frozen=True)
 class CondenserStage:
-    """One condenser of a row."""
+    """One condenser of the list, with its parameters."""
 
     name: str
     parameters: Mapping[str, int]
 
 
 def parse_condenser(text: str) -> tuple[CondenserStage, ...]:
-    """The condensers that the text names, in order. Raises ValueError that says what is wrong."""
+    """Return the condensers that `text` lists, in order.
+
+    Raises ValueError that says what is wrong if the text is not a valid list.
+    """
     stages: list[CondenserStage] = []
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""The settings of the forge: who is listened to, and how the work is made public."""
+"""Settings of GitHub: who may start work and how, and how the result is published."""
 
 import re
 from pathlib import Path
@@ -13,123 +13,122 @@ from resolver.models.conventions import PullRequestPreferences, Reviewer
 
 
 class GitHubSettings(QuotaSettings):
-    """Triggers, branches, pull requests, reviews, comments."""
+    """Settings of triggers, branches, pull requests, reviews and comments."""
 
-    # who may start work, and by what
+    # Access and triggers
     allowed_users: tuple[str, ...] = setting(
-        (), "Logins that may start work without write access, those of bots too.", option=False
+        (), "Logins that may start work without write access, including bots.", option=False
     )
     allowed_teams: tuple[str, ...] = setting(
         (),
-        "Teams, as ORG/TEAM, whose members may start work without write access; the token needs "
-        "`members: read` of the organization.",
+        "Teams, as ORG/TEAM, whose members may start work without write access. The token needs "
+        "`members: read` on the organization.",
         option=False,
     )
     review_teams: tuple[str, ...] = setting(
         (),
-        "Teams, as ORG/TEAM or TEAM of the repository's owner: a review that one of them is asked "
-        "for is done as if our own account were asked.",
+        "Teams, as ORG/TEAM, or TEAM for one of the repository owner's. A review that is "
+        "requested from one of them is done as if it were requested from Resolver's account.",
         option=False,
     )
     denied_users: tuple[str, ...] = setting(
-        (), "Logins that are never listened to, whatever they may.", option=False
+        (), "Logins that may never start work, whatever their permission.", option=False
     )
     required_permission: Level = setting(
         "write",
-        "What people need on the repository to start work: `triage`, `write`, `maintain` or "
-        "`admin`.",
+        "Permission on the repository that people need to start work: `triage`, `write`, "
+        "`maintain` or `admin`.",
         option=False,
     )
     refusals: Literal["comment", "silent"] = setting(
         "comment",
-        "How a person who may not start work is told: by one line on the thread, or not at all "
-        "(the job's log and summary still say it).",
+        "How a person who may not start work is told: by a one-line comment, or not at all. The "
+        "log and the summary of the job say it in either case.",
         option=False,
     )
     fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",
-        "Whose failing checks start work: those of Resolver's own open pull requests, of the "
-        "default branch, or of both; see triggers.md.",
+        "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
+        "those of the default branch (`default-branch`), or both (`all`). See triggers.md.",
         option=False,
     )
     max_check_fixes: int = setting(
         2,
-        "Most runs for the failing checks of one pull request, or of one issue about the default "
-        "branch.",
+        "Maximum number of runs for the failing checks of one pull request, or of one issue about "
+        "the default branch.",
         option=False,
         ge=1,
         le=20,
     )
-    sweep_issues: int = setting(5, "Most runs that a sweep begins.", option=False, ge=1)
+    sweep_issues: int = setting(5, "Maximum number of runs of a sweep.", option=False, ge=1)
     sweep_total: float = setting(
-        10.0,
-        "Most US dollars that the runs of a sweep may cost together.",
-        option=False,
-        gt=0,
-        allow_inf_nan=False,
+        10.0, "Maximum cost of a sweep in US dollars.", option=False, gt=0, allow_inf_nan=False
     )
 
-    # what a pull request is like
+    # Pull requests
     draft: Literal["auto", "always", "never"] = setting(
         "auto",
-        "Whether pull requests are opened as drafts: `auto` unless the work is done and the checks "
-        "that were run on it passed, with no edit after them, `always` (or true), `never` (or "
-        "false).",
+        "Whether pull requests are opened as drafts. `auto`: unless the work is done, the checks "
+        "that were run on it passed, and nothing was edited after them. `always` (or true), "
+        "`never` (or false).",
         repository=True,
     )
     base_branch: str = setting(
         "",
-        "Branch that work on issues starts from and is proposed for; the default branch when "
-        "empty.",
+        "Branch that work on an issue starts from and that its pull request targets; the default "
+        "branch when empty.",
         repository=True,
     )
     reviewers: tuple[str, ...] = setting(
         ("requester",),
-        "Who is asked to review a pull request that is no draft: `requester` (who asked for the "
-        "work), `codeowners` (of the files it changes), both, or `none`.",
+        "Who is asked to review a pull request that is not a draft: `requester` (the person who "
+        "asked for the work), `codeowners` (of the changed files), both, or `none`.",
         repository=True,
         option=False,
     )
     pull_request_labels: tuple[str, ...] = setting(
-        (), "Labels that pull requests get.", repository=True, option=False
+        (), "Labels that are added to pull requests.", repository=True, option=False
     )
     assign_requester: bool = setting(
-        False, "Assign pull requests to who asked for the work.", repository=True, option=False
+        False,
+        "Assign pull requests to the person who asked for them.",
+        repository=True,
+        option=False,
     )
     signed_commits: bool = setting(
         False,
-        "Make commits through GitHub's API, which signs those of an App or an Action; else they "
-        "are pushed with git, unsigned.",
+        "Create commits through GitHub's API, which signs those of a GitHub App or an Action. "
+        "Otherwise commits are pushed with git, unsigned.",
         repository=True,
         option=False,
     )
 
-    # the one comment
+    # Progress comment and final comment
     progress_comments: bool = setting(
         True,
-        "Say at once that the work has begun, in the comment that will say how it ended, and how "
-        "far it is while it goes on.",
+        "Post a comment as soon as a run starts, update it with the progress of the run, and turn "
+        "it into the final comment.",
         option=False,
     )
     progress_interval: float = setting(
-        15.0, "Seconds between two edits of that comment.", option=False, ge=1, le=3600
+        15.0, "Seconds between two edits of the progress comment.", option=False, ge=1, le=3600
     )
     last_word_time: float = setting(
         75.0,
-        "Seconds for which it is tried again to say on the thread how a run ended, where the forge "
-        "does not take it.",
+        "Seconds for which Resolver retries posting the final comment of a run when GitHub does "
+        "not accept it.",
         option=False,
         ge=0,
         le=600,
     )
     write_retry_seconds: float = setting(
-        240.0, "Seconds for which failed writes are tried again.", option=False, ge=0, le=3600
+        240.0, "Seconds for which failed writes to GitHub are retried.", option=False, ge=0, le=3600
     )
     public_url: str = setting(
         "",
-        "Address at which people reach this server, like `https://resolver.example.org`: comments "
-        "then link to a page that shows the run as it goes, for whoever has the link. No page and "
-        "no link when empty; see server.md.",
+        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
+        "then link to a live page of the run, which anybody who has the link can read. No page "
+        "and no link when empty. See server.md.",
         option=False,
     )
 
@@ -140,26 +139,26 @@ class GitHubSettings(QuotaSettings):
             raise ValueError("it is not an address like https://resolver.example.org")
         return value.rstrip("/")
 
-    # review rounds
+    # Review rounds
     resolve_threads: Literal["none", "addressed"] = setting(
         "none",
-        "Which conversations on lines are marked as resolved when a round of review is done: none, "
-        "because that is the reviewer's to say, or those in which Resolver did what was asked.",
+        "Which review threads are marked as resolved after a round of review: `none`, because "
+        "that is up to the reviewer, or those in which Resolver did what was asked (`addressed`).",
         repository=True,
         option=False,
     )
 
-    # as whom
+    # Authentication as a GitHub App
     app_id: str | None = setting(
         None,
-        "GitHub App to work as, by its id or client id. It needs `app_private_key`, and is "
-        "stronger than a token: each run gets one of its own, for its repository alone.",
+        "GitHub App to authenticate as, by app id or client id. Needs `app_private_key`. "
+        "Preferred over a token: each run gets an installation token for its repository only.",
         "GITHUB_APP_ID",
         option=False,
     )
     app_private_key: SecretStr | None = setting(
         None,
-        "Private key of the GitHub App: the text of its PEM file, or the file's path.",
+        "Private key of the GitHub App: the content of its PEM file, or the path of that file.",
         "GITHUB_APP_PRIVATE_KEY",
         option=False,
     )
@@ -169,38 +168,38 @@ class GitHubSettings(QuotaSettings):
     def _private_key_is_pem(cls, value: SecretStr | None) -> SecretStr | None:
         return value and SecretStr(_pem(value.get_secret_value()))
 
-    # work on branches
+    # Branches
     base_moved: Literal["leave", "rebase", "merge"] = setting(
         "leave",
-        "What is done before a new pull request is opened where its base branch has got commits "
-        "meanwhile: nothing, so that what was tested is what is proposed (`leave`), the commit put "
-        "on top of them (`rebase`), or they are merged in (`merge`); only where git can do it "
-        "alone. On a branch that is there already, which somebody else has pushed to meanwhile, "
-        "`merge` says the same and the two others put the commit on top.",
+        "What happens before a new pull request is opened if its base branch got new commits "
+        "during the run: nothing, so that what was tested is proposed (`leave`), the commit is "
+        "rebased onto them (`rebase`), or they are merged in (`merge`); only if git can do it "
+        "without conflicts. If somebody pushed to an existing branch of a pull request during the "
+        "run, `merge` merges too, and the two others put the commit on top.",
         repository=True,
         option=False,
     )
     fork_changes: Literal["push", "branch", "patch"] = setting(
         "push",
-        "Where a change to a pull request from a fork goes: onto the fork's branch where its "
-        "author lets maintainers edit it, else into the comment as a patch (`push`); onto a new "
-        "branch of this repository with a pull request of its own, which lets the fork's code run "
-        "in this repository's CI (`branch`); always into the comment (`patch`).",
+        "Where a change to a pull request from a fork goes. `push`: to the branch of the fork if "
+        "the author allows edits by maintainers, else into the comment as a patch. `branch`: to a "
+        "new branch of this repository with a separate pull request, which lets the fork's code "
+        "run in this repository's CI. `patch`: always into the comment.",
         option=False,
     )
 
-    # what is read
+    # Images in issues and comments
     pictures: int = setting(
         4,
-        "Most pictures of an issue's texts that are fetched for models that see; 0 for none.",
+        "Maximum pictures of an issue that are fetched for models with image input; 0 for none.",
         option=False,
         ge=0,
         le=8,
     )
     picture_hosts: tuple[str, ...] = setting(
         (),
-        "Hosts that pictures are fetched from beside the forge's own and GitHub's, with their "
-        "ports where they have one: where an Enterprise Server keeps its uploads.",
+        "Further hosts that pictures are fetched from, with their ports if they have one: for an "
+        "Enterprise Server that keeps its uploads on another host.",
         option=False,
     )
 
@@ -238,7 +237,7 @@ class GitHubSettings(QuotaSettings):
 
     @property
     def who_may(self) -> AccessPolicy:
-        """Who may start work."""
+        """The access policy: which accounts may start work."""
         return AccessPolicy(
             users=self.allowed_users,
             teams=self.allowed_teams,
@@ -248,12 +247,12 @@ class GitHubSettings(QuotaSettings):
 
     @property
     def has_app(self) -> bool:
-        """Whether it works as a GitHub App, also where half of what that needs is missing."""
+        """True if the id or the key of a GitHub App is set, even if the other is missing."""
         return self.app_id is not None or self.app_private_key is not None
 
     @property
     def wishes(self) -> PullRequestPreferences:
-        """Who is asked to look at a pull request, and how it is marked."""
+        """The reviewers, labels and assignment that pull requests get."""
         known: tuple[Reviewer, ...] = ("requester", "codeowners")
         return PullRequestPreferences(
             reviewers=tuple(each for each in known if each in self.reviewers),
@@ -263,12 +262,17 @@ class GitHubSettings(QuotaSettings):
 
 
 def _pem(given: str) -> str:
-    """The text of a private key. Where its lines can't be kept apart they come with `\\n`."""
+    """Return the content of a PEM file, given as that content or as a path.
+
+    Some ways to pass a value can't contain line breaks; then they are written as `\\n`.
+
+    Raises ValueError if the value is neither.
+    """
     if "-----BEGIN" in given:
         return given if "\n" in given.strip() else given.replace("\\n", "\n")
     try:
         text = Path(given).expanduser().read_text(encoding="ascii")
-    except (OSError, ValueError, RuntimeError):  # the last: of a `~` without a home
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: `~` can't be expanded
         raise ValueError("neither the text of a PEM file nor the path of one") from None
     if "-----BEGIN" not in text:
         raise ValueError("the file is no PEM file")

@@ -1,7 +1,8 @@
-"""References to images in registries, as the files of a repository may hold them.
+"""Validation of the image references that a repository may give.
 
-One engine serves several repositories. What it has beside pulled images (the environments that
-Resolver keeps, the images that it builds) belongs to one of them, and may hold its source.
+One container engine serves several repositories. The images on it that were not pulled from a
+registry (prepared environments, built images) each belong to one repository and may contain its
+source, so a repository may name images of registries only.
 Grammar: https://pkg.go.dev/github.com/distribution/reference
 """
 
@@ -12,13 +13,12 @@ from resolver.errors import UsageError
 
 DEVCONTAINER: Final = "devcontainer"
 DOCKERFILE: Final = "dockerfile:"
-"""What the setting `image` may be in the place of an image's name: `devcontainer`, or
-`dockerfile:PATH`."""
+"""Special values of the setting `image`: `devcontainer`, and the prefix of `dockerfile:PATH`."""
 
 BUILT: Final = "resolver-built"
 PREPARED: Final = "resolver-prepared"
 _OWN: Final = (BUILT, PREPARED)
-"""Names of the images that Resolver makes on an engine."""
+"""Name prefixes of the images that Resolver creates on an engine."""
 
 _COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?"
@@ -38,19 +38,27 @@ _NEXT_STEP: Final = (
 
 
 def check_repository_image(value: Any, where: str) -> Any:
-    """The setting `image` as a repository may give it, which is described in the repository or in a
-    registry; a value of another type is left to the settings. Raises UsageError."""
+    """Return the setting `image` of a repository's settings file, validated.
+
+    `devcontainer` and `dockerfile:PATH` are returned unchanged, any other string is parsed as a
+    registry reference. A value of another type is returned unchanged too: the settings model
+    refuses it. `where` names the source of the value in the error.
+
+    Raises UsageError.
+    """
     if not isinstance(value, str) or value == DEVCONTAINER or value.startswith(DOCKERFILE):
         return value
     return parse_registry_reference(value, f"{where},")
 
 
 def parse_registry_reference(text: str, where: str) -> str:
-    """The reference with its tag, `latest` where it has neither tag nor digest: an engine takes a
-    bare `cafe` for the beginning of an image's id, and never `cafe:latest`.
+    """Return the reference, with the tag `latest` added if it has neither tag nor digest.
 
-    where: what names it, for the error. Raises UsageError for an id, for an image that Resolver
-    makes, and for what is no reference.
+    Without a tag an engine takes a name like `cafe` for the prefix of an image id; `cafe:latest` is
+    always a name. `where` names the source of the value in the error.
+
+    Raises UsageError if the text is an image id, names an image that Resolver creates, or is not a
+    valid reference.
     """
     given = text.strip()
     if _FULL_ID.fullmatch(given):
@@ -72,5 +80,5 @@ def parse_registry_reference(text: str, where: str) -> str:
 
 
 def could_be_id(text: str) -> bool:
-    """Whether an engine may take the text for the beginning of an image's id."""
+    """Return True if an engine could take the text for the prefix of an image id."""
     return _HEX.fullmatch(text) is not None

@@ -1,7 +1,7 @@
-"""The MCP servers that settings declare, and which of them a run has.
+"""Models of the MCP servers that settings declare, and the choice of those that a run gets.
 
-The operator's are commands and addresses of the host's side, with credentials. The repository may
-narrow those, and may declare programs of its own, which run in the sandbox and hold no secret.
+The operator's servers are commands on the host or URLs, with credentials. A repository may disable
+or narrow those, and may declare commands of its own, which run in the sandbox and get no secrets.
 """
 
 import re
@@ -25,47 +25,55 @@ ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0
 Tools = tuple[str, ...] | None
 
 MOST_SERVERS = 16
+"""Maximum number of servers that an operator can declare."""
 MOST_INSIDE = 6
-"""Servers of the repository; less than the programs that a sandbox holds at once."""
+"""Maximum number of a repository's own servers.
+
+Must be less than the number of background programs that a sandbox allows.
+"""
 
 _SECRET_VALUE = 8
-"""Values of variables with fewer characters are settings, like `info` or `1`, not secrets."""
+"""Minimum length of a secret. Shorter values are taken for plain settings, like `info` or `1`."""
 
 _SECRET_STEP = 20
-"""A step of an address's path that is this long is a key, as some services have it."""
+"""Minimum length of a URL path segment that is taken for a key; some services put one there."""
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _SCHEME = re.compile(r"^(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 
 
 class _Declared(BaseModel):
-    """What every server may have."""
+    """Fields that all declared servers have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     args: tuple[str, ...] = Field(default=(), description="Arguments of the command.")
     tools: Tools = Field(
-        default=None, description="Names of its tools that may be used, `*` stands for any text."
+        default=None,
+        description="Names of the server's tools that may be used; `*` matches any text.",
     )
     timeout: float = Field(
-        default=60.0, gt=0, le=3600, description="Seconds a call may take without a sign of life."
+        default=60.0, gt=0, le=3600, description="Seconds a call may take without progress."
     )
 
 
 class McpServer(_Declared):
-    """A server of the operator: a command of the host, or an address (streamable HTTP)."""
+    """A server of the operator: a command on the host, or a URL (streamable HTTP)."""
 
     command: str = Field(default="", description="Program that is started on the host.")
     env: dict[str, SecretStr] = Field(
-        default={}, description="Variables of the command that nobody else may know."
+        default={}, description="Environment variables of the command that hold secrets."
     )
     variables: dict[str, str] = Field(
-        default={}, description="Variables of the command that are no secret."
+        default={}, description="Environment variables of the command that hold no secret."
     )
-    url: str = Field(default="", repr=False, description="Address of a server that runs already.")
+    url: str = Field(
+        default="", repr=False, description="Address of a server that is already running."
+    )
     headers: dict[str, SecretStr] = Field(default={}, description="Headers of every request.")
     plain_http: bool = Field(
-        default=False, description="Send the headers to another machine without TLS (`http:`)."
+        default=False,
+        description="Allow sending the headers to another machine without TLS (`http:`).",
     )
 
     @model_validator(mode="after")
@@ -92,7 +100,12 @@ class McpServer(_Declared):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of it must never be written anywhere."""
+        """Values that must be redacted everywhere.
+
+        These are the values of `env` and of the headers, the latter also without their scheme
+        (`Bearer`), the query parameters of the URL and its long path segments, raw and
+        percent-decoded.
+        """
         found = [v.get_secret_value() for v in self.env.values()]
         for header in self.headers.values():
             value = header.get_secret_value()
@@ -105,10 +118,12 @@ class McpServer(_Declared):
 
 
 class RepositoryServer(_Declared):
-    """What a repository says of a server: of one of its own, or of one of the operator's."""
+    """A server as a repository configures it: one of its own, or one of the operator's."""
 
-    use: bool = Field(default=True, description="False leaves the operator's server out.")
-    command: str = Field(default="", description="Program of its own, started in the sandbox.")
+    use: bool = Field(default=True, description="False disables the operator's server.")
+    command: str = Field(
+        default="", description="Program of the repository's own server, started in the sandbox."
+    )
 
     @model_validator(mode="after")
     def _args_have_a_command(self) -> "RepositoryServer":
@@ -127,30 +142,35 @@ RepositoryServers = dict[ServerName, Annotated[RepositoryServer, BeforeValidator
 
 @dataclass(frozen=True)
 class HostServer:
-    """A server of the operator in a run. narrowed: the repository's own list of its tools."""
+    """A server of the operator that a run uses.
+
+    narrowed: the repository's list of allowed tools, None if it gives none.
+    """
 
     name: str
     server: McpServer
     narrowed: Tools = None
 
     def allows(self, tool: str) -> bool:
+        """Return True if both the operator's and the repository's lists allow the tool."""
         return filter_servers(tool, self.server.tools) and filter_servers(tool, self.narrowed)
 
 
 @dataclass(frozen=True)
 class InsideServer:
-    """A server of the repository in a run."""
+    """A server of the repository that a run uses, inside the sandbox."""
 
     name: str
     server: RepositoryServer
 
     def allows(self, tool: str) -> bool:
+        """Return True if the server's list allows the tool."""
         return filter_servers(tool, self.server.tools)
 
 
 @dataclass(frozen=True)
 class ChosenServers:
-    """The servers of a run, and what a person should know of the choice."""
+    """The servers that a run uses, and warnings for a person about the choice."""
 
     host: tuple[HostServer, ...] = ()
     inside: tuple[InsideServer, ...] = ()
@@ -160,8 +180,11 @@ class ChosenServers:
 def choose_servers(
     operator: Mapping[str, McpServer], repository: Mapping[str, RepositoryServer]
 ) -> ChosenServers:
-    """Which servers a run has. The repository can take away from what the operator gives, and adds
-    nothing to it outside of the sandbox."""
+    """Return the servers that a run uses.
+
+    A repository can disable the operator's servers and narrow their tools. It can't add a server
+    outside the sandbox.
+    """
     host: list[HostServer] = []
     inside: list[InsideServer] = []
     warnings: list[str] = []
@@ -188,10 +211,10 @@ def choose_servers(
 
 
 def filter_servers(tool: str, names: Iterable[str] | None) -> bool:
-    """Whether a list of names has the tool; no list has all."""
+    """Return True if the wildcard patterns in `names` allow the tool. None allows all tools."""
     return names is None or any(fnmatchcase(tool, name) for name in names)
 
 
 def secrets_of(servers: Mapping[str, McpServer]) -> tuple[str, ...]:
-    """The secrets of all servers, for the redactor."""
+    """Return the secrets of all servers, for the redactor."""
     return tuple(secret for server in servers.values() for secret in server.secrets)

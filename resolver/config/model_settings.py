@@ -1,4 +1,4 @@
-"""How a setting is declared, and the settings of the models and of what they may cost."""
+"""The function that declares a setting, and the settings of models and budgets."""
 
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -17,9 +17,14 @@ def setting(
     option: bool = True,
     **bounds: Any,
 ) -> Any:
-    """A setting. `names`: further environment variables that set it; `repository`: may be set in
-    the repository's own file (never true for anything that decides where a secret goes);
-    `option`: has a command-line option (never true for a secret)."""
+    """Declare a setting of a pydantic model.
+
+    names: further environment variables that set it.
+    repository: the setting can be set in the repository's settings file. Never true for a setting
+    that decides where a secret is sent.
+    option: the setting has a command-line option. Never true for a secret.
+    bounds: constraints for `pydantic.Field`, like `ge` and `le`.
+    """
     return Field(
         default=default,
         description=description,
@@ -29,8 +34,10 @@ def setting(
 
 
 class ServiceSettings(BaseModel):
-    """How one service asks its model; None is as the run's own model is asked. The word of a model
-    alone is its name."""
+    """Model settings of one service or agent. None inherits the value of the run's own model.
+
+    A plain string instead of a mapping is the name of the model.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -65,104 +72,108 @@ class ServiceSettings(BaseModel):
 
 
 class ModelSettings(BaseSettings):
-    """Which model is asked, where and how, and which others when."""
+    """Settings of the models: connection, sampling, cost, fallbacks, routing rules and budgets."""
 
     model: str = setting(
         "",
-        "Model, as litellm names it (`anthropic/...`, `openai/...`), `replay:FILE` for the replies "
-        "of an event log, or `scripted:FILE` for those of a YAML list.",
+        "Model, as litellm names it (`anthropic/...`, `openai/...`); `replay:FILE` for the "
+        "replies of an event log; `scripted:FILE` for those of a YAML list.",
         "LLM_MODEL",
     )
     api_key: SecretStr | None = setting(
-        None, "Key of the model endpoint.", "LLM_API_KEY", option=False
+        None, "API key of the model endpoint.", "LLM_API_KEY", option=False
     )
     base_url: str | None = setting(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
     api_version: str | None = setting(
         None, "API version, for Azure endpoints.", "LLM_API_VERSION", option=False
     )
     model_region: str | None = setting(
-        None, "Region of the model at Bedrock or Vertex.", "AWS_REGION_NAME", option=False
+        None, "Region of a model on Bedrock or Vertex.", "AWS_REGION_NAME", option=False
     )
     model_project: str | None = setting(
-        None, "Project of the model at Vertex.", "VERTEXAI_PROJECT", option=False
+        None, "Project of a model on Vertex.", "VERTEXAI_PROJECT", option=False
     )
     dialect: Literal["auto", "tools", "tags"] = setting(
-        "auto", "How the model acts: native tool calls, tags in text, or what the model can do."
+        "auto",
+        "How the model calls tools: native tool calls (`tools`), tags in text (`tags`), or "
+        "whichever the model supports (`auto`).",
     )
     temperature: float | None = setting(
-        None, "Sampling temperature; unset means the provider's default.", option=False, ge=0, le=2
+        None, "Sampling temperature; the provider's default when unset.", option=False, ge=0, le=2
     )
     reasoning_effort: Effort | None = setting(
         None,
-        "How much the model thinks before it answers; unset means the provider's default.",
+        "How much the model reasons before it answers; the provider's default when unset.",
         option=False,
     )
-    seed: int | None = setting(
-        None, "Seed of the sampling, where the provider takes one.", option=False
-    )
+    seed: int | None = setting(None, "Sampling seed, for providers that accept one.", option=False)
     stop_words: tuple[str, ...] = setting(
-        (), "Words at which a reply of the model ends.", option=False
+        (), "Stop sequences: a reply of the model ends at the first of them.", option=False
     )
     model_stream: bool = setting(
         False,
-        "Have replies sent in pieces: for endpoints that answer in no other way, and for proxies "
-        "that close a connection that is silent for long.",
+        "Stream the replies of the model: for endpoints that support nothing else, and for "
+        "proxies that close idle connections.",
         option=False,
     )
     model_timeout: float = setting(300.0, "Seconds one model call may take.", option=False, gt=0)
     model_retries: int = setting(
-        5, "Attempts after a failed model call that may be tried again.", option=False, ge=0, le=20
+        5,
+        "Maximum number of retries after a failed model call, if the failure can be retried.",
+        option=False,
+        ge=0,
+        le=20,
     )
     input_cost_per_token: float | None = setting(
         None,
-        "US dollars per input token, for a model that litellm has no price of.",
+        "US dollars per input token, for a model whose price litellm does not know.",
         option=False,
         ge=0,
     )
     output_cost_per_token: float | None = setting(
         None,
-        "US dollars per output token, for a model that litellm has no price of.",
+        "US dollars per output token, for a model whose price litellm does not know.",
         option=False,
         ge=0,
     )
     fallback_models: tuple[str, ...] = setting(
         (),
-        "Models that are asked in turn when the one before is down or refuses. At the same "
-        "provider they have the same address and key; at another the key is in the provider's own "
-        "variable (`ANTHROPIC_API_KEY`, ...).",
+        "Models that are tried in order when the one before them is down or refuses. A fallback "
+        "of the same provider uses the same address and key; the key of another provider is read "
+        "from its own variable (`ANTHROPIC_API_KEY`, ...).",
         option=False,
     )
     model_rules: tuple[str, ...] = setting(
         (),
-        "Rules that choose another model, the first that applies: `service:NAME=MODEL`, "
+        "Rules that choose another model; the first that applies wins: `service:NAME=MODEL`, "
         "`agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`, `budget<SHARE=MODEL`.",
         option=False,
     )
     services: dict[str, ServiceSettings] = setting(
         {},
-        "Models of single services (`agent`, `condenser`, `judge`) or agents "
+        "Models of individual services (`agent`, `condenser`, `judge`) or agents "
         "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. See models.md.",
         option=False,
     )
     max_monthly_budget: float | None = setting(
         None,
-        "Most US dollars that the runs of one repository may cost in a month (UTC) on a server; "
-        "no bound unless given.",
+        "Maximum cost of the runs of one repository in a calendar month (UTC) on a server, in US "
+        "dollars; no limit when unset.",
         option=False,
         gt=0,
         allow_inf_nan=False,
     )
     max_daily_budget: float | None = setting(
         None,
-        "Most US dollars that all runs of a server together may cost in a day (UTC); no bound "
-        "unless given.",
+        "Maximum cost of all runs of a server together in a day (UTC), in US dollars; no limit "
+        "when unset.",
         option=False,
         gt=0,
         allow_inf_nan=False,
     )
     completions_dir: str = setting(
         "",
-        "Folder for every call to a model, whole but without secrets, a folder a run; none when "
-        "empty.",
+        "Folder in which every model call is stored complete, except for secrets, in one "
+        "subfolder per run; none when empty.",
         option=False,
     )

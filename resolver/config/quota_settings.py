@@ -1,4 +1,4 @@
-"""The settings of the guard: what all runs together may be, and the dashboard that shows them."""
+"""Settings of the quotas that all runs of a repository share, of the dashboard and of retries."""
 
 from pydantic_settings import BaseSettings
 
@@ -6,58 +6,67 @@ from resolver.config.model_settings import setting
 
 
 class QuotaSettings(BaseSettings):
-    """Ceilings of a day, by the ledger that the repository keeps."""
+    """Daily quotas, as recorded in the quota ledger of the repository."""
 
     max_runs_per_thread_day: int = setting(
-        20, "Most runs on one thread in a day (UTC); 0 is no bound.", option=False, ge=0
+        20,
+        "Maximum number of runs on one issue or pull request in a day (UTC); 0 means no limit.",
+        option=False,
+        ge=0,
     )
     max_runs_per_user_day: int = setting(
-        50, "Most runs that one account may start in a day; 0 is no bound.", option=False, ge=0
+        50,
+        "Maximum number of runs that one account may start in a day; 0 means no limit.",
+        option=False,
+        ge=0,
     )
     max_runs_per_repository_day: int = setting(
-        200, "Most runs on a repository in a day; 0 is no bound.", option=False, ge=0
+        200,
+        "Maximum number of runs on a repository in a day; 0 means no limit.",
+        option=False,
+        ge=0,
     )
     max_cost_per_thread_day: float | None = setting(
         None,
-        "Most US dollars that the runs on one thread may cost in a day; 10 times `max_budget` "
-        "unless given, 0 is no bound.",
+        "Maximum cost of the runs on one issue or pull request in a day, in US dollars; 10 times "
+        "`max_budget` when unset, 0 means no limit.",
         option=False,
         ge=0,
         allow_inf_nan=False,
     )
     max_cost_per_user_day: float | None = setting(
         None,
-        "Most US dollars that the runs of one account may cost in a day; 20 times `max_budget` "
-        "unless given, 0 is no bound.",
+        "Maximum cost of the runs of one account in a day, in US dollars; 20 times `max_budget` "
+        "when unset, 0 means no limit.",
         option=False,
         ge=0,
         allow_inf_nan=False,
     )
     max_cost_per_repository_day: float | None = setting(
         None,
-        "Most US dollars that all runs on a repository may cost in a day; 50 times `max_budget` "
-        "unless given, 0 is no bound.",
+        "Maximum cost of all runs on a repository in a day, in US dollars; 50 times `max_budget` "
+        "when unset, 0 means no limit.",
         option=False,
         ge=0,
         allow_inf_nan=False,
     )
     max_bot_chain: int = setting(
         3,
-        "Most runs on one thread that bots start after each other without a person's word "
-        "between; 0 is no bound.",
+        "Maximum number of consecutive runs on one issue or pull request that bots start without "
+        "a comment of a person in between; 0 means no limit.",
         option=False,
         ge=0,
     )
     dashboard: bool = setting(
         False,
-        "Keep an issue that shows runs, costs and refusals, with boxes to stop a run and to go "
-        "on with one.",
+        "Maintain an issue that shows runs, costs and refusals, with checkboxes to stop or "
+        "continue a run.",
         option=False,
     )
     outage_retry_seconds: float = setting(
         43200.0,
-        "Seconds for which the server tries a request again that an outage of GitHub or of the "
-        "model's provider has stopped; 0 does not try again.",
+        "Seconds for which the server retries a request that was stopped by an outage of GitHub "
+        "or of the model's provider; 0 disables retries.",
         option=False,
         ge=0,
         le=604800,

@@ -1,4 +1,4 @@
-"""How long something that failed is tried again: after waits that double, for a bounded time."""
+"""Retry policy: retries with waits that double, for a limited time."""
 
 import time
 from collections.abc import Callable
@@ -12,8 +12,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """seconds: for which an attempt is followed by another, 0 for a single attempt. first_wait and
-    longest_wait: seconds between two attempts, as long as the failure asks for no longer wait."""
+    """How long and how often a failed call is retried.
+
+    seconds: time after the first attempt within which retries may start; 0 for a single attempt.
+    first_wait, longest_wait: seconds between two attempts, at first and at most. A failure may ask
+    for a longer wait.
+    """
 
     seconds: float = 240.0
     first_wait: float = 1.0
@@ -22,7 +26,7 @@ class RetryPolicy:
     clock: Callable[[], float] = time.monotonic
 
     def lasting(self, seconds: float) -> "RetryPolicy":
-        """The same for another number of seconds."""
+        """Return the same policy with another number of seconds."""
         return replace(self, seconds=seconds)
 
     def call(
@@ -31,10 +35,11 @@ class RetryPolicy:
         wait_after: Callable[[ResolverError], float | None],
         before_wait: Callable[[ResolverError, float], None],
     ) -> Result:
-        """The result of `attempt`. Raises what the last attempt raised.
+        """Return the result of `attempt`. Raises the error of the last attempt.
 
-        wait_after: the least number of seconds to wait after a failure; None where no other attempt
-        can help. before_wait: gets the failure and the seconds until the next attempt.
+        wait_after: returns the minimum number of seconds to wait after an error, or None if a retry
+        can't help.
+        before_wait: called with the error and the seconds until the next attempt.
         """
         end = self.clock() + self.seconds
         pause = self.first_wait

@@ -1,4 +1,4 @@
-"""What is wrong with names and values of settings, in words, with what was probably meant."""
+"""Messages about unknown or invalid settings, with a suggestion for misspelled names."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -9,8 +9,10 @@ from pydantic_core import ErrorDetails
 def name_faults(
     names: Iterable[str], allowed: Collection[str], known: Collection[str]
 ) -> Iterator[str]:
-    """Yield one sentence for each name that is not allowed. known: names of all settings; one that
-    is among them is no typo."""
+    """Yield one sentence for each name that is not allowed.
+
+    known: names of all settings. No suggestion is made for a name that is one of them.
+    """
     for name in names:
         if name not in allowed:
             meant = None if name in known else closest_name(name, allowed)
@@ -19,13 +21,16 @@ def name_faults(
 
 
 def value_fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
-    """Return where a wrong value was set, and why it can't be taken. origin: by the setting."""
+    """Return a sentence that says where an invalid value was set and why it is invalid.
+
+    origin: the source of each setting's value, by the name of the setting.
+    """
     name, *within = [str(part) for part in error["loc"]] or [""]
     where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
     return f"{where}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def closest_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of the names that is most like `name`, None where none is like it."""
+    """Return the most similar of the names, or None if none is similar."""
     alike = get_close_matches(name, sorted(names), n=1)
     return alike[0] if alike else None

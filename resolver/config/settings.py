@@ -1,9 +1,11 @@
-"""Every knob, once. One model feeds the command line, the environment, the Action's inputs
-and `.github/resolver.yml`; docs/settings.md is generated from it.
+"""All settings in one model, and the function that loads it.
 
-First wins: options, Action inputs (`INPUT_*`), environment (`RESOLVER_*` and the names people
-already have, like LLM_MODEL), `.github/resolver.yml` of the target's default branch (only the
-knobs marked `repository`), defaults.
+The command line, the environment, the Action's inputs and `.github/resolver.yml` feed the model;
+docs/settings.md is generated from it.
+
+Precedence, highest first: options, Action inputs (`INPUT_*`), environment (`RESOLVER_*` and
+established names like LLM_MODEL), `.github/resolver.yml` of the target's default branch (only the
+settings marked `repository`), defaults.
 """
 
 import os
@@ -36,11 +38,11 @@ HEARING = frozenset(
         "review_teams",
     }
 )  # fmt: skip
-"""Knobs by which it is known who asked, who may, and where to answer."""
+"""Settings that decide who may start work, what triggers it, and how Resolver can answer."""
 
 
 class Settings(ModelSettings, AgentSettings, GitHubSettings):
-    """All settings of one run. Frozen; made once at a door and handed down."""
+    """All settings of one run. Frozen; created once at an entry point and passed on."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -48,25 +50,25 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         "CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question."
     )
 
-    # bounds
+    # Limits
     max_iterations: int = setting(
         250,
-        "Most iterations of a run. An iteration is one reply of the agent's model, or of the model "
-        "of an agent that it hands work to.",
+        "Maximum number of iterations of a run. An iteration is one reply of the model, of the "
+        "agent itself or of an agent that it delegates to.",
         repository=True,
         ge=1,
         le=10_000,
     )
     max_budget: float = setting(
-        5.0, "Most US dollars a run may cost.", repository=True, gt=0, allow_inf_nan=False
+        5.0, "Maximum cost of a run in US dollars.", repository=True, gt=0, allow_inf_nan=False
     )
     max_time: float = setting(
-        3600.0, "Most seconds a run may take.", repository=True, gt=0, allow_inf_nan=False
+        3600.0, "Maximum duration of a run in seconds.", repository=True, gt=0, allow_inf_nan=False
     )
     max_extension: float = setting(
         3.0,
-        "How many times its limits a run may reach when people grant it more in comments; "
-        "1 means that nothing can be granted.",
+        "Factor by which comments can extend the limits of a run, in total; 1 means that they "
+        "can't be extended.",
         option=False,
         ge=1,
         le=100,
@@ -80,11 +82,11 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         le=3600,
     )
 
-    # sandbox
+    # Sandbox
     runtime: Literal["auto", "docker", "local", "remote"] = setting(
         "auto",
         "Where the agent works: a Docker container, this machine, or a sandbox of the server at "
-        "`remote_url`. `auto` is docker where an engine answers.",
+        "`remote_url`. `auto` uses Docker if an engine answers.",
     )
     remote_url: str | None = setting(
         None, "Server of the remote runtime (`resolver sandbox serve`).", option=False
@@ -94,29 +96,29 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
     )
     remote_ca: str | None = setting(
         None,
-        "File of certificates that the remote runtime is trusted by, instead of the system's.",
+        "File of CA certificates to verify the remote runtime with, instead of the system's.",
         option=False,
     )
     remote_plain_http: bool = setting(
-        False, "Send the token to another machine without TLS (`http:`).", option=False
+        False, "Allow sending the token to another machine without TLS (`http:`).", option=False
     )
     image: str = setting(
         "python:3.12-slim-bookworm",
         "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. A repository "
-        "names images of registries only.",
+        "can name images of registries only.",
         repository=True,
     )
     builds: bool = setting(
         False,
-        "Build the sandbox's image where `image` is `devcontainer` or `dockerfile:PATH`. A build "
-        "runs the repository's commands with the engine's network.",
+        "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
+        "the repository's commands with the network of the engine.",
         option=False,
     )
     setup: str = setting(
         "",
-        "Bash that prepares the project's environment before the agent starts; else "
+        "Bash script that prepares the project's environment before the agent starts. When empty, "
         "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
-        "the devcontainer's create commands are used.",
+        "the create commands of the devcontainer are used.",
         repository=True,
         option=False,
     )
@@ -125,23 +127,23 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
     )
     keep_setup: bool = setting(
         True,
-        "Keep the prepared environment as an image on the engine for the next run.",
+        "Keep the prepared environment as an image on the engine, for the next runs.",
         option=False,
     )
     memory: str = setting("4g", "Memory limit of the sandbox.", option=False)
-    cpus: float = setting(2.0, "Cores the sandbox may use.", option=False, gt=0)
+    cpus: float = setting(2.0, "Number of CPU cores the sandbox may use.", option=False, gt=0)
     egress: tuple[str, ...] = setting(
         (),
-        "What programs in the sandbox may reach through its proxy: `packages`, `github`, "
-        "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`. Nothing unless given; see egress.md.",
+        "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
+        "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. See egress.md.",
     )
     egress_max_bytes: int = setting(
-        1_000_000_000, "Most bytes all connections of a run carry, both ways.", option=False, gt=0
+        1_000_000_000, "Maximum bytes of a run's connections, both ways.", option=False, gt=0
     )
-    pids: int = setting(1024, "Processes and threads the sandbox may have.", option=False, ge=16)
+    pids: int = setting(1024, "Maximum processes and threads in the sandbox.", option=False, ge=16)
     disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
 
-    # forge
+    # GitHub
     github_token: SecretStr | None = setting(
         None,
         "Token that reads the issue, pushes the branch and opens the pull request.",
@@ -149,47 +151,44 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         option=False,
     )
     github_api_url: str = setting(
-        "https://api.github.com", "REST API.", "GITHUB_API_URL", option=False
+        "https://api.github.com", "REST API address.", "GITHUB_API_URL", option=False
     )
     github_server_url: str = setting(
-        "https://github.com",
-        "Server that is cloned from and pushed to.",
-        "GITHUB_SERVER_URL",
-        option=False,
+        "https://github.com", "Server to clone from and push to.", "GITHUB_SERVER_URL", option=False
     )
     github_graphql_url: str = setting(
-        "https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL", option=False
+        "https://api.github.com/graphql", "GraphQL API address.", "GITHUB_GRAPHQL_URL", option=False
     )
     mention: str = setting(
-        "@agent", "Word that asks for work in a comment, an issue or a review.", option=False
+        "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
     )
     label: str = setting(
-        "agent", "Label that asks for work on an issue or a pull request.", option=False
+        "agent", "Label that starts work on an issue or a pull request.", option=False
     )
     bot_login: str = setting(
         "",
-        "Login that Resolver writes as, and that is assigned and asked for reviews; asked of the "
-        "forge when empty.",
+        "Login of the account that Resolver writes as, and whose assignments and review requests "
+        "start work. Requested from GitHub when empty.",
         option=False,
     )
     keep_log: bool = setting(
         True,
-        "In an Action: push each run's log as `refs/resolver/runs/...` of the repository, so that "
-        "`@agent continue` finds it. Who can read the repository can read it.",
+        "In an Action, push the log of each run to `refs/resolver/runs/...` in the repository, so "
+        "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
         option=False,
     )
     control_poll: float = setting(
         10.0,
-        "Seconds between two looks for comments that steer a run at work, where no webhook brings "
-        "them; 0 means never.",
+        "Seconds between two checks for comments that control a run in progress, when no webhook "
+        "delivers them; 0 disables the checks.",
         option=False,
         ge=0,
         le=600,
     )
     clone_depth: int = setting(
         50,
-        "First-parent commits of history that the agent sees, with the newest of what they merged; "
-        "0 means all.",
+        "Number of first-parent commits of history that the agent sees, with the newest commits "
+        "of what they merged; 0 means all.",
         repository=True,
         option=False,
         ge=0,
@@ -204,27 +203,25 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
             ".github/resolver.yml",
             ".gitmodules",
         ),
-        "Paths a change must not touch; a change that does is kept, not published.",
+        "Paths that a change must not touch. A change that does is kept but not published.",
         option=False,
     )
     max_patch_bytes: int = setting(
-        10_000_000, "Largest change that is published.", option=False, gt=0
+        10_000_000, "Maximum size of a published change, in bytes.", option=False, gt=0
     )
     max_patch_files: int = setting(
-        300, "Most files a published change may touch.", option=False, gt=0
+        300, "Maximum number of files that a published change touches.", option=False, gt=0
     )
 
-    # server
+    # Server
     webhook_secret: SecretStr | None = setting(
         None, "Secret that signs the webhook's deliveries.", "GITHUB_WEBHOOK_SECRET", option=False
     )
     database_url: str = setting(
-        "sqlite:///resolver.db",
-        "Where deliveries and runs are kept (SQLite or PostgreSQL).",
-        option=False,
+        "sqlite:///resolver.db", "Database of the server (SQLite or PostgreSQL).", option=False
     )
     data_dir: str = setting(
-        "resolver-runs", "Folder of the server for the output of its runs.", option=False
+        "resolver-runs", "Folder in which the server stores the output of its runs.", option=False
     )
 
     @field_validator("mention")
@@ -242,19 +239,19 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
 
     @property
     def allow_list(self) -> AllowList:
-        """What the sandbox may reach."""
+        """The hosts that the sandbox may reach."""
         return AllowList.parse(self.egress)
 
     @property
     def limits(self) -> RunLimits:
-        """The bounds of a run."""
+        """The limits of a run."""
         return RunLimits(
             max_iterations=self.max_iterations, max_budget=self.max_budget, max_time=self.max_time
         )
 
     @property
     def ceiling(self) -> RunLimits:
-        """The most that comments can extend the bounds of a run to."""
+        """The limits that comments can extend a run to."""
         return RunLimits(
             max_iterations=int(self.max_iterations * self.max_extension),
             max_budget=self.max_budget * self.max_extension,
@@ -263,13 +260,12 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
 
     @property
     def longest_run(self) -> timedelta:
-        """When a run has ended for sure, whatever comments grant it: an hour is for cloning,
-        starting and publishing."""
+        """Maximum duration with all extensions, and an hour for cloning, starting, publishing."""
         return timedelta(seconds=self.ceiling.max_time + self.setup_timeout, hours=1)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret value there is, for the redactor."""
+        """All secret values, for the redactor."""
         values = (
             self.api_key,
             self.github_token,
@@ -290,19 +286,20 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load_settings` gives: the environment is read there, by our names."""
+        """Use only the constructor's arguments: `load_settings` reads all other sources."""
         return (init_settings,)
 
 
 def extra(field: FieldInfo) -> dict[str, Any]:
-    """The `knob` arguments of a field."""
+    """Return the arguments `names`, `repository` and `option` that `setting` stored in a field."""
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
 
 
 def variable_names(name: str, field: FieldInfo) -> list[str]:
-    """Environment variables that set a knob, strongest first.
+    """Return the environment variables that set a setting, in order of precedence.
 
-    The runner upper-cases an input's name and keeps its hyphens, so both forms are read.
+    The Actions runner upper-cases the name of an input and keeps its hyphens, so that both
+    spellings are read.
     """
     known = [*extra(field)["names"]]
     inputs = [f"INPUT_{n.upper()}" for n in (name, *known)]
@@ -316,12 +313,14 @@ def load_settings(
     repository: Mapping[str, Any] | None = None,
     only: Collection[str] = frozenset(),
 ) -> Settings:
-    """Settings from all sources. Raises UsageError that names the source and the knob.
+    """Return the settings from all sources.
 
     options: values given on the command line; None means not given.
-    environment: defaults to the process's own.
-    repository: parsed `.github/resolver.yml` of the default branch.
-    only: the knobs that are looked at, all where none is given; the others keep their defaults.
+    environment: the environment variables; the process's own by default.
+    repository: the parsed `.github/resolver.yml` of the default branch.
+    only: names of the settings to load; the others keep their defaults. Empty for all.
+
+    Raises UsageError that names the source and the setting.
     """
     environment = os.environ if environment is None else environment
     values: dict[str, Any] = {}
@@ -355,6 +354,10 @@ def _choose(
     environment: Mapping[str, str],
     repository: Mapping[str, Any],
 ) -> tuple[str, Any] | None:
+    """Return the source and the value of a setting from the source with the highest precedence.
+
+    Returns None if no source sets it.
+    """
     if options.get(name) is not None:
         return f"--{name.replace('_', '-')}", options[name]
     for variable in variable_names(name, field):
@@ -368,8 +371,11 @@ def _choose(
 
 
 def _read(variable: str, field: FieldInfo, text: str) -> Any:
-    """The text of a variable as its knob takes it: a list by its commas and lines, a table as
-    YAML. Raises UsageError."""
+    """Return a variable's text in the form that its setting accepts.
+
+    A list is split at commas and line breaks, a mapping is parsed as YAML; anything else stays
+    text. Raises UsageError if the YAML is invalid.
+    """
     if field.annotation == tuple[str, ...]:
         return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
     if get_origin(field.annotation) is not dict:
@@ -386,7 +392,7 @@ def _read(variable: str, field: FieldInfo, text: str) -> Any:
 
 
 def repository_settings(content: bytes | None) -> dict[str, object]:
-    """`.github/resolver.yml` parsed. Raises UsageError that names the line."""
+    """Return the parsed `.github/resolver.yml`, {} for none. Raises UsageError with the line."""
     if content is None:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""Renders the templates in prompts/: every word for a model or a person lives there.
+"""Renderer of the templates in prompts/, which hold all text for models and people.
 
-A missing variable is an error, not an empty string. Templates whose name ends in `.html.j2`
-are escaped; all others are text or markdown, and the caller escapes what others wrote.
+A missing variable is an error, not an empty string. Templates whose name ends in `.html.j2` are
+escaped; all others are plain text or markdown, and the caller escapes untrusted values.
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def folder() -> Path:
-    """Where prompts/ is: inside the installed package, or at the top of a checkout."""
+    """Return the path of prompts/: in the installed package, or at the top of a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "prompts"
     return installed if installed.is_dir() else package.parent / "prompts"
@@ -32,5 +32,5 @@ def _environment() -> Environment:
 
 
 def render(name: str, **values: Any) -> str:
-    """The template `prompts/<name>` with `values` filled in."""
+    """Return the template `prompts/<name>` rendered with `values`."""
     return _environment().get_template(name).render(**values)

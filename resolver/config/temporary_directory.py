@@ -1,6 +1,7 @@
-"""Folders for a run's temporary files, which a later `resolver gc` can tell from those in use.
+"""Temporary directories of runs that `resolver gc` can tell apart as in use or abandoned.
 
-Each holds a lock for as long as its process lives: a kill leaves the folder, never the lock.
+Each contains a file that its process keeps locked (flock). The kernel releases the lock when the
+process ends, however it ends, so a directory without a lock was left behind by a killed run.
 """
 
 import fcntl
@@ -18,7 +19,10 @@ _LOCK: Final = ".resolver.lock"
 
 
 def lock_directory(folder: Path) -> int:
-    """Mark `folder` as in use until the descriptor that comes back is closed."""
+    """Mark `folder` as in use until the returned descriptor is closed.
+
+    Raises OSError if another process has the lock.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(folder / _LOCK, flags, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,7 +31,7 @@ def lock_directory(folder: Path) -> int:
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """A new folder that is removed at the end, and marked as in use until then."""
+    """Create a directory that is marked as in use, and remove it on exit."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     descriptor = lock_directory(folder)
     try:
@@ -38,7 +42,7 @@ def temporary_directory() -> Iterator[Path]:
 
 
 def abandoned_directories(where: Path, user: int) -> list[Path]:
-    """The folders of killed runs in `where` that belong to the user id."""
+    """Return the directories in `where` that killed runs of the user id left behind."""
     return [f for f in sorted(where.glob(f"{PREFIX}*")) if _is_abandoned(f, user)]
 
 

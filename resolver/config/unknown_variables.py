@@ -1,4 +1,4 @@
-"""Environment variables that look like settings and are none, with the ones that were meant."""
+"""Detection of environment variables that look like settings but are not, with suggestions."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -9,9 +9,9 @@ from resolver.config.settings import Settings, variable_names
 PREFIX = "RESOLVER_"
 
 _BESIDES_SETTINGS = frozenset({"RESOLVER_SANDBOX_TOKEN"})
-"""Variables that a command reads by itself."""
+"""Variables that single commands read, in addition to the settings."""
 
-# Kubernetes and Docker tell a container of its neighbours: a service named `resolver` makes these.
+# Kubernetes and Docker links define variables for each service: one named `resolver` causes these.
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_A_SERVICE = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$"
@@ -19,7 +19,7 @@ _OF_A_SERVICE = re.compile(
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return one sentence for each `RESOLVER_*` variable that sets nothing."""
+    """Return one sentence for each `RESOLVER_*` variable that is not a setting."""
     known = _BESIDES_SETTINGS | {
         variable
         for name, field in Settings.model_fields.items()
@@ -35,7 +35,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _suggestion(variable: str, known: Collection[str]) -> str:
-    """Return `; did you mean X?` for the known name that is most like this one, else ""."""
+    """Return `; did you mean X?` with the known name that is most similar, or "" if none is."""
     names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
     meant = closest_name(variable.removeprefix(PREFIX), names)
     return f"; did you mean {PREFIX}{meant}?" if meant else ""

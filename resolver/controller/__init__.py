@@ -1,1 +1,1 @@
-"""The step loop: limits, stuck detection, replay check, and how a run ends."""
+"""The step loop: limits, stuck detection, delegation, confirmation, and how a run ends."""

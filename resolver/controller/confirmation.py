@@ -1,8 +1,8 @@
-"""What stands between an action of the agent and its being done: how risky it is, and whether a
-person must agree first.
+"""The gate that each action passes before it is executed: risk assessment and approval.
 
-All of it is in the log, so a run that was cut off at any event goes on where it was: what was
-judged is not judged again, what was asked is not decided twice, what was approved is done once.
+All its decisions are in the log, so that a run that was cut off after any event continues
+correctly: an assessed action is not assessed again, a decision is not asked for twice, and an
+approved action is executed once.
 """
 
 import json
@@ -32,44 +32,56 @@ from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk
 
 CHECKED = (*SANDBOX_ACTIONS, a.McpCall)
-"""The actions that do something. What only looks a thing up for the agent (Recall, a search of the
-index) and a delegate's start are none: a delegate's own actions are checked one by one."""
+"""The actions that are checked.
+
+Actions that only look something up for the agent (Recall, code search) are not, nor is the start of
+a delegate, whose own actions are checked one by one.
+"""
 
 WAIT = 600.0
-"""Seconds that a process waits for a person; the default."""
+"""Default time that a process waits for a person, in seconds."""
 
 LONGEST_SHOWN = 20_000
-"""Characters of an action that a person is shown. What is longer is refused: nobody approves what
-they have not seen."""
+"""Maximum length of an action that a person is asked to approve, in characters.
+
+A longer one is refused, because nobody should approve what they have not seen completely.
+"""
 
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
 Policy = Literal["never", "high", "always"]
 Tell = Callable[[PendingApproval], datetime | None]
-"""Shows a person what waits; when it could be seen, None where it could not be shown."""
+"""Shows a pending approval to a person.
+
+Returns the time from which it is visible, None if it could not be shown.
+"""
 
 
 class Analyzer(Protocol):
-    """Judges an action. cwd: where the shell is, "" where that is not known."""
+    """Assesses the risk of actions."""
 
-    def assess(self, action: ActionBase, cwd: str = "") -> Risk: ...
+    def assess(self, action: ActionBase, cwd: str = "") -> Risk:
+        """Return the risk of the action. cwd: working directory of the shell, "" if unknown."""
+        ...
 
 
-def notify_nobody(wanted: PendingApproval) -> datetime | None:  # noqa: ARG001 - there is nobody to show it to
-    """For a run without a thread."""
+def notify_nobody(wanted: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of Tell
+    """Return None: the run has no conversation to ask in."""
     return None
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The rules of a run.
+    """The confirmation rules of a run.
 
-    policy: which actions need a person: none, those of high risk, all.
-    on_high: what is done about a high risk under `high`: it is refused, or it waits.
-    wait: seconds that a process waits for a decision; the run then ends, and can go on from there.
-    record_all: low risks are in the log as well.
-    analyzers: makes the judge of one agent's log.
-    shown: a text as a person is shown it, where that may be longer.
+    policy: which actions need the approval of a person: none, those of high risk, or all.
+    on_high: under the policy `high`, whether an action of high risk is refused or waits for
+    approval.
+    wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
+    record_all: record low risks in the log too.
+    analyzers: creates the analyzer for one agent's log.
+    shown: returns a text as it is shown to a person, which may be longer because of escaping.
+    tell: shows a pending approval to a person.
     """
 
     policy: Policy = "never"
@@ -83,8 +95,12 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class GateDecision:
-    """Whether an action may be done now. answer: what the agent is told instead; None when the
-    action waits, and the run with it."""
+    """The decision about an action.
+
+    allowed: the action may be executed now.
+    answer: the error for the agent if the action is refused; None if the action, and the run with
+    it, waits.
+    """
 
     allowed: bool
     answer: ErrorObservation | None = None
@@ -96,7 +112,7 @@ WAITS = GateDecision(allowed=False)
 
 @dataclass(frozen=True)
 class Gate:
-    """The gate of one agent's log."""
+    """Checks the actions of one agent's log."""
 
     confirmation: Confirmation
     requests: Requests
@@ -109,14 +125,17 @@ class Gate:
         object.__setattr__(self, "analyzer", self.confirmation.analyzers(self.stream))
 
     def holds(self, action: ActionBase) -> bool:
-        """Whether the log says that the action was not let through: it waits, or was denied."""
+        """Return True if, by the log, the action waits for approval or was denied."""
         answer = self._answer(action)
         denied = answer is not None and not answer.approved
         return denied or self.state.run_state is RunState.AWAITING_CONFIRMATION
 
     def judge(self, action: ActionBase) -> GateDecision:
-        """Let the action through, refuse it, or wait for a person. Raises Stopped when a person
-        ends the run meanwhile."""
+        """Return whether the action is allowed, refused or has to wait.
+
+        Waits for the decision of a person if the rules ask for one. Raises RunStopped if a person
+        stops the run meanwhile.
+        """
         if not isinstance(action, CHECKED) or action.source is not Source.AGENT:
             return ALLOWED
         answer = self._answer(action)
@@ -139,7 +158,7 @@ class Gate:
         return ALLOWED if answer.approved else _denied(answer)
 
     def _risk(self, action: ActionBase) -> Risk:
-        """As the log has it, else as it is judged now."""
+        """Return the risk from the log, or assess the action now if the log has none."""
         for event in self.state.events[action.id + 1 :]:
             if isinstance(event, RiskAssessed) and event.action == action.id:
                 return Risk(event.level, event.reasons)
@@ -167,7 +186,7 @@ class Gate:
         return None
 
     def _decided(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
-        """What a person decides, once it is in the log; None when nobody did in time."""
+        """Return a person's decision after adding it to the log, None if there is none in time."""
         kind = str(getattr(action, "kind", ""))
         wanted = PendingApproval(
             kind=kind,
@@ -179,12 +198,13 @@ class Gate:
         self.requests.await_confirmation(pending_approval_for(wanted))
         asked, found = self._asked(action), None
         if asked is not None and asked.shown_at is not None:
-            # What was decided about an action that an earlier process has shown came with this one.
+            # An earlier process showed the action. This process may have been started because of
+            # the decision, which is then waiting in the queue: take it without waiting.
             found = self.requests.decision(asked.wanted, asked.shown_at, 0.0)
         if found is None:
             shown = self.confirmation.tell(wanted)
             self.stream.add(ConfirmationAsked(action=action.id, wanted=wanted, shown_at=shown))
-            if shown is not None:  # else nobody can have seen it, whatever they say
+            if shown is not None:  # nobody can have seen it otherwise, so no decision is about it
                 found = self.requests.decision(wanted, shown, self.confirmation.wait)
         if found is None:
             return None
@@ -196,7 +216,7 @@ class Gate:
 
 
 def pending_approval_in(state: State) -> PendingApproval | None:
-    """What the run waits for, in its own log or a delegate's; None when it does not wait."""
+    """Return the approval that the run, or a delegate of it, waits for; None if there is none."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
     return next((asked.wanted for asked in map(_asked_in, reversed(state.events)) if asked), None)
@@ -209,14 +229,14 @@ def _asked_in(event: Event) -> ConfirmationAsked | None:
 
 
 def pending_approval_for(wanted: PendingApproval) -> str:
-    """One line for a person: what waits, and why."""
+    """Return one line that tells a person what waits, and why."""
     why = wanted.reasons[0] if wanted.reasons else f"{wanted.level.value} risk"
     first = wanted.text.strip().partition("\n")[0][:200]
     return f"waits for `approve`: {first} ({why})"
 
 
 def describe_action(action: ActionBase) -> str:
-    """All of what the action would do, as a person reads it."""
+    """Return everything the action would do, as text for a person."""
     match action:
         case a.CmdRun(command=command, is_input=False):
             return command

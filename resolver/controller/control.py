@@ -1,6 +1,4 @@
-"""What a person asks of a run that is at work: the requests, and where they wait until the
-controller takes them.
-"""
+"""Requests of people to a run in progress, and the queue where they wait for the controller."""
 
 import queue
 import threading
@@ -14,7 +12,10 @@ from resolver.models.run import Extension
 
 @dataclass(frozen=True)
 class Stop:
-    """End now. by: login of who asked, "" for the machine's operator."""
+    """Stop the run now.
+
+    by: login of the person who asks, "" for the operator of the machine.
+    """
 
     by: str = ""
     reason: str = ""
@@ -22,21 +23,21 @@ class Stop:
 
 @dataclass(frozen=True)
 class Pause:
-    """Do nothing until Resume."""
+    """Pause the run until Resume."""
 
     by: str = ""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on after a Pause."""
+    """Resume the run after a Pause."""
 
     by: str = ""
 
 
 @dataclass(frozen=True)
 class Extend:
-    """Grant more on top of the limits."""
+    """Extend the limits."""
 
     extension: Extension
     by: str = ""
@@ -44,7 +45,7 @@ class Extend:
 
 @dataclass(frozen=True)
 class Say:
-    """Words of a person for the agent; the answer when it waits for one."""
+    """A person's message to the agent, which is the answer if the agent waits for one."""
 
     words: str
     by: str = ""
@@ -52,8 +53,11 @@ class Say:
 
 @dataclass(frozen=True)
 class Approve:
-    """Do the action that waits, this once. at: when it was said, by the forge's clock; None for
-    somebody who sees the log as it is. number: of the action that is meant, "" for what waits."""
+    """Execute the action that waits, this once.
+
+    at: when it was said, by GitHub's clock; None for somebody who sees the log itself.
+    number: number of the action that is meant, "" for the one that waits.
+    """
 
     by: str = ""
     at: datetime | None = None
@@ -62,7 +66,7 @@ class Approve:
 
 @dataclass(frozen=True)
 class Deny:
-    """Don't do the action that waits. at, number: as in Approve."""
+    """Don't execute the action that waits. `at` and `number` are as in Approve."""
 
     by: str = ""
     at: datetime | None = None
@@ -71,13 +75,13 @@ class Deny:
 
 
 STOP_SECONDS = 0.2
-"""Between two attempts to end the command that runs."""
+"""Seconds between two attempts to end the running command after a Stop."""
 
 Request = Stop | Pause | Resume | Extend | Say | Approve | Deny
 
 
 class Control:
-    """A mailbox: requests from any thread, taken by the run's own between two steps."""
+    """A queue of requests, filled from any thread and emptied by the run's thread between steps."""
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -85,40 +89,45 @@ class Control:
         self._stop_taken = threading.Event()
 
     def interrupt_with(self, interrupt: Callable[[], None]) -> None:
-        """How a Stop ends the command that runs; called in another thread."""
+        """Set the function that ends the running command on a Stop, called in another thread."""
         self._interrupt = interrupt
 
     def send(self, request: Request) -> None:
-        """Ask for it; returns at once."""
+        """Add a request and return immediately."""
         self._requests.put(request)
         if isinstance(request, Stop):
+            # In a thread, because the sender must not wait and the run's thread may be blocked in
+            # the very command that has to end.
             threading.Thread(target=self._end_commands, name="stop", daemon=True).start()
 
     def _end_commands(self) -> None:
-        """End whatever command runs, and the next one, until the Stop is taken: it may have come
-        while the model was thinking, and the command that follows could take an hour."""
+        """End the running command, and any that follows, until the controller takes the Stop.
+
+        One attempt is not enough: the Stop may arrive while the model is queried, and the command
+        that the model then asks for could take an hour.
+        """
         while not self._stop_taken.wait(STOP_SECONDS):
             if self._interrupt is None:
                 continue
             try:
                 self._interrupt()
-            except ResolverError:  # the sandbox is gone, and the run with it
+            except ResolverError:  # the sandbox is gone, so the run has ended
                 return
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything that was asked has been taken."""
+        """True if no request waits."""
         return self._requests.empty()
 
     def take(self) -> Request | None:
-        """The oldest request that waits, None when there is none."""
+        """Return the oldest waiting request, None if there is none."""
         try:
             return self._taken(self._requests.get_nowait())
         except queue.Empty:
             return None
 
     def wait(self, seconds: float) -> Request | None:
-        """The next request, None when none came in time."""
+        """Return the next request, None if none arrives in time."""
         try:
             return self._taken(self._requests.get(timeout=seconds))
         except queue.Empty:

@@ -1,8 +1,9 @@
-"""The loop: feed the state to the agent, add its action to the stream, see what came of it.
+"""The step loop: query the agent with the state, append its action to the log, execute it.
 
-Synchronous, one thread. An action is in the log, and everybody was told of it, before it is judged
-(confirmation.py), and it is judged before it is done. Nothing that matters is kept here: on a log
-that was cut off at any event `run` goes on where it was.
+It is synchronous and uses one thread. An action is appended to the log, and all subscribers have
+seen it, before it is checked (confirmation.py); it is checked before it is executed. The controller
+keeps no state of its own that matters: given a log that was cut off after any event, `run`
+continues from there.
 """
 
 import logging
@@ -34,7 +35,7 @@ from resolver.models.run import Declined, Outcome, RunLimits, RunState
 logger = logging.getLogger("resolver.controller")
 
 MOST_AUTO_REPLIES = 3
-"""How often in a row an agent that waits for a person is told to go on by itself."""
+"""Maximum number of consecutive automatic replies to an agent that waits for a person."""
 
 ENDS = frozenset(
     {
@@ -47,7 +48,7 @@ ENDS = frozenset(
         RunState.REFUSED,
     }
 )
-"""States in which a run is over."""
+"""Final states of a run."""
 
 ENDED_BY: Mapping[Declined, RunState] = {
     "": RunState.FINISHED,
@@ -56,51 +57,58 @@ ENDED_BY: Mapping[Declined, RunState] = {
     "not_wanted": RunState.REJECTED,
     "needs_answer": RunState.AWAITING_USER_INPUT,
 }
-"""What a Finish leads to."""
+"""The state that each `declined` reason of a `Finish` leads to."""
 
 AWAITING = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
-"""States that are an end as well, where nobody answers."""
+"""States in which a run waits for a person. They end the process too if nobody answers."""
 
 
 class Executor(Protocol):
-    """Does a sandbox action. Raises SandboxError when the sandbox is lost."""
+    """Executes actions in the sandbox."""
 
-    def execute(self, action: SandboxAction) -> Observation: ...
+    def execute(self, action: SandboxAction) -> Observation:
+        """Return the result of the action. Raises SandboxError if the sandbox is lost."""
+        ...
 
 
 class CondensingView(Protocol):
-    """Chooses what the conversation may forget; None when nothing more can go."""
+    """Condenses the conversation of one agent."""
 
-    def condense(self, state: State) -> Condensation | None: ...
+    def condense(self, state: State) -> Condensation | None:
+        """Return the events to leave out, or None if nothing more can be left out."""
+        ...
 
 
 Condensers = Callable[[EventStream], CondensingView]
-"""Makes the condenser of one agent's log. What it has to tell beside its answer goes on the stream.
+"""Creates the condenser for one agent's log.
+
+The condenser may add events to that stream, like warnings and the replies of its model.
 """
 
 
 Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
+"""Functions that execute actions on the host instead of in the sandbox, by type of action."""
+# A hosted function returns an ErrorObservation for a failure and raises nothing.
 NOTHING_HOSTED: Hosted = {}
 NOTHING_ASKED = Confirmation()
 
 
 class AgentController:
-    """Runs one agent to an end or a limit.
+    """Runs one agent until it finishes, fails or reaches a limit.
 
-    stream: the run's bus; `state` must already be subscribed to it, before this controller.
-        The bounds are `state.limits`.
-    condensers: makes this agent's condenser, and those of its delegates.
-    executor: does the sandbox actions.
-    now: the stream's clock.
-    control: where requests of people wait; taken between two steps.
-    most: the largest totals to which a person's request may extend the limits; None is no bound.
-    max_pause: seconds that a pause may last; then the run is stopped, and can be continued.
-    delegates: makes the agents of delegates; None refuses to delegate.
-    hosted: what the host does itself and not the sandbox, by the type of the action. It raises
-        nothing: a failure is an ErrorObservation.
+    stream: the event stream of the run. `state`, which has the limits, must be subscribed to it
+    already, before this controller.
+    executor: executes actions in the sandbox.
+    condensers: creates the condensers of this agent and its delegates.
+    now: the clock of the stream.
+    control: the queue of people's requests; they are handled between two steps.
+    most: the highest totals to which requests may extend the limits; None means no maximum.
+    max_pause: seconds after which a paused run is stopped; it can be resumed later.
+    delegates: creates the agents of delegates; with None, delegation is refused.
+    hosted: functions that execute actions on the host. They raise nothing.
+    recaller: decides which instructions and skills the agent gets next.
     confirmation: which actions are refused, or wait for a person.
-    recaller: knows which instructions and skills the agent is told next.
-    parent: the controller of the run that this one is a delegate of; requests go by its rules.
+    parent: the controller of the run that this one is a delegate of. Requests follow its rules.
     """
 
     def __init__(
@@ -142,10 +150,10 @@ class AgentController:
         self._gate = Gate(confirmation, self._requests, stream, state, now)
 
     def run(self) -> Outcome:
-        """Step until done or stopped. Never raises for what happens inside a step.
+        """Step until the run has ended and return its outcome. Errors in a step do not propagate.
 
-        On a log that was loaded it goes on behind its last event; on one that has ended it gives
-        that outcome at once, unless the caller has put the state back to RUNNING.
+        A loaded log is continued after its last event. If that run has ended, its outcome is
+        returned, unless the caller has set the state back to RUNNING.
         """
         if self._state.run_state not in ENDS:
             self._guarded(self._begin)
@@ -168,7 +176,7 @@ class AgentController:
             self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
 
     def _begin(self) -> None:
-        """Settle what a log that was cut off still owes; nothing in a new one."""
+        """Handle the actions whose results are missing in a loaded log, if there are any."""
         if self._state.run_state in {RunState.LOADING, RunState.PAUSED}:
             self._enter(RunState.RUNNING)
         owed = unanswered_actions(self._state)
@@ -186,8 +194,8 @@ class AgentController:
 
     def _step(self) -> None:
         self._requests.obey_all()
-        # What a reply asks for beside its first action is paid for, and it was written before
-        # anything that could be told now.
+        # All actions of a reply are paid for already, and the model wrote them before it could
+        # see a new warning: only the time limit ends the run in the middle of a reply.
         in_reply = has_more(self._state)
         self._check_limits(in_reply)
         if not in_reply and not self._prepare_asking():
@@ -202,7 +210,7 @@ class AgentController:
                 raise
 
     def _prepare_asking(self) -> bool:
-        """All that a model is told, or spared, before it is asked; False when the run has ended."""
+        """Add warnings, skills and a condensation for the model. Return False if the run ended."""
         warning = limit_warning(self._state, self._now())
         if warning:
             self._stream.add(warning)
@@ -216,7 +224,7 @@ class AgentController:
         return True
 
     def _answer(self, action: ActionBase) -> None:
-        """Do the action, or what is to be done about it."""
+        """Execute the action, or handle it in the controller."""
         match action:
             case a.Finish(declined=declined):
                 self._enter(ENDED_BY[declined], _first_line(action.message) if declined else "")
@@ -251,7 +259,7 @@ class AgentController:
         self._observe(action, o.ErrorObservation(content=why.strip(), code=code))
 
     def _do(self, action: ActionBase, how: Callable[[Any], ObservationBase]) -> None:
-        """Do it if it may be done; where a person has not agreed yet the run ends waiting."""
+        """Execute the action if the gate allows it. Add nothing if it waits for approval."""
         verdict = self._gate.judge(action)
         if verdict.allowed:
             self._observe(action, how(action))
@@ -259,8 +267,7 @@ class AgentController:
             self._observe(action, verdict.answer)
 
     def _wait(self, question: a.Message) -> None:
-        """The answer of a person who is there; else an automatic one, a bounded number of times.
-        Without an answer the run ends with its question."""
+        """Add a person's answer or, a limited number of times, an automatic one."""
         if self._state.run_state is not RunState.AWAITING_USER_INPUT:
             self._enter(RunState.AWAITING_USER_INPUT, _first_line(question.content))
         words = self._requests.answer()
@@ -274,7 +281,7 @@ class AgentController:
         self._enter(RunState.RUNNING)
 
     def _delegate(self, action: a.Delegate) -> None:
-        """Run the delegate to its end, or on to it where the log has its beginning."""
+        """Run the delegate until it ends, or resume it if the log contains its beginning."""
         depth = len(self._requests.levels)
         if self._delegates is None or depth > delegation.MAX_DEPTH:
             self._refuse(action, render("agent/no_delegates.md.j2", depth=depth), "unavailable")
@@ -306,7 +313,7 @@ class AgentController:
         )
         outcome = child.run()
         if outcome.state is RunState.AWAITING_CONFIRMATION:
-            return  # the run waits with it, and goes on in the middle of it
+            return  # the whole run waits; later it resumes in the middle of the delegate
         self._observe(action, delegation.delegate_result(action.agent, outcome, state))
         if child._stopped is not None:
             raise child._stopped
@@ -319,7 +326,7 @@ class AgentController:
             self._stream.add(condensation)
 
     def _is_stuck(self) -> bool:
-        """Tell the agent at the first sign; end the run when it goes on all the same."""
+        """Warn the agent of a first repetition, end the run at another; return True then."""
         repeats = self._stuck.look(self._state)
         if repeats is None:
             return False
@@ -336,7 +343,7 @@ class AgentController:
 
 
 def _sentences(error: ResolverError) -> str:
-    """What went wrong and what to do, as a person reads it."""
+    """Return the error's `what` and `next_step` as sentences."""
     parts = (error.what.rstrip("."), error.next_step[:1].upper() + error.next_step[1:])
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 

@@ -1,5 +1,6 @@
-"""What a delegate needs: its stream inside its parent's log, its opening words, and what the parent
-is told in the end. The loop that runs it is the controller's own.
+"""Support for delegates: their event stream, their first events, and their result.
+
+The stream is nested in the parent's log. The controller itself runs the delegates.
 """
 
 import json
@@ -27,24 +28,27 @@ from resolver.events.stream import EventStream
 from resolver.models.run import Completion, Outcome, RunLimits
 
 MAX_DEPTH = 2
-"""How deep delegates may go: a delegate of the run's agent may have one itself, and that is all."""
+"""Maximum depth of delegation: a delegate of the run's agent may have one of its own."""
 
 
 class Delegates(Protocol):
-    """Makes the agent of a delegate. Raises UsageError that names the agents there are."""
+    """Creates the agents of delegates."""
 
     def __call__(self, name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        """An agent whose model's replies are recorded on `stream`.
+        """Return an agent that records the replies of its model on `stream`.
 
-        may_delegate: False where a delegate of it would be refused, so it is not offered.
+        may_delegate: False if a delegate of this agent would be refused, so that it is not offered
+        the tool.
+
+        Raises UsageError that lists the known agents if there is none with that name.
         """
         ...
 
 
 def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
-    """The events of the delegate that the action `delegate` started, as its own stream has them.
+    """Yield the events of the delegate that the action `delegate` started, as in its own stream.
 
-    Raises LogError when one of them can't be read, or is not the next one.
+    Raises LogError if an event can't be read or has an unexpected id.
     """
     number = 0
     for outer in events:
@@ -61,8 +65,11 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
 
 
 def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
-    """What a model gave, as the event records it, at whatever level, and the service that asked: a
-    reply, or the error after which the run went on; None when it records neither."""
+    """Return what the event records of a model's answer, at any depth, and the service that asked.
+
+    The answer is a reply, or an error that the run survived. Returns None if the event records
+    neither.
+    """
     match event:
         case ModelReplied(completion=completion):
             return AGENT, completion
@@ -79,10 +86,10 @@ def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
 
 
 class NestedStore:
-    """An EventStore inside another stream: each event becomes a DelegateEvent there.
+    """An EventStore inside another stream: each event is stored there as a DelegateEvent.
 
-    parent: the stream of the run that delegates; durable when that one is.
-    recorded: its events so far, from which those of this delegate are loaded.
+    parent: the stream of the delegating run. The nested store is durable if this stream is.
+    recorded: the parent's events so far. Those of this delegate are loaded from them.
     """
 
     def __init__(self, parent: EventStream, recorded: Iterable[Event], delegate: int) -> None:
@@ -91,7 +98,7 @@ class NestedStore:
         self._events = list(nested_events(recorded, delegate))
 
     def append(self, event: Event) -> None:
-        """Keep the event. Raises Unstorable as every store does."""
+        """Store the event. Raises UnstorableEvent like every store."""
         data = json.loads(stored_line(event))
         self._parent.add(DelegateEvent(delegate=self._delegate, event=data))
         self._events.append(event)
@@ -103,12 +110,15 @@ class NestedStore:
         return len(self._events)
 
     def close(self) -> None:
-        """Nothing to close: the events are the parent's to keep."""
+        """Do nothing: the parent's stream stores the events."""
 
 
 def open_stream(parent: EventStream, state: State, delegate: int) -> tuple[EventStream, State]:
-    """The delegate's stream and state, with what was recorded of it so far. When the run was
-    resumed since, the delegate's own log says so: the time between is not its time either."""
+    """Return the stream and the state of the delegate, with its recorded events.
+
+    If the run was resumed after the delegate's last event, that is recorded in the delegate's log
+    too, so that the time in between does not count towards its limit.
+    """
     store = NestedStore(parent, state.events, delegate)
     stream = parent.nested(store)
     nested = State.fold(store)
@@ -120,7 +130,7 @@ def open_stream(parent: EventStream, state: State, delegate: int) -> tuple[Event
 
 
 def _resumed_since(events: Sequence[Event], delegate: int) -> Resumed | None:
-    """The newest Resumed after the last event of the delegate."""
+    """Return the newest `Resumed` after the last event of the delegate, None if there is none."""
     for event in reversed(events):
         if isinstance(event, Resumed):
             return event
@@ -132,8 +142,10 @@ def _resumed_since(events: Sequence[Event], delegate: int) -> Resumed | None:
 def add_opening(
     stream: EventStream, state: State, agent: Agent, limits: RunLimits, task: str
 ) -> None:
-    """The delegate's first events: its bounds, the words it works under, its task. What a log
-    that was cut off has of them stays."""
+    """Add the first events of a delegate: its limits, its system prompt and its task.
+
+    Those that a resumed log already contains are not added again.
+    """
     words = render("agent/delegated_task.md.j2", task=task).strip()
     opening = (
         LimitsExtended(limits=limits),
@@ -145,7 +157,7 @@ def add_opening(
 
 
 def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult:
-    """What the parent is told of how the delegate ended."""
+    """Return the result of a delegate for its parent."""
     content = render(
         "agent/delegate_result.md.j2",
         agent=name,
@@ -168,5 +180,5 @@ def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult
 
 
 def _places(outcome: Outcome) -> dict[str, Any]:
-    """The places that a delegate was sent to find, where it found some."""
+    """Return the places that a delegate reported, {} if it reported none."""
     return {"places": [place.model_dump() for place in outcome.places]} if outcome.places else {}

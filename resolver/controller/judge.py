@@ -1,5 +1,7 @@
-"""A model's opinion of an action, beside the rules. It can raise a risk and never lowers one: what
-it reads was written by another model, which may have been talked into something.
+"""Risk assessment of actions by a model, in addition to the rules.
+
+The model can raise a risk and never lowers one, because it reads text of another model, which may
+contain a prompt injection.
 """
 
 import json
@@ -20,10 +22,13 @@ from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, gravest, shown
 
 JUDGED = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
-"""What is shown to the model: views and edits of files are left to the rules."""
+"""The actions that the model assesses. Views and edits of files are left to the rules."""
 
 LONGEST = 8_000
-"""Characters of an action that the model is shown: its head and its tail."""
+"""Maximum length of an action in the request, in characters.
+
+Of a longer one the head and the tail are sent.
+"""
 
 _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 _OWN_FIELDS = frozenset(ActionBase.model_fields)
@@ -38,9 +43,9 @@ class _Opinion(BaseModel):
 
 @dataclass(frozen=True)
 class JudgingAnalyzer:
-    """The rules, and a model where they do not say high already.
+    """Assesses actions by the rules and, if they do not result in high risk, by a model.
 
-    stream: told when the model could not be asked; the rules alone count then.
+    stream: gets a warning if the model could not be asked; then only the rules count.
     """
 
     rules: RuleAnalyzer
@@ -48,7 +53,7 @@ class JudgingAnalyzer:
     stream: EventStream
 
     def assess(self, action: ActionBase, cwd: str = "") -> Risk:
-        """The higher of the two risks, with the reasons of both."""
+        """Return the higher of the two risks, with the reasons of both."""
         risk = self.rules.assess(action, cwd)
         if risk.level is RiskLevel.HIGH or not isinstance(action, JUDGED):
             return risk
@@ -59,6 +64,7 @@ class JudgingAnalyzer:
         return Risk(gravest(risk.level, opinion.level), (*risk.reasons, told))
 
     def _opinion(self, action: ActionBase) -> _Opinion | None:
+        """Return the model's opinion, None (with a warning in the log) if there is none."""
         own = action.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
         text = json.dumps(own, ensure_ascii=False)
         if len(text) > LONGEST:
@@ -72,6 +78,7 @@ class JudgingAnalyzer:
         except ModelError as error:
             self._warn(f"the judge could not be asked, so the rules alone count: {error.what}")
             return None
+        # Models reason before they decide, so the last valid object is the answer.
         for found in reversed(_OBJECT.findall(reply.text)):
             try:
                 return _Opinion.model_validate_json(found)

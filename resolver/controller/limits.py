@@ -1,6 +1,6 @@
-"""The bounds of a run: checked in one place before every step, extended, and shared with delegates.
+"""The limits of a run: checked in one place before every step, extended, and shared with delegates.
 
-All of it is read off the state: the bounds in force are `State.limits`.
+Everything is derived from the state; the limits in force are `State.limits`.
 """
 
 import math
@@ -16,24 +16,31 @@ from resolver.models.run import Extension, RunLimits
 Bound = Literal["iterations", "budget", "time"]
 
 SHARE_LEFT = 0.1
-"""The agent is warned when this share of the replies, the money or the time is left: early enough
-to remove scratch files, run a check and finish."""
+"""Share of the iterations, the budget or the time at which the agent is warned.
+
+It is early enough to remove scratch files, run a check and finish.
+"""
 
 STEPS_LEFT = 2
-"""The agent is told a last time when this many replies are left."""
+"""The agent gets a last warning when this many iterations are left."""
 
 LAST_WARNING = "limit:iterations:last"
 
 DELEGATE_SHARE = 0.5
-"""A delegate gets this share of what its parent has left of each bound. So the parent always has
-half of it to work with what comes back, however the delegate ends."""
+"""Share that a delegate gets of what its parent has left of each limit.
+
+The parent thus keeps half of it to work with the result, however the delegate ends.
+"""
 
 LEAST_REPLIES = 3
-"""With fewer replies than this a delegate could not do anything."""
+"""Minimum number of iterations for a delegate; with fewer it could not achieve anything."""
 
 
 def check_limits(state: State, now: datetime) -> None:
-    """Raise LimitReached when a bound is used up. `now` is UTC."""
+    """Raise LimitReached if a limit is used up.
+
+    now: the time in UTC.
+    """
     limits = state.limits
     match bound_reached(state, now):
         case "iterations":
@@ -52,7 +59,7 @@ def check_limits(state: State, now: datetime) -> None:
 
 
 def bound_reached(state: State, now: datetime) -> Bound | None:
-    """The first bound that is used up."""
+    """Return the first limit that is used up, None if there is none."""
     limits = state.limits
     if state.iterations >= limits.max_iterations:
         return "iterations"
@@ -62,10 +69,10 @@ def bound_reached(state: State, now: datetime) -> Bound | None:
 
 
 def limit_warning(state: State, now: datetime) -> Warned | None:
-    """The next warning before a bound; None when there is none to give.
+    """Return the next warning about a limit, None if none is due.
 
-    There is one warning for each bound when a tenth of it is left, and a last one for the replies.
-    A bound that was extended is warned about again.
+    There is one warning per limit when a tenth of it is left, and a last one for the iterations. A
+    limit that was extended is warned about again.
     """
     limits = state.limits
     used: dict[Bound, bool] = {
@@ -88,8 +95,10 @@ def limit_warning(state: State, now: datetime) -> Warned | None:
 
 
 def _iterations_warning(state: State) -> str:
-    """Which warning about the replies is due, as `Warned.about`; "" for none. A run of few replies
-    gets one warning, and none at its first replies."""
+    """Return the `Warned.about` of the warning that is due for the iterations, "" if none is.
+
+    A run with few iterations gets only one warning, and none at its first replies.
+    """
     left = state.limits.max_iterations - state.iterations
     share = math.ceil(SHARE_LEFT * state.limits.max_iterations)
     if state.iterations <= STEPS_LEFT or not 0 < left <= max(share, STEPS_LEFT):
@@ -98,7 +107,7 @@ def _iterations_warning(state: State) -> str:
 
 
 def extend_limits(limits: RunLimits, extension: Extension, most: RunLimits | None) -> RunLimits:
-    """The bounds with `extension` on top, never above `most` and never below what they were."""
+    """Return the limits plus `extension`, at most `most` and never less than `limits`."""
     wanted = RunLimits(
         max_iterations=limits.max_iterations + max(0, extension.iterations),
         max_budget=limits.max_budget + max(0.0, extension.budget),
@@ -114,7 +123,7 @@ def extend_limits(limits: RunLimits, extension: Extension, most: RunLimits | Non
 
 
 def extension_between(before: RunLimits, after: RunLimits) -> Extension:
-    """What `after` has on top of `before`."""
+    """Return the difference between two limits."""
     return Extension(
         iterations=after.max_iterations - before.max_iterations,
         budget=after.max_budget - before.max_budget,
@@ -125,9 +134,11 @@ def extension_between(before: RunLimits, after: RunLimits) -> Extension:
 def extension_events(
     limits: RunLimits, extension: Extension, most: RunLimits | None = None, by: str = ""
 ) -> tuple[LimitsExtended | Warned, ...]:
-    """The events that grant `extension`: the new bounds, a word to the agent, and one to people
-    where `most`, the largest totals that a request may reach, has cut it. () when nothing was
-    asked for."""
+    """Return the events that grant `extension`, () if it grants nothing.
+
+    They are the new limits and a message to the agent, and a warning for people if `most`, the
+    highest totals that a request may reach, has reduced the extension.
+    """
     wanted, granted = extend_limits(limits, extension, None), extend_limits(limits, extension, most)
     events: list[LimitsExtended | Warned] = []
     if granted != wanted:
@@ -142,7 +153,7 @@ def extension_events(
 
 
 def share_of(state: State, now: datetime) -> RunLimits | None:
-    """The bounds of a delegate of this run; None when too little is left to share."""
+    """Return the limits for a delegate of this run, None if too little is left to share."""
     limits = state.limits
     replies = int((limits.max_iterations - state.iterations) * DELEGATE_SHARE)
     money = (limits.max_budget - state.priced) * DELEGATE_SHARE

@@ -1,7 +1,8 @@
-"""Levels what differs between two otherwise equal doings of the same thing.
+"""Masking of differences between two executions of the same action.
 
-Two strengths: `without_noise` takes out what no two runs share and nobody chose (temporary paths,
-addresses, hashes, times, durations); `without_numbers` takes out every number as well.
+There are two levels: `normalize_output` masks what differs between any two executions and nobody
+chose (temporary paths, memory addresses, hashes, times, durations); `mask_numbers` masks all
+numbers too.
 """
 
 import re
@@ -20,11 +21,14 @@ _NOISE = re.compile(
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 LONGEST = 65_536
-"""Characters that are looked at; of a longer text its two ends and its length."""
+"""Maximum length that is compared, in characters.
+
+Of a longer text the head, the tail and the length are kept.
+"""
 
 
 def normalize_output(text: str) -> str:
-    """`text` without what differs between two runs of the same command."""
+    """Return `text` with everything masked that differs between executions of one command."""
     if len(text) > LONGEST:
         half = LONGEST // 2
         text = f"{text[:half]}[{len(text) - LONGEST}]{text[-half:]}"
@@ -32,5 +36,5 @@ def normalize_output(text: str) -> str:
 
 
 def mask_numbers(text: str) -> str:
-    """`text`, already without noise, without its numbers as well."""
+    """Return `text`, already normalized, with all numbers masked."""
     return _NUMBER.sub("#", text)

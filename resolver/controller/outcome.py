@@ -1,4 +1,4 @@
-"""The Outcome, read off the state."""
+"""Derivation of a run's outcome from its state."""
 
 import re
 
@@ -18,11 +18,11 @@ _DECLINED = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
 def derive_outcome(state: State) -> Outcome:
-    """How the run ended, as the log tells it."""
+    """Return how the run ended, according to its log."""
     finish = state.finish
     limit = None
     if state.run_state is RunState.LIMIT and state.last_at is not None:
-        # With none reached, it is a call that the rest of the money would not have paid.
+        # If no limit is reached, the rest of the budget did not suffice for another model call.
         limit = bound_reached(state, state.last_at) or "budget"
     message = finish.message if finish else ""
     if state.run_state is RunState.AWAITING_USER_INPUT:
@@ -52,7 +52,7 @@ def derive_outcome(state: State) -> Outcome:
 
 
 def _said_to_be_left(text: str) -> str:
-    """ "" where the words say that it is nothing."""
+    """Return the text, or "" if it only says that nothing remains."""
     return "" if _NOTHING.fullmatch(text.strip()) else text
 
 

@@ -1,6 +1,6 @@
-"""What a log that was cut off still owes: the actions whose answer is missing.
+"""Detection of actions without a result in the log of a run that was killed.
 
-A run can be killed between any two events. All it needs to go on is in the log; here it is found.
+A run can be killed between any two events. Its log contains all that is needed to continue it.
 """
 
 from resolver.events import actions as a
@@ -10,17 +10,21 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.state import State
 
 OUTSIDE = (a.McpCall, a.BrowseURL, a.BrowseInteractive)
-"""Actions with effects that a fresh sandbox does not undo: they are never done again."""
+"""Actions with effects outside the sandbox. They are never executed again.
+
+A fresh sandbox does not undo these effects.
+"""
 
 _ENDING = (a.Finish, a.Reject, a.ChangeAgentState)
 _ANSWERED_IN_WORDS = (a.Think, a.Message, a.Invalid)
 
 
 def unanswered_actions(state: State) -> tuple[ActionBase, ...]:
-    """The actions, in order, that the log does not say the end of.
+    """Return the actions, in order, whose results are missing in the log.
 
-    Only the agent's own: runnable ones without observation, and its last action when the
-    controller's answer to it is missing: the state that a Finish leads to, the reply to a question.
+    Only actions of the agent count: executable ones without an observation, and its last action if
+    the controller's reaction is missing, like the state that a Finish leads to or the reply to a
+    question.
     """
     owed = {
         id: action
@@ -34,7 +38,7 @@ def unanswered_actions(state: State) -> tuple[ActionBase, ...]:
 
 
 def _last_action(state: State) -> ActionBase | None:
-    """The agent's last action; None when it has spoken since."""
+    """Return the agent's last action, None if the model has replied since."""
     for event in reversed(state.events):
         if isinstance(event, life.ModelReplied):
             return None

@@ -1,4 +1,4 @@
-"""Compares a replayed run with its recording and reports where they part."""
+"""Comparison of a replayed run with its recording."""
 
 import re
 from collections.abc import Sequence
@@ -12,17 +12,21 @@ from resolver.events.observations import AgentStateChanged, RecallResult
 from resolver.events.stream import EventStream
 
 MOST_REPORTED = 10
-"""After so many differences the rest says nothing new."""
+"""Maximum number of differences that are reported; more add no information."""
 
 EXCERPT = 400
+"""Maximum length of the excerpts in a difference, in characters."""
 
 _VARIES = re.compile(
     r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
     r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d\d?\b|\[\d+\] +\d+"
 )
-"""Temporary paths, addresses, hashes, dates, times of day, durations, process ids of background
-jobs: what no two runs share."""
+"""Text that differs between any two runs.
+
+Temporary paths, memory addresses, hashes, dates, times of day, durations, and process ids of
+background jobs.
+"""
 
 _COMPARED = (
     "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
@@ -32,7 +36,7 @@ _COMPARED = (
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a replayed event parts from the recorded one; the texts are excerpts."""
+    """A difference between a replayed event and the recorded one; the texts are excerpts."""
 
     recorded_id: int
     field: str
@@ -40,7 +44,7 @@ class Difference:
     found: str
 
     def event(self) -> ReplayDiverged:
-        """The difference as the log has it."""
+        """Return the difference as an event for the log."""
         return ReplayDiverged(
             recorded_id=self.recorded_id,
             field=self.field,
@@ -52,10 +56,10 @@ class Difference:
 def difference(
     recorded: EventBase, found: EventBase, roots: Sequence[str] = ()
 ) -> Difference | None:
-    """The first field in which the two events say something else.
+    """Return the first field in which the two events differ, None if they are equal.
 
-    roots: paths of the repository in the sandboxes, which differ between machines. What always
-    differs (times, durations, temporary paths, hashes) is levelled before comparing.
+    roots: paths of the repository in the sandboxes, which differ between machines. Text that varies
+    between any two runs (times, durations, temporary paths, hashes) is masked before comparing.
     """
     for field in _COMPARED:
         before, now = _text(recorded, field, roots), _text(found, field, roots)
@@ -67,10 +71,12 @@ def difference(
 
 
 class ReplayCheck:
-    """A stream subscriber: holds each action and observation against the recorded one.
+    """A stream subscriber that compares each action and observation with the recorded one.
 
-    recorded: the events of the recording. started: the replayed run's first event, whose base is
-    compared as well. root: the repository's path in the sandbox.
+    recorded: the events of the recording.
+    started: the first event of the replayed run, whose base commit is compared too.
+    stream: where differences are recorded.
+    root: path of the repository in the sandbox.
     """
 
     def __init__(
@@ -108,8 +114,11 @@ def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:
 
 
 def _is_compared(event: Event) -> bool:
-    """Actions of the agent and what came of them; the user's words, and the skills that the run
-    itself loads for them, are compared by the base."""
+    """Return True for the agent's actions and their observations.
+
+    Messages of the user, and the skills that the run loads for them, are not compared one by one;
+    the base commits of the two runs are compared instead.
+    """
     told = isinstance(event, RecallResult) or (
         isinstance(event, Recall) and event.source is Source.ENVIRONMENT
     )

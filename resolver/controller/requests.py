@@ -1,7 +1,7 @@
-"""What is done about the requests of people: stop, pause, go on, more room, words.
+"""Handling of people's requests: stop, pause, resume, extend the limits, messages, approvals.
 
-A request concerns the whole run. When a delegate is at work it takes the request, and its parents'
-logs say the same as its own.
+A request concerns the whole run. While a delegate is at work it takes the request, and the logs of
+its parents record the same as its own.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from resolver.models.approval import PendingApproval
 from resolver.models.run import RunLimits, RunState
 
 MAX_PAUSE = 3600.0
-"""Seconds; the default for how long a run waits in a pause."""
+"""Default maximum duration of a pause, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,17 @@ class Level:
     state: State
 
     def enter(self, state: RunState, reason: str = "") -> None:
-        """Say in the log that the state is another one now."""
+        """Record a new state of the run in the log."""
         self.stream.add(AgentStateChanged(state=state, reason=reason))
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Takes the requests out of `control` and does them.
+    """Takes requests from `control` and carries them out.
 
-    levels: the run's log, then those of the delegates at work, outermost first.
-    most: the largest totals that a request may extend the limits to; None is no bound.
-    max_pause: seconds that a pause may last.
+    levels: the log of the run, then those of the active delegates, outermost first.
+    most: the highest totals to which a request may extend the limits; None means no maximum.
+    max_pause: maximum duration of a pause, in seconds.
     """
 
     control: Control
@@ -62,17 +62,20 @@ class Requests:
     max_pause: float = MAX_PAUSE
 
     def below(self, level: Level) -> "Requests":
-        """The same, for a delegate."""
+        """Return the same for a delegate, with its log added."""
         levels = (*self.levels, level)
         return Requests(self.control, levels, self.now, self.most, self.max_pause)
 
     def obey_all(self) -> None:
-        """Do what waits. Raises Stopped when the run is to end."""
+        """Carry out all waiting requests. Raises RunStopped if the run is to end."""
         while (request := self.control.take()) is not None:
             self._obey(request)
 
     def answer(self) -> str | None:
-        """The words of a person that wait, None when there are none. What else waits is done."""
+        """Return the first waiting message of a person, None if there is none.
+
+        Requests before it are carried out. Raises RunStopped if the run is to end.
+        """
         while (request := self.control.take()) is not None:
             if isinstance(request, Say):
                 return request.words
@@ -91,18 +94,18 @@ class Requests:
                 for level in self.levels:
                     level.stream.add(Message(content=words, source=Source.USER))
             case Resume():
-                pass  # it is not paused
+                pass  # the run is not paused
             case Approve() | Deny():
                 self._unasked(request)
 
     def await_confirmation(self, reason: str) -> None:
-        """Say in every log that the run waits for a person to agree."""
+        """Record in all logs that the run waits for a person's approval."""
         for level in self.levels:
             if level.state.run_state is not RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.AWAITING_CONFIRMATION, reason)
 
     def go_on(self) -> None:
-        """Say in every log that waited so that the run is at work again."""
+        """Record in all logs that the run no longer waits for approval."""
         for level in self.levels:
             if level.state.run_state is RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.RUNNING)
@@ -110,10 +113,12 @@ class Requests:
     def decision(
         self, wanted: PendingApproval, shown_at: datetime, seconds: float
     ) -> Approve | Deny | None:
-        """What a person decides within `seconds` about what was shown at `shown_at`; None when
-        nobody does. With 0 only what waits already counts. Words without a decision mean no.
+        """Return a person's decision about the action shown at `shown_at`, None if there is none.
 
-        Raises Stopped when the run is to end.
+        seconds: how long to wait; with 0, only requests that are already in the queue count.
+
+        A message without a decision counts as a denial, with the message as the reason. Raises
+        RunStopped if the run is to end.
         """
         until = self.now() + timedelta(seconds=seconds)
         while True:
@@ -131,15 +136,19 @@ class Requests:
                 case Stop() | Extend():
                     self._obey(request)
                 case Pause() | Resume():
-                    pass  # it does nothing as it is
+                    pass  # the run is idle anyway
 
     def _unasked(self, request: Approve | Deny) -> None:
-        """A decision that is about nothing, or about what its writer can't have seen."""
+        """Warn about a decision on nothing, or on an action that its author can't have seen."""
         approves = isinstance(request, Approve)
         told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
         self.levels[0].stream.add(Warned(about="confirmation", message=told))
 
     def _pause(self, by: str) -> None:
+        """Pause until a request other than Pause arrives, then carry it out.
+
+        Raises RunStopped if the request is a Stop, or if the pause exceeds `max_pause`.
+        """
         before = [level.state.run_state for level in self.levels]
         for level in self.levels:
             level.enter(RunState.PAUSED, _asked("paused", by))
@@ -157,7 +166,7 @@ class Requests:
         self._obey(request)
 
     def _extend(self, request: Extend) -> None:
-        """Grant more to the run, and what it really got to the delegates at work in it."""
+        """Extend the limits of the run, and those of active delegates by what it really got."""
         extension, most = request.extension, self.most
         for level in self.levels:
             before = level.state.limits
@@ -167,7 +176,7 @@ class Requests:
 
 
 def _is_about(decision: Approve | Deny, wanted: PendingApproval, shown_at: datetime) -> bool:
-    """Whether its writer can have seen the action, and means no other."""
+    """Return True if the decision's author can have seen the action and refers to no other."""
     is_later = decision.at is None or decision.at > shown_at
     return is_later and decision.number in {"", wanted.number}
 

@@ -1,8 +1,10 @@
-"""Finds out that a run goes in circles, event by event: a step costs the same at any length.
+"""Detection of runs that repeat themselves.
 
-The reference system's five patterns (the same action with the same result, the same action with
-errors, a monologue, actions in alternation, a loop of condensations) and near-identical repeats,
-which differ in numbers alone. What nobody chose (temporary paths, hashes, times) never counts.
+It works incrementally: the cost of a step does not depend on the length of the log.
+
+It detects the five patterns of OpenHands (the same action with the same result, the same action
+with errors, a monologue, alternating actions, a loop of condensations) and repetitions that differ
+only in numbers. Differences that nobody chose (temporary paths, hashes, times) are ignored.
 """
 
 from collections import deque
@@ -18,38 +20,45 @@ from resolver.events.state import State
 from resolver.models.run import RunState
 
 REPEATS = 4
-"""The same action with the same result."""
+"""Number of identical actions with identical results that count as stuck."""
 
 ERROR_REPEATS = 3
-"""The same action, each time answered with an error."""
+"""Number of identical actions, each answered with an error, that count as stuck."""
 
 MONOLOGUE = 3
-"""The same words, with nothing done in between."""
+"""Number of identical messages or thoughts, with no action in between, that count as stuck."""
 
 ROUNDS = 3
-"""The same two (three, four) steps in turn."""
+"""Number of rounds of the same two, three or four steps in turn that count as stuck."""
 
 PERIODS = (2, 3, 4)
+"""Lengths of the cycles that are looked for."""
 CONDENSATIONS = 10
-"""Condensations without an action in between."""
+"""Number of condensations in a row, without an action in between, that count as stuck."""
 
 WAITS = 12
-"""Repeats that are fine when the action only waits for something."""
+"""Replaces REPEATS and ROUNDS for actions that only wait for something."""
 
 NEAR_FAILING = 8
-"""Repeats that differ in numbers alone and fail each time."""
+"""Number of actions differing only in numbers that count as stuck if all fail alike."""
 
 NEAR_SAME_RESULT = 10
-"""Actions that differ in numbers alone, with one and the same result."""
+"""Number of actions differing only in numbers that count as stuck if all have the same result."""
 
 NEAR = 30
-"""Repeats that differ in numbers alone and succeed: counting through something is work."""
+"""Number of actions differing only in numbers that count as stuck if their results do too.
+
+The number is high because stepping through something can be legitimate work.
+"""
 
 PATIENCE = 40
-"""Steps after a warning in which another repeat ends the run; later it is warned anew."""
+"""Number of steps after a warning within which another repetition ends the run.
+
+After that, a repetition leads to a new warning.
+"""
 
 LOOKED_AT = max(NEAR, PERIODS[-1] * WAITS)
-"""Steps kept; covers every pattern."""
+"""Number of steps that are kept; enough for every pattern."""
 
 EXCERPT = 160
 _IDENTITY = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source"}
@@ -57,10 +66,7 @@ _WAITING = ("sleep ", "wait ", "tail -f", "timeout ")
 
 
 class StuckDetector:
-    """What repeats at the end of one log.
-
-    warned: True when a repeat now would follow on a warning.
-    """
+    """Detects repetitions at the end of one log."""
 
     def __init__(self) -> None:
         self._seen = 0
@@ -68,7 +74,10 @@ class StuckDetector:
         self._clear()
 
     def look(self, state: State) -> str | None:
-        """Take in what is new; what repeats, in words that quote it, or None."""
+        """Process the new events and return a description of the repetition, None if there is none.
+
+        The description quotes the repeated actions.
+        """
         events = state.events
         if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
             self._seen = 0
@@ -81,6 +90,7 @@ class StuckDetector:
 
     @property
     def warned(self) -> bool:
+        """True if a warning was given recently, so that another repetition ends the run."""
         return self._warned_at >= 0 and self._since_warning <= PATIENCE
 
     def _clear(self) -> None:
@@ -99,6 +109,10 @@ class StuckDetector:
         self._condensations = 0
 
     def _take(self, event: Event) -> None:
+        """Process one event.
+
+        A warning clears the steps, so that only repetitions after it count.
+        """
         match event:
             case life.Warned(about="stuck"):
                 self._forget()
@@ -106,7 +120,7 @@ class StuckDetector:
             case o.AgentStateChanged(state=RunState.STUCK):
                 self._clear()
             case a.Message(source=Source.USER):
-                if event.cause is None:  # a person has said something: all is open again
+                if event.cause is None:  # a person wrote it: start afresh
                     self._clear()
             case life.Condensation():
                 self._condensations += 1
@@ -122,7 +136,7 @@ class StuckDetector:
     def _take_action(self, action: ActionBase) -> None:
         self._condensations = 0
         self._fresh = action.reply is None or action.reply > self._warned_at
-        if not self._fresh:  # the rest of a reply that was written before the warning
+        if not self._fresh:  # the model wrote this action before it could see the warning
             return
         match action:
             case a.Message(content=content) | a.Think(content=content):
@@ -147,7 +161,10 @@ class StuckDetector:
         return self._same() or self._failing() or self._in_turn() or self._nearly_same()
 
     def _run_of(self, most: int, key: str) -> int:
-        """How many steps at the end, up to `most`, are like the last one in `key`."""
+        """Return the number of steps at the end, up to `most`, that equal the last one.
+
+        key: "exact", or "loose" to ignore numbers.
+        """
         last = self._steps[-1]
         count = 0
         for step in reversed(self._steps):
@@ -189,6 +206,7 @@ class StuckDetector:
         return None
 
     def _nearly_same(self) -> str | None:
+        """Return a description if the last actions differ only in numbers, else None."""
         count = self._run_of(NEAR, "loose")
         if count < NEAR_FAILING or self._steps[-1].waits:
             return None
@@ -209,17 +227,21 @@ class StuckDetector:
 
 
 class _Step:
-    """An action with its observation. Texts are levelled when they are asked for: mostly the
-    actions differ already."""
+    """An action with its observation.
+
+    Texts are normalized lazily, because most comparisons end at the text of the actions.
+    """
 
     def __init__(self, action: ActionBase, observation: ObservationBase) -> None:
         self._action = action
         self._observation = observation
 
     def action_text(self, key: str) -> str:
+        """Return the action's text for comparisons. key: "exact", or "loose" to ignore numbers."""
         return self._exact if key == "exact" else self._loose
 
     def is_like(self, other: "_Step") -> bool:
+        """Return True if action and result are equal to those of the other step."""
         return self._exact == other._exact and self.result == other.result
 
     @cached_property
@@ -232,25 +254,28 @@ class _Step:
 
     @cached_property
     def result(self) -> str:
+        """The normalized text of the observation."""
         return _text(self._observation)
 
     @cached_property
     def loose_result(self) -> str:
+        """The normalized text of the observation without numbers."""
         return mask_numbers(self.result)
 
     @property
     def is_error(self) -> bool:
-        """It could not be done at all, or raised; a command's exit code is a result."""
+        """True if the action could not be executed or raised; exit codes don't matter."""
         raised = bool(getattr(self._observation, "error", False))
         return raised or isinstance(self._observation, o.ErrorObservation)
 
     @property
     def failed(self) -> bool:
+        """True if the action could not be executed, or a command's exit code is not zero."""
         return self.is_error or bool(getattr(self._observation, "exit_code", 0))
 
     @cached_property
     def waits(self) -> bool:
-        """It only lets time pass: looks at a program that runs, or sleeps."""
+        """True if the action only lets time pass, like `sleep` or reading a program's output."""
         match self._action:
             case a.CmdRun(is_input=True, command=command):
                 return not command.strip()
@@ -261,6 +286,7 @@ class _Step:
 
     @property
     def quoted(self) -> str:
+        """The action as it is quoted in a description."""
         return f"`{_asked(self._action)}`"
 
 
@@ -269,7 +295,7 @@ def _text(event: EventBase) -> str:
 
 
 def _asked(action: ActionBase) -> str:
-    """The action as a person would name it, in one line."""
+    """Return the action in one line, as a person would name it."""
     fields = ("command", "code", "path", "url", "query", "server", "name", "agent", "task")
     parts = [str(value) for field in fields if (value := getattr(action, field, ""))]
     if not isinstance(action, a.CmdRun | a.IPythonRunCell):

@@ -1,1 +1,1 @@
-"""Models behind one Protocol: litellm, recorded replies, retries and cost."""
+"""Models behind one protocol: litellm, recorded replies, retries, routing and cost."""

@@ -1,5 +1,8 @@
-"""What Anthropic's models need of messages that others don't: marks for the prompt cache, their own
-thinking sent back unchanged, and no empty texts.
+"""Adjustments of messages for Anthropic's models.
+
+They are cache breakpoints, thinking blocks sent back unchanged, and no empty texts.
+
+https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 """
 
 from typing import Any
@@ -12,9 +15,10 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def is_anthropic(model: str) -> bool:
-    """True for Anthropic's models at Anthropic, Bedrock and Vertex, by litellm's name of them.
+    """Return True for Anthropic's models at Anthropic, Bedrock and Vertex, by litellm's name.
 
-    Others cache by themselves (OpenAI, Gemini) or not at all, and some refuse the marks.
+    Other models cache automatically (OpenAI, Gemini) or not at all, and some reject cache
+    breakpoints.
     """
     provider, _, rest = model.partition("/")
     return (
@@ -25,11 +29,12 @@ def is_anthropic(model: str) -> bool:
 
 
 def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Copies of the messages, with marks on the system message and the last two inputs.
+    """Return copies of the messages with cache breakpoints on the system message and two inputs.
 
-    Each call repeats the conversation and adds a little. The mark on the last input writes the
-    cache up to there; the one before it is where the call before wrote, so it is read. Of four
-    allowed marks three are used. A text block that is empty must not carry one.
+    Each call repeats the conversation and adds a little. The breakpoint on the last input writes
+    the cache up to there; the previous call wrote it up to the input before, so the breakpoint
+    there reads it. This uses three of the four breakpoints that are allowed. An empty text block
+    must not have one.
     """
     inputs = [
         index
@@ -48,9 +53,9 @@ def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def without_empty_texts(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Copies of the messages, where a reply of tool calls alone has no text at all.
+    """Return copies of the messages without the empty text of replies that have tool calls.
 
-    Anthropic refuses an empty text, and litellm would put a sentence of its own in its place.
+    Anthropic rejects empty texts, and litellm would insert a sentence of its own.
     """
     return [
         {**message, "content": None}
@@ -61,13 +66,16 @@ def without_empty_texts(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def with_own_thinking(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Copies of the messages, with what an Anthropic model thought and no other's thoughts."""
+    """Return copies of the messages with the thinking blocks of Anthropic's models only."""
     return [_with_own_thinking(message) for message in messages]
 
 
 def may_think(messages: list[ChatMessage]) -> bool:
-    """False while the tool calls of the last reply came without thoughts, as another model's do:
-    Anthropic refuses to think on behind them."""
+    """Return False if the model must not think in the next reply.
+
+    That is the case after tool calls without thinking blocks, like those of another model:
+    Anthropic rejects requests with thinking enabled then.
+    """
     for message in reversed(messages):
         if message.get("role") == "assistant":
             return not message.get("tool_calls") or bool(_thoughts_of(message))
@@ -88,7 +96,7 @@ def _with_own_thinking(message: ChatMessage) -> ChatMessage:
 
 def _marked(message: ChatMessage) -> ChatMessage:
     if message["role"] == "tool":
-        # A tool's result is one block, and its mark stands beside it.
+        # A tool result is a single block, so the breakpoint is a field of the message.
         return {**message, "cache_control": _MARK}
     content = message["content"]
     blocks: list[dict[str, Any]] = (

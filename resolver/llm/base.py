@@ -1,6 +1,4 @@
-"""What the rest of the program knows of a model: one Protocol, and the wrapper that reports
-every reply. No provider is named here.
-"""
+"""The protocol of models, and a wrapper that reports every reply, for any provider."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -8,42 +6,44 @@ from typing import Any, Protocol
 from resolver.models.run import Completion
 
 ChatMessage = dict[str, Any]
-"""One message as OpenAI's chat completions word it: `role`, `content`, `tool_calls`, ..."""
+"""One message in the format of OpenAI's chat completions: `role`, `content`, `tool_calls`, ..."""
 
 THINKING = "thinking_blocks"
-"""Key of an assistant's message for `Completion.thinking`. Only the provider that wrote the blocks
-is sent them again."""
+"""Key of `Completion.thinking` in an assistant message.
+
+The blocks are sent only to the provider that wrote them.
+"""
 
 ToolSpec = dict[str, Any]
 """One tool offered to the model: `{"type": "function", "function": {...}}`."""
 
 OnRetry = Callable[[int, float, str], None]
-"""Told before a call is tried again: number of the failed attempt, seconds to wait, reason."""
+"""Called before a retry with the failed attempt's number, the seconds to wait, the reason."""
 
 
 class Model(Protocol):
-    """Answers a conversation."""
+    """A model that answers a conversation."""
 
     @property
     def name(self) -> str:
-        """The model as the user named it."""
+        """The name of the model as the user wrote it."""
 
     @property
     def supports_tools(self) -> bool:
-        """True when the model takes native tool calls."""
+        """True if the model supports native tool calls."""
 
     @property
     def supports_vision(self) -> bool:
-        """True when the model takes images, as `image_url` parts with data: URLs."""
+        """True if the model accepts images, as `image_url` parts with data: URLs."""
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
     ) -> Completion:
-        """The model's next reply. Raises ModelError."""
+        """Return the model's next reply. Raises ModelError."""
 
 
 class WrappedModel:
-    """Another model, but for what a subclass does around a call."""
+    """Base class of models that wrap another model. Subclasses implement `complete`."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -62,10 +62,10 @@ class WrappedModel:
 
 
 class RecordedModel(WrappedModel):
-    """A model whose every reply is reported, so that the run's record holds it."""
+    """A model that reports every reply, so that it can be recorded in the log."""
 
     def __init__(self, model: Model, on_reply: Callable[[Completion], None]) -> None:
-        """on_reply: called before the reply is handed to the caller."""
+        """Wrap `model`. on_reply: called with each reply before it is returned to the caller."""
         super().__init__(model)
         self._on_reply = on_reply
 

@@ -1,6 +1,7 @@
-"""How much a model may still write: what the money that is left buys, decided before a call.
+"""The maximum length of a reply that the rest of the budget pays for, computed before a call.
 
-What goes in is an estimate, from the size of the conversation and from what the last call counted.
+The size of the input is estimated from the number of characters and from the counts of the last
+call.
 """
 
 import json
@@ -12,35 +13,35 @@ from resolver.llm.base import ChatMessage, ToolSpec
 from resolver.models.run import Tokens
 
 MoneyLeft = Callable[[], float]
-"""US dollars that may still be spent."""
+"""Returns the US dollars that may still be spent."""
 
 CHARACTERS_A_TOKEN = 4.0
-"""Of English and code, until a call has counted better."""
+"""Characters per token of English text and code, used until a call has returned real counts."""
 
 LEAST_OUTPUT = 1_000
-"""Tokens without which a call is not worth its price."""
+"""Minimum number of output tokens for which a call is worth its price."""
 
 LEAST_THINKING = 10_000
-"""The same for a model that was told how much to think; thoughts are output."""
+"""The same for a model with a reasoning effort, because reasoning counts as output."""
 
 _PICTURE = "data:image"
 
 
 def unbounded() -> float:
-    """Money without end."""
+    """Return infinity: there is no budget."""
     return float("inf")
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What the last call teaches: characters sent, and tokens counted for them."""
+    """Size of the last call: characters sent, and the tokens that were counted for them."""
 
     characters: int
     tokens: Tokens
 
 
 def characters_of(messages: list[ChatMessage], tools: list[ToolSpec] | None) -> int:
-    """Characters that are sent. A picture counts as 4,000, whatever its bytes."""
+    """Return the number of characters that are sent. Any picture counts as 4,000."""
     sizes = (_size(message) for message in messages)
     return sum(sizes) + (len(json.dumps(tools)) if tools else 0)
 
@@ -65,10 +66,17 @@ def affordable_output(
     last: Counted | None,
     least: int = LEAST_OUTPUT,
 ) -> int | None:
-    """Most tokens that the reply may have; None when the money or the price sets no bound.
+    """Return the maximum number of tokens of the reply, None if there is no limit.
 
-    What the last call had cached is taken to be cached again. Raises LimitReached when the money
-    does not reach for what goes in and `least` tokens of output.
+    There is no limit without a budget or if the price is unknown.
+
+    left: US dollars left.
+    price: returns the price of tokens.
+    characters: size of the request.
+    last: size of the last call. If input was cached then, it is assumed to be cached again.
+    least: minimum number of output tokens.
+
+    Raises LimitReached if the money does not suffice for the input and `least` tokens of output.
     """
     a_token = price(Tokens(output=1_000_000))
     if left == float("inf") or a_token is None:

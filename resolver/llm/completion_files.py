@@ -1,4 +1,4 @@
-"""Each call to a model as a file: what was asked and what came back, for looking into a run."""
+"""Files with the requests and replies of all model calls, for debugging."""
 
 import json
 import logging
@@ -13,14 +13,16 @@ from resolver.models.run import Completion
 logger = logging.getLogger("resolver.llm")
 
 Redact = Callable[[str], str]
-"""Replaces the secrets in a text."""
+"""Returns the text with the secrets replaced."""
 
 
 class FiledModel(WrappedModel):
     """A model whose calls are written to `folder`, one JSON file each, numbered from 1.
 
-    redact: applied to every text that is written. Files are for their owner alone. What can't be
-    written is missed in the folder and does not end the run.
+    redact: applied to all texts that are written.
+
+    Only the owner can read the files. A file that can't be written is skipped with a logged
+    warning; the run continues.
     """
 
     def __init__(self, model: Model, folder: Path, redact: Redact) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a model before it is asked: which one, where, and how."""
+"""Configuration of a model: its name, its address, and the parameters of requests."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class SetBy(BaseModel):
-    """What a person has to set to change a model, for the texts of errors."""
+    """Names of the settings that configure a model, for error messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,7 +21,7 @@ THE_RUNS_OWN = SetBy()
 
 
 class ModelConfig(BaseModel):
-    """Which model to ask, where, and how."""
+    """Configuration of a model: its name, its address, and the parameters of requests."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,9 +47,9 @@ CLOUDS = {
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
 }
-"""Providers that keep a model in a region, with the variables of their own credentials."""
+"""Clouds that host models in a region, with the variables of their own credentials."""
 
 
 def own_variable(provider: str) -> str:
-    """The environment variable in which a provider's own key is looked for."""
+    """Return the environment variable that holds a provider's own key."""
     return CLOUDS.get(provider, f"{provider.upper() or 'OPENAI'}_API_KEY")

@@ -1,4 +1,4 @@
-"""Texts as vectors, by an embedding model behind litellm. What was asked once is kept."""
+"""Text embeddings from an embedding model behind litellm, with a cache on disk."""
 
 import hashlib
 import json
@@ -13,15 +13,17 @@ from resolver.llm.request import access
 from resolver.models.run import Completion, Tokens
 
 MAX_TEXT = 8_000
-"""Characters of a text that are looked at: what all such models take."""
+"""Maximum length of a text that is embedded, in characters. All common models accept that much."""
 
 Vector = Sequence[float]
 
 
 class Embedder:
-    """Asks one embedding model.
+    """Queries one embedding model.
 
-    config: its name, address and key. cache: folder for vectors. on_reply: told what was paid.
+    config: name, address and key of the model.
+    cache: folder of the cached vectors.
+    on_reply: called with the tokens and the cost of each request.
     """
 
     def __init__(
@@ -32,7 +34,7 @@ class Embedder:
         self._on_reply = on_reply
 
     def vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of each text, of length 1. Raises ModelError."""
+        """Return a unit vector for each text. Raises ModelError."""
         texts = [text[:MAX_TEXT] for text in texts]
         known = {text: vector for text in texts if (vector := self._kept(text)) is not None}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -42,6 +44,7 @@ class Embedder:
         return [known[text] for text in texts]
 
     def _asked(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of texts that are not cached. Raises ModelError."""
         package = litellm()
         config = self._config
         name = wire_name(config)
@@ -57,10 +60,11 @@ class Embedder:
                     timeout=config.timeout,
                     max_retries=0,
                 )
+                # Match the vectors to the texts by index, whatever the order in the response.
                 rows = sorted(answer.data, key=lambda row: row["index"])
                 vectors = [_unit([float(x) for x in row["embedding"]]) for row in rows]
         except (package.exceptions.openai.OpenAIError, *_MALFORMED) as error:
-            # What it says may hold the request.
+            # The message of the error may contain the request, so only its type is reported.
             raise ModelError(
                 f"the embedding model {config.model} could not be asked ({type(error).__name__})",
                 "check skills_embedding_model, or leave it empty",
@@ -92,14 +96,14 @@ class Embedder:
             self._cache.mkdir(parents=True, exist_ok=True)
             self._file(text).write_text(json.dumps([round(x, 6) for x in vector]))
         except OSError:
-            return  # it is asked for again the next time
+            return  # not cached: the model is queried again next time
 
 
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, OSError)
 
 
 def cosine_similarity(one: Vector, other: Vector) -> float:
-    """The cosine of two vectors of length 1; 0 where they have nothing in common, or do not fit."""
+    """Return the cosine similarity of two unit vectors, 0 if their dimensions differ."""
     return sum(x * y for x, y in zip(one, other, strict=False)) if len(one) == len(other) else 0.0
 
 

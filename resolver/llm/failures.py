@@ -1,5 +1,6 @@
-"""What a failed model call means: whether it may be tried again and when, and the error that a
-person reads. Texts of the endpoint are shortened, and the key is taken out of them.
+"""Classification of failed model calls: whether to retry, and the error for a person.
+
+Texts of the endpoint are truncated, and the key is removed from them.
 """
 
 import json
@@ -14,7 +15,7 @@ from resolver.llm.config import THE_RUNS_OWN, SetBy, own_variable
 from resolver.llm.transport import REDIRECTED
 
 _LONGEST_DETAIL = 300
-_TRANSIENT = {200, 408, 409, 425, 429}  # 200: an answer that could not be read
+_TRANSIENT = {200, 408, 409, 425, 429}  # 200: the response could not be parsed
 
 _TOO_LONG = re.compile(
     r"context.{0,3}(length|window|size|limit)|maximum context|prompt is too long|too many tokens"
@@ -25,18 +26,19 @@ _TOO_LONG_CODE = '"context_length_exceeded"'
 _NO_CREDIT = re.compile(
     r"insufficient_quota|exceeded your current quota|credit balance", re.IGNORECASE
 )
-# litellm's own finding, before anything is sent; it comes with any status.
+# litellm itself finds this before it sends anything, and reports it with various statuses.
 _NO_KEY = re.compile(
     r"missing (credentials|.{0,20}api key)|unable to locate credentials"
     r"|default credentials were not found",
     re.IGNORECASE,
 )
-# Of a service account, found before the model is asked; they come as if the connection was lost.
+# Errors of a Google service account, found before the request. litellm reports them like a lost
+# connection.
 _WRONG_ACCOUNT = re.compile(r"unable to load vertex credentials|invalid_grant", re.IGNORECASE)
-# litellm's word for an answer of Gemini that it can't read, which comes with status 422.
+# litellm's error for a response of Gemini that it can't parse; it has status 422.
 _UNREADABLE = re.compile(r"error converting to valid response", re.IGNORECASE)
 _ABOUT_TOOLS = re.compile(r"\btools?\b|tool_choice|function.call", re.IGNORECASE)
-# What litellm puts before the words of the endpoint.
+# Prefixes that litellm adds to the message of the endpoint.
 _PREFIXES = re.compile(
     r"^(litellm\.\w+: |\w+Exception (?=\w+Error - )|\w+(Error|Exception)( -|:) |Timeout Error: )+"
 )
@@ -47,10 +49,12 @@ _TAGS = re.compile(r"<(script|style).*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL
 
 @dataclass(frozen=True)
 class ModelFailure:
-    """A call that gave no usable answer.
+    """A call that gave no usable reply.
 
-    reason: a few words, without secrets. error: to be raised when it is not tried again.
-    retry_after: seconds the endpoint asks to wait, None when it does not say.
+    reason: a short text without secrets.
+    error: the error to raise if the call is not retried.
+    is_transient: a retry may help.
+    retry_after: seconds to wait, as the endpoint asks; None if it does not say.
     """
 
     reason: str
@@ -61,7 +65,7 @@ class ModelFailure:
 
 @dataclass(frozen=True)
 class FailedCall:
-    """What the error's text needs to know of the call. `timeout` in seconds."""
+    """The parameters of a call that error messages mention. `timeout` is in seconds."""
 
     model: str
     timeout: float
@@ -72,7 +76,7 @@ class FailedCall:
 
     @property
     def endpoint(self) -> str:
-        """Words for the endpoint: its host, without what else a URL may hold."""
+        """A name for the endpoint in messages: only its host, because a URL can contain secrets."""
         host = urlsplit(self.base_url).netloc.rpartition("@")[2] if self.base_url else ""
         return f"the model endpoint at {host}" if host else "the model endpoint"
 
@@ -85,10 +89,10 @@ def model_failure_of(
     *,
     is_too_long: bool = False,
 ) -> ModelFailure:
-    """The meaning of an HTTP status and the text that came with it.
+    """Return the failure that an HTTP status and an error text stand for.
 
-    status: 200 for an answer that is no completion, 500 for a lost connection.
-    is_too_long: True when the conversation is known to exceed the context window.
+    status: 200 for a response that is not a completion, 500 for a lost connection.
+    is_too_long: True if the conversation is known to exceed the context window.
     """
     detail = _detail(text, call.key)
     if status == 408 and _TIMED_OUT.search(detail):
@@ -149,6 +153,7 @@ def _not_accepted(call: FailedCall, said: str) -> ModelAuthError:
 
 
 def _refused(call: FailedCall, said: str, status: int) -> ModelError:
+    """Return the error for a request that the endpoint rejected, with advice for known causes."""
     what = f"{call.endpoint} refused the request to {call.model}: {said}"
     if "LLM Provider NOT provided" in said:
         return ModelError(
@@ -171,9 +176,10 @@ def _refused(call: FailedCall, said: str, status: int) -> ModelError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the endpoint asks to wait, None when it does not say. Names in any case.
+    """Return the seconds to wait that the response headers ask for, None if they don't.
 
-    A date is read against the answer's own `Date`, so that the clocks may differ.
+    Header names can be in any case. A date is compared with the response's own `Date` header, so
+    that differing clocks do no harm.
     """
     known = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -192,26 +198,26 @@ def _number(text: str) -> float | None:
 
 
 def _detail(text: str, key: str) -> str:
-    """The endpoint's own words, on one line, short, and without the key."""
+    """Return the endpoint's message on one line, truncated and without the key."""
     text = without_key(text, key).partition("Traceback (most recent call last)")[0]
     text = _message_in(_ADVICE.sub("", _PREFIXES.sub("", text)))
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = f"a web page instead of an answer: {_TAGS.sub(' ', text)}"
-    # The key may have been written with escapes inside JSON: look again.
+    # The key may have been escaped inside JSON, so redact again after decoding.
     text = without_key(text, key)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _LONGEST_DETAIL else line[:_LONGEST_DETAIL] + "..."
 
 
 def without_key(text: str, key: str) -> str:
-    """The text with the key replaced, also where it is quoted for a URL."""
+    """Return the text with the key replaced, in plain and in URL-encoded form."""
     if not key:
         return text
     return text.replace(key, "[key]").replace(quote(key, safe=""), "[key]")
 
 
 def _message_in(text: str) -> str:
-    """The message of an error body, wherever its dialect keeps it; else the text itself."""
+    """Return the message in a JSON error body of a known format, else the text itself."""
     start = text.find("{")
     if start < 0:
         return text

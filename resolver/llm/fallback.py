@@ -1,4 +1,4 @@
-"""Several models as one: the one that a rule or the settings name, and others for when it fails."""
+"""A model that switches between several models, by routing rules and after failures."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,19 +9,19 @@ from resolver.llm.router import RoutingRule, choose
 from resolver.models.run import Completion
 
 REFUSED = "content_filter"
-"""`Completion.finish_reason` of a reply that the provider held back."""
+"""`Completion.finish_reason` of a reply that the provider withheld."""
 
 OnSwitch = Callable[[str, str, str], None]
-"""Told before another model than the last one is asked: names of both, and why."""
+"""Called before another model than the last one is asked, with the names of both and the reason."""
 
 
 class SwitchingModel:
-    """Asks the model that the rules choose, and the fallbacks in turn when it is down or refuses.
+    """Queries the model that the rules choose, and the fallbacks in order if it fails or refuses.
 
-    A model that failed is not asked again in this run unless all have failed: each switch costs
-    the prompt cache. A conversation that is too long is no failure, and a key that the first model
-    does not accept is a mistake to be told, not to be hidden by spending elsewhere; a fallback
-    without an accepted key is passed over.
+    A model that failed is not queried again in this run unless all have failed, because each switch
+    loses the prompt cache. A conversation that is too long is not a failure. A key that the first
+    model does not accept is a configuration error and is raised, not hidden by spending money
+    elsewhere; a fallback whose key is not accepted is skipped.
     """
 
     def __init__(
@@ -34,7 +34,12 @@ class SwitchingModel:
         on_switch: OnSwitch,
         share_left: Callable[[], float],
     ) -> None:
-        """models: by name, each that is named by the others. share_left: of the run's budget."""
+        """Create a model from several others.
+
+        models: all models by name, including those that `first`, `fallbacks` and `rules` name.
+        on_switch: called before another model than the last one is asked.
+        share_left: returns the share of the run's budget that is left, from 0 to 1.
+        """
         self._models = models
         self._first = first
         self._fallbacks = fallbacks
@@ -50,21 +55,25 @@ class SwitchingModel:
 
     @property
     def supports_tools(self) -> bool:
-        """True when all do: the conversation of a run has one form."""
+        """True if all models support tools, because a run's conversation has only one format."""
         return all(model.supports_tools for model in self._models.values())
 
     @property
     def supports_vision(self) -> bool:
-        """True when all do, since any of them may be sent the conversation, or when a rule sends
-        images to one that does."""
+        """True if all models that rules choose for images support them.
+
+        Without such a rule all models have to, because any of them may get the conversation.
+        """
         eyes = [self._models[rule.model] for rule in self._rules if rule.images]
         return all(model.supports_vision for model in eyes or self._models.values())
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
     ) -> Completion:
-        """The reply of the first model in the line that gives one. Raises what the first one in
-        the line raised when none does."""
+        """Return the reply of the first model that gives one. Raises the first error if none does.
+
+        If no model replies but one refused, that refusal is returned.
+        """
         chosen = choose(self._rules, messages, self._share_left())
         wanted, why = chosen or (self._first, "no rule asks for another model any more")
         line = list(dict.fromkeys([wanted, *self._fallbacks]))

@@ -1,6 +1,6 @@
-"""What single providers need to be asked differently for, in one table with the reasons.
+"""Adjustments of requests for single providers, in one table with the reasons.
 
-Marks for Anthropic's prompt cache and its thinking are in `anthropic.py`.
+Prompt caching and thinking of Anthropic's models are in `anthropic.py`.
 """
 
 import re
@@ -9,28 +9,31 @@ from dataclasses import dataclass
 from typing import Any
 
 Entry = Mapping[str, Any]
-"""What litellm's table says of a model; empty when it is not there."""
+"""A model's entry in litellm's table; empty if there is none."""
 
 TOOLS_UNCERTAIN = ("ollama/", "ollama_chat/")
-"""A model that litellm does not know is expected to take tool calls, but for these, whose models
-differ."""
+"""Providers whose models are assumed not to support tool calls if litellm does not know them.
+
+Unknown models of all other providers are assumed to support them.
+"""
 
 WITHOUT_OWN_CLIENT = ("azure/", "azure_text/", "text-completion-openai/")
-"""litellm reaches these through the openai package, which gets the shared client."""
+"""Providers that litellm reaches through the openai package, which uses the shared client."""
 
 _CLAUDE = r"(anthropic/|(bedrock|vertex_ai)/.*claude)"
 LONGEST_OF_UNKNOWN = 32_000
-"""Tokens that a reply of a model may have whose limit is not known."""
+"""Maximum number of output tokens for models whose limit is unknown."""
 
 
 @dataclass(frozen=True)
 class Fix:
-    """A change to the requests to some models.
+    """An adjustment of the requests to some models.
 
-    models: pattern that litellm's name of the model starts with.
-    sets: parameters to add, from what litellm knows of the model.
-    leaves_out: parameters not to send.
-    needs: parameter without which the fix does not apply.
+    models: pattern that matches the beginning of litellm's name of the model.
+    reason: why the adjustment is needed.
+    sets: returns parameters to add, given the model's entry in litellm's table.
+    leaves_out: parameters to remove.
+    needs: the adjustment applies only if the request has this parameter.
     """
 
     models: str
@@ -75,7 +78,7 @@ FIXES = (
 
 
 def fixed(request: dict[str, Any], entry: Entry) -> dict[str, Any]:
-    """The request as the model wants it. `request["model"]` is litellm's name."""
+    """Return the adjusted request. `request["model"]` is litellm's name of the model."""
     for fix in FIXES:
         applies = re.match(fix.models, request["model"]) and (not fix.needs or fix.needs in request)
         if applies:

@@ -1,8 +1,8 @@
-"""litellm itself: loaded once and made quiet, its names of models, and its table of prices.
+"""Access to litellm: import and configuration, names of models, prices.
 
-It takes seconds to import, so that happens at the first use, or in the background before it
-(`preload.py`). Its own retries, telemetry and price download are off; what is tried again, and
-when, is decided in `litellm_model.py`.
+The import takes seconds, so it happens on first use or earlier in the background (`preload.py`).
+litellm's own retries, telemetry and download of prices are disabled; `litellm_model.py` decides
+about retries.
 """
 
 import logging
@@ -20,53 +20,54 @@ from resolver.llm.config import ModelConfig
 from resolver.llm.transport import BoundedClient
 from resolver.models.run import Tokens
 
-_SHARED_TIMEOUT = 600.0  # only for a request that brings none
+_SHARED_TIMEOUT = 600.0  # seconds, for requests without a timeout of their own
 
 _ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it downloads a price list at import
-    "LITELLM_MODE": "PRODUCTION",  # else it loads a .env file that lies near into our environment
-    # Its own HTTP path instead of the openai package's, whose walk over the types of every
-    # message costs nine times as much in a long conversation. Read at each call.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise it downloads a price list on import
+    "LITELLM_MODE": "PRODUCTION",  # otherwise it loads a nearby .env file into the environment
+    # Use litellm's own HTTP code instead of the openai package, which transforms every message by
+    # its types and takes nine times as long for a long conversation. Read at each call.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "True",
 }
 
 
 LIBRARY_LOCK = threading.RLock()
-"""Held by the thread that loads litellm; everybody else waits for it to be ready."""
+"""Held by the thread that loads litellm; other threads wait until it is ready."""
 
 
 def litellm() -> Any:
-    """The package."""
+    """Return the package, loaded and configured."""
     with LIBRARY_LOCK:
         return _load_litellm()
 
 
 @cache
 def _load_litellm() -> Any:
+    """Import litellm with the configuration that has to be set before and after the import."""
     os.environ.update(_ENVIRONMENT)
-    # They write conversations and tracebacks; what matters of it comes to us as an exception.
+    # These loggers write conversations and tracebacks. What matters is raised as an exception too.
     for name in ("LiteLLM", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     import litellm as package
 
-    # Of its own types, in threads of its own, where nobody can do anything about it.
+    # litellm's own response types cause these warnings, in threads that `quiet` does not cover.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
     package.telemetry = False
     package.suppress_debug_info = True
     package.redact_messages_in_exceptions = True
-    # Else a further thread looks at the whole conversation for every piece of a reply, and ours
-    # waits for the interpreter meanwhile: in a long one as much time as all the rest of the call.
+    # Otherwise another thread processes the whole conversation for each chunk of a reply and holds
+    # the GIL meanwhile, which doubles the time of a call in a long conversation.
     package.disable_streaming_logging = True
     # For the providers that litellm reaches through the openai package.
     package.client_session = BoundedClient(timeout=httpx.Timeout(_SHARED_TIMEOUT))
-    # litellm hands its tokenizer to the code of every provider and would load it for that; few use
-    # it, to count what an endpoint has not counted.
+    # litellm passes its tokenizer to the code of every provider, which would load it. Only a few
+    # use it, to count tokens that an endpoint does not report.
     package.main.encoding = DeferredTokenizer()
     return package
 
 
 class DeferredTokenizer:
-    """litellm's tokenizer, loaded when it is first used: it takes 40 MB."""
+    """Loads litellm's tokenizer on first use, because it takes 40 MB."""
 
     def __getattr__(self, name: str) -> Any:
         from litellm._lazy_imports import get_default_encoding
@@ -76,16 +77,20 @@ class DeferredTokenizer:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings that litellm's own types cause in pydantic while it reads an answer;
-    where warnings are errors they would look like a broken answer."""
+    """Suppress the pydantic warnings that litellm's own types cause while it parses a response.
+
+    Where warnings are errors, they would look like an invalid response.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def wire_name(config: ModelConfig) -> str:
-    """litellm's name of the model: what stands at a base URL speaks OpenAI's API unless the name
-    says otherwise."""
+    """Return litellm's name of the model.
+
+    An endpoint at a base URL is assumed to have OpenAI's API unless the name has a known provider.
+    """
     name = config.model
     provider = name.partition("/")[0] if "/" in name else ""
     if config.base_url and provider not in litellm().provider_list:
@@ -94,10 +99,12 @@ def wire_name(config: ModelConfig) -> str:
 
 
 def entry_of(name: str) -> dict[str, Any] | None:
-    """What litellm's table says of the model; None when it is not there.
+    """Return the model's entry in litellm's table, None if there is none.
 
-    name: litellm's name of it. Read from the table itself: litellm's functions ask a local server
-    for some models, and call a price zero that they don't know.
+    name: litellm's name of the model.
+
+    Reads the table directly, because litellm's functions query a local server for some models and
+    report a price of zero for unknown ones.
     """
     package = litellm()
     table: dict[str, dict[str, Any]] = package.model_cost
@@ -116,7 +123,7 @@ def entry_of(name: str) -> dict[str, Any] | None:
 
 
 def price_of(name: str, tokens: Tokens, written: int) -> float:
-    """US dollars for a model that the table has a price of.
+    """Return the price in US dollars, for a model whose price is in the table.
 
     written: input tokens that were written to the prompt cache.
     """

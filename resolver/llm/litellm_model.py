@@ -1,4 +1,4 @@
-"""The one class over litellm: asks, tries again, and counts tokens and cost."""
+"""The model class on top of litellm: requests, retries, token counts and cost."""
 
 import random
 import time
@@ -31,13 +31,13 @@ from resolver.llm.streaming import collected
 from resolver.llm.transport import BoundedClient
 from resolver.models.run import Completion, Tokens
 
-_LONGEST_WAIT = 60.0  # of our own choice, seconds
-_LONGEST_REQUESTED_WAIT = 120.0  # when the endpoint asks for it
+_LONGEST_WAIT = 60.0  # seconds, for waits of the exponential backoff
+_LONGEST_REQUESTED_WAIT = 120.0  # seconds, for waits that the endpoint asks for
 _CONNECT_TIMEOUT = 15.0
 
 
 class LiteLLMModel:
-    """A model behind litellm. Used by one thread at a time."""
+    """A model that is called through litellm. Must be used by one thread at a time."""
 
     def __init__(
         self,
@@ -49,9 +49,14 @@ class LiteLLMModel:
         jitter: Callable[[], float] = random.random,
         money_left: MoneyLeft = unbounded,
     ) -> None:
-        """on_retry: told before each new attempt. sleep: waits; what it raises ends the call.
-        jitter: a number from 0 to 1, so that runs that failed together don't return together.
-        money_left: asked before each call, which is not made when it would cost more.
+        """Create a model without calling it.
+
+        on_retry: called before each retry.
+        sleep: waits that many seconds; an exception from it ends the call.
+        clock: returns a monotonic time in seconds.
+        jitter: returns a number from 0 to 1, so that runs that failed together do not retry
+        together.
+        money_left: called before each call, which is not made if it would cost more.
         """
         self._config = config
         self._on_retry = on_retry
@@ -77,18 +82,19 @@ class LiteLLMModel:
         return self._entry is not None and bool(self._entry.get("supports_vision", False))
 
     def price_of(self, tokens: Tokens) -> float | None:
-        """US dollars for so many tokens; None when no price is known."""
+        """Return the price of that many tokens in US dollars, None if it is unknown."""
         return self._price(tokens, written=0)
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
     ) -> Completion:
-        """The model's reply to the conversation.
+        """Return the model's reply to the conversation.
 
-        A reply that is empty or was cut off is asked for once more with a hint; its tokens and
-        cost are added to the second one's, which is returned whatever it is. Raises
-        ContextWindowExceeded, ModelAuthError, or ModelError when retries did not help, and
-        LimitReached when the money that is left does not reach for a call.
+        If the reply is empty or was cut off, the model is asked once more with a hint. That second
+        reply is returned whatever it is, with the tokens and the cost of both.
+
+        Raises ContextWindowExceeded, ModelAuthError, or ModelError if retries did not help, and
+        LimitReached if the rest of the budget does not suffice for a call.
         """
         started = self._clock()
         reply = self._ask(messages, tools)
@@ -100,7 +106,7 @@ class LiteLLMModel:
             try:
                 again = self._ask([*messages, asked], tools, spent=reply.cost or 0.0)
             except LimitReached:
-                # This one is paid for, and has to be counted.
+                # The first reply is paid for: return it, so that its cost is recorded.
                 return reply.model_copy(update={"latency": self._clock() - started})
             reply = paid_together(reply, again)
         return reply.model_copy(update={"latency": self._clock() - started})
@@ -111,7 +117,10 @@ class LiteLLMModel:
         tools: list[ToolSpec] | None,
         spent: float = 0.0,
     ) -> Completion:
-        """spent: US dollars since the money that is left was last counted."""
+        """Return the reply to one request, with retries.
+
+        spent: US dollars spent since `money_left` was last updated.
+        """
         characters = characters_of(messages, tools)
         most = affordable_output(
             self._money_left() - spent,
@@ -137,8 +146,11 @@ class LiteLLMModel:
     def _attempt(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
     ) -> Completion | ModelFailure:
-        """One request. A failure is a value, so that no error carries litellm's frames and the
-        key in them."""
+        """Make a single request, and return the reply or the failure.
+
+        Failures are returned, not raised, so that no exception holds litellm's stack frames, which
+        contain the key.
+        """
         package = litellm()
         call = FailedCall(
             model=self.name,
@@ -186,7 +198,10 @@ class LiteLLMModel:
         return entry_of(self._wire_name)
 
     def _price(self, tokens: Tokens, written: int) -> float | None:
-        """US dollars; `written`: input tokens that were written to the prompt cache."""
+        """Return the price in US dollars, None if it is unknown.
+
+        written: input tokens that were written to the prompt cache.
+        """
         config = self._config
         if self._entry is not None and "input_cost_per_token" in self._entry:
             return price_of(self._wire_name, tokens, written)
@@ -217,6 +232,7 @@ class LiteLLMModel:
         failure = _last_result(state)
         if failure.retry_after is not None:
             return min(float(failure.retry_after), _LONGEST_REQUESTED_WAIT)
+        # Exponential backoff with jitter: between half of the wait and all of it.
         longest = min(_LONGEST_WAIT, 2.0 ** (state.attempt_number - 1))
         return longest * (0.5 + self._jitter() / 2)
 
@@ -229,7 +245,7 @@ def _last_result(state: RetryCallState) -> Any:
 
 
 def _hint_for(reply: Completion) -> tuple[str, str] | None:
-    """Template and reason when a reply is not worth handing on."""
+    """Return the hint's template and the reason if a reply is unusable, None if it is usable."""
     if reply.finish_reason == "length":
         return "cut_reply", "the reply was cut off at the model's output limit"
     if not reply.text.strip() and not reply.tool_calls:

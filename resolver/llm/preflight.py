@@ -1,10 +1,10 @@
-"""Checks that a model can be asked, before a run spends minutes on its sandbox.
+"""Check that the model can be used, before a run spends minutes on its sandbox.
 
-Most providers list their models for nothing, and an endpoint that speaks OpenAI's API has the same
-list at `GET /models`. A model that is listed to the key is taken as it is. Only where the list
-speaks against the model (the key is refused, or the name is missing) or where the provider has no
-such list is the model itself asked one short question, which is what the run would do first: a key
-may be allowed to ask a model and not to list any, and an alias may work without being listed.
+Most providers list their models free of charge; endpoints with OpenAI's API do so at `GET /models`.
+A model that is listed for the key is accepted. Otherwise (the key is refused, the name is missing,
+or the provider has no such list) the model is asked one short question, which is what the run would
+do first. The list alone is not enough to refuse a model: a key may be allowed to use a model but
+not to list any, and an alias may work without being listed.
 """
 
 import re
@@ -25,24 +25,30 @@ from resolver.llm.registry import provider_of
 from resolver.llm.transport import BoundedClient
 
 LISTING_SECONDS = 10.0
-"""How long a provider may take to list its models. One that takes longer is slow, not wrong."""
+"""Timeout for the list of models. A provider that takes longer is slow, not misconfigured."""
 
 QUESTION_SECONDS = 30.0
-"""How long a model may take to answer. One that takes longer is slow, not wrong."""
+"""Timeout for the short question. A model that takes longer is slow, not misconfigured."""
 
 _CONNECT_SECONDS = 5.0
 _MAX_ATTEMPTS = 4
 _UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
 
-# An alias stands for the newest of the dated or tagged names that are listed.
+# Suffixes of releases. An alias without suffix stands for the newest release, and often only the
+# releases are listed.
 _RELEASE = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
 
 
 @dataclass(frozen=True)
 class _ListOfModels:
-    """Where a provider lists its models. path: below the base URL. key_header: header with the key
-    as it is, where it is not sent as a bearer token. refusals: statuses that may mean that the key
-    or the name is wrong; other errors mean that the list can't be had."""
+    """How to get a provider's list of models.
+
+    path: path below the base URL.
+    key_header: header for the plain key; "" if the key is sent as a bearer token.
+    headers: further headers.
+    refusals: statuses that may mean that the key or the name is wrong. Other errors mean that the
+    list is unavailable.
+    """
 
     base_url: str
     path: str = "/models"
@@ -62,7 +68,7 @@ _LISTS = {
         "x-api-key",
         {"anthropic-version": "2023-06-01"},
     ),
-    # https://ai.google.dev/api/models; a wrong key is a bad request there
+    # https://ai.google.dev/api/models; the status for a wrong key is 400
     "gemini": _ListOfModels(
         "https://generativelanguage.googleapis.com",
         "/v1beta/models?pageSize=1000",
@@ -72,7 +78,7 @@ _LISTS = {
     "deepseek": _ListOfModels("https://api.deepseek.com"),
     "groq": _ListOfModels("https://api.groq.com/openai/v1"),
     "mistral": _ListOfModels("https://api.mistral.ai/v1"),
-    # https://openrouter.ai/docs/api-reference/list-models-user: /models answers without a key too
+    # https://openrouter.ai/docs/api-reference/list-models-user; /models does not check the key
     "openrouter": _ListOfModels("https://openrouter.ai/api/v1", "/models/user"),
     "xai": _ListOfModels("https://api.x.ai/v1"),
     # https://docs.ollama.com/api/tags
@@ -81,7 +87,7 @@ _LISTS = {
 }
 
 _WITHOUT_LIST = ("azure", "azure_ai", "bedrock", "vertex_ai", "vertex_ai_beta", "sagemaker")
-"""Clouds whose list does not say what was deployed, or takes a signature."""
+"""Clouds whose list does not show what is deployed, or requires signed requests."""
 
 
 def check_model(
@@ -92,13 +98,14 @@ def check_model(
     on_retry: OnRetry,
     sleep: Callable[[float], None],
 ) -> str:
-    """Return how the model was confirmed, or "" where that can't be told without using it.
+    """Return how the model was confirmed, or "" if that is not possible without using it.
 
-    ask: makes the model for the short question. environment: for the provider's own variables.
+    ask: creates the model for the short question.
+    environment: contains the provider's own variables.
     on_retry, sleep: as in `make_model`.
 
-    Raises ModelError where the address can't be reached, the key is refused, or the model is not
-    known there. A provider that is slow, busy or broken is no error here.
+    Raises ModelError if the address can't be reached, the key is refused, or the model is unknown.
+    A provider that is slow, overloaded or failing is not an error.
     """
     listing = _listing_for(config, environment)
     if listing is not None:
@@ -120,8 +127,11 @@ def check_model(
 
 
 def _listing_for(config: ModelConfig, environment: Mapping[str, str]) -> _ListOfModels | None:
-    """The provider's list; None where it has none that is known. A key goes to the address that
-    the model would be asked at, also where only the provider's own variable names that."""
+    """Return how to get the provider's list of models, None if no list is known.
+
+    The key is sent only to the address at which the model would be called, even if that address is
+    set by the provider's own variable.
+    """
     provider = provider_of(config.model)
     if provider in _WITHOUT_LIST:
         return None
@@ -147,8 +157,10 @@ def _listed_models(
     on_retry: OnRetry,
     sleep: Callable[[float], None],
 ) -> frozenset[str] | None:
-    """The names that the provider lists to the key, () where it refuses to, and None where the
-    list can't be had. Raises ModelError where nothing can be reached at the address."""
+    """Return the listed names, () if the provider refuses the key, None if the list is unavailable.
+
+    Raises ModelError if the address can't be reached.
+    """
     key = _key_of(config, environment)
     headers = dict(listing.headers or {})
     if key:
@@ -194,7 +206,11 @@ def _unreachable(config: ModelConfig, listing: _ListOfModels, said: str) -> Mode
 
 
 def _key_of(config: ModelConfig, environment: Mapping[str, str]) -> str:
-    """The key that the model is asked with. At a `base_url` only the one that was set for it."""
+    """Return the key that the model is called with.
+
+    For a `base_url` only a key that was set explicitly is used; the key in the provider's variable
+    belongs to another host.
+    """
     if config.api_key is not None:
         return config.api_key.get_secret_value()
     if config.base_url is not None:
@@ -205,13 +221,13 @@ def _key_of(config: ModelConfig, environment: Mapping[str, str]) -> str:
 
 
 def _names_of(model: str) -> frozenset[str]:
-    """What the model may be called in a list: with and without its provider."""
+    """Return the names under which the model may be listed: with and without its provider."""
     bare = model.removeprefix("openai/").removeprefix("responses/")
     return frozenset({model, bare, model.partition("/")[2] or model})
 
 
 def _names_in(answer: httpx.Response) -> frozenset[str]:
-    """The names in a list as OpenAI, Anthropic, Google or Ollama give it; () in anything else."""
+    """Return the names in a list of OpenAI, Anthropic, Google or Ollama; () for anything else."""
     if answer.status_code != 200:
         return frozenset()
     try:

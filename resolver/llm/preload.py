@@ -1,7 +1,7 @@
-"""Loads litellm and prepares it for calls in the background, while a run does other things.
+"""Loading of litellm in the background, while a run does other things.
 
-Importing it and its first call take seconds of processor time, which a run otherwise would wait
-for right before its first model request.
+Importing litellm and making the first call take seconds of CPU time. Without preloading, a run
+would spend them right before its first model call.
 """
 
 import logging
@@ -23,16 +23,19 @@ _TOOLS = [{"type": "function", "function": {"name": "rehearse", "parameters": _P
 
 
 def preload_model(config: ModelConfig) -> threading.Thread:
-    """Start to load litellm and all that a call to the model needs. Returns at once.
+    """Start to load litellm and everything that a call to the model needs. Returns immediately.
 
-    Whoever uses litellm meanwhile waits until it is ready. The thread ends with the process.
+    Other users of litellm wait until it is ready. The thread does not keep the process alive.
     """
     return preload_with(partial(rehearse, config))
 
 
 def preload_with(load: Callable[[], None]) -> threading.Thread:
-    """Call `load` in a thread that holds litellm's lock. An error is only logged, for debugging:
-    whoever uses litellm next meets it again, where a run can report it."""
+    """Call `load` in a thread that holds litellm's lock.
+
+    Errors are only logged, at debug level: the next user of litellm gets the same error, where a
+    run can report it.
+    """
     locked = threading.Event()
 
     def run() -> None:
@@ -50,11 +53,11 @@ def preload_with(load: Callable[[], None]) -> threading.Thread:
 
 
 def rehearse(config: ModelConfig) -> None:
-    """Make one call that litellm answers by itself, so that everything a real call imports is
-    there. Nothing is sent. Raises what litellm raises.
+    """Make one mock call, so that everything a real call imports is loaded. Nothing is sent.
 
-    It must use no `LiteLLMModel`: up to Python 3.11 all objects of a class share the lock of a
-    `cached_property`, which a thread that waits for litellm's lock may hold.
+    Raises what litellm raises. Must not use `LiteLLMModel`: up to Python 3.11 all instances of a
+    class share the lock of a `cached_property`, and a thread that waits for litellm's lock may hold
+    it.
     """
     name = wire_name(config)
     entry = entry_of(name) or {}

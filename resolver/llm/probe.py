@@ -1,4 +1,4 @@
-"""One tiny call to a model, and one sentence for what is wrong when it fails."""
+"""A short test call to a model, with an explanation if it fails."""
 
 import re
 
@@ -27,19 +27,20 @@ _CAUSES = (
     (r"status 404|not found|does not exist",
      "the model is not known there", "check {model} and {base_url}"),
 )  # fmt: skip
-"""What an endpoint or a network says, what that means, and what to do. The first that fits."""
+"""Known failures: pattern of the message, meaning, and what to do. The first match applies."""
 
 _OF_ACCESS = _CAUSES[:1]
-"""Those that come as if the key were not accepted."""
+"""Those of the known failures that are reported as authentication errors."""
 
 QUESTION = "Reply with the word ready."
 
 
 def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
-    """What answered, in a few words. Raises ModelError with the cause in one sentence.
+    """Return a short description of the answer. Raises ModelError with an explanation of the cause.
 
-    set_by: the settings that a person is told to look at. Costs a few tokens. The model should not
-    try again: a person waits.
+    set_by: the settings that the error tells a person to check.
+
+    Costs a few tokens. The model should have no retries, because a person waits for the result.
     """
     try:
         reply = model.complete([{"role": "user", "content": QUESTION}])
@@ -51,7 +52,7 @@ def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
 
 
 def explain(error: ModelError, set_by: SetBy) -> ModelError:
-    """Return the error with its usual cause in plain words before it, where it has one."""
+    """Return the error with an explanation of its likely cause in front, if a known one matches."""
     causes = _OF_ACCESS if isinstance(error, ModelAuthError) else _CAUSES
     for pattern, meaning, next_step in causes:
         if re.search(pattern, error.what, re.IGNORECASE):

@@ -1,5 +1,6 @@
-"""From configurations to a model. A recorded run (`replay:FILE`) is opened by the caller, who
-may read event logs.
+"""Creation of models from their configurations.
+
+Recorded runs (`replay:FILE`) are opened by the caller, because this package can't read event logs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,21 +18,24 @@ from resolver.llm.router import RoutingRule
 
 @dataclass(frozen=True)
 class Others:
-    """Models beside the first one. `fallbacks`: in the order in which they are asked."""
+    """The models that a run may use in addition to its own.
+
+    fallbacks: names of the fallbacks, in the order in which they are tried.
+    rules: the routing rules, each with the name of a model.
+    """
 
     fallbacks: Sequence[str] = ()
     rules: Sequence[RoutingRule] = ()
     known: Sequence[ModelConfig] = ()
-    """Configurations whose address and key a model of the same provider has, when it is of another
-    provider than the first one."""
+    """Configurations whose address and key a model of the same provider gets."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each once."""
+        """The names of all these models, without duplicates."""
         return tuple(dict.fromkeys([*self.fallbacks, *(rule.model for rule in self.rules)]))
 
     def beside(self, config: ModelConfig, name: str) -> ModelConfig:
-        """The configuration of one of them; `config` is the first model's."""
+        """Return the configuration of one of these models. config: that of the run's own model."""
         for each in self.known:
             if each.model == name:
                 return each
@@ -50,10 +54,11 @@ def make_model(
     sleep: Callable[[float], None],
     money_left: MoneyLeft = unbounded,
 ) -> Model:
-    """The model that `config` names. Raises UsageError when it names none.
+    """Return the model that `config` names. Raises UsageError if it is incomplete or invalid.
 
-    on_retry: told before each new attempt. sleep: waits so many seconds; what it raises ends
-    the call. money_left: US dollars that the next call may cost.
+    on_retry: called before each retry.
+    sleep: waits that many seconds; an exception from it ends the call.
+    money_left: returns the US dollars that the next call may cost.
     """
     if not config.model.strip():
         raise UsageError(
@@ -79,9 +84,11 @@ def make_models(
     money_left: MoneyLeft,
     share_left: Callable[[], float],
 ) -> Model:
-    """The model that `config` names, with those that the rules choose and that stand in for it.
+    """Return the model that `config` names, combined with its fallbacks and those of the rules.
 
-    on_switch: told before another model is asked. share_left: of the budget, from 0 to 1.
+    on_switch: called before another model is asked.
+    share_left: returns the share of the budget that is left, from 0 to 1.
+
     Raises UsageError as `make_model` does.
     """
     further = (name for name in others.names if name != config.model)
@@ -103,10 +110,12 @@ def make_models(
 
 
 def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
-    """The configuration of another model. At the same provider it has the same address and key;
-    at another one the key is in that provider's own variable. Prices are of one model.
+    """Return the configuration of another model, derived from `config`.
 
-    set_by: the setting that names it.
+    A model of the same provider has the same address and key. For another provider the key is read
+    from that provider's own variable. Prices are not inherited.
+
+    set_by: the setting that names the model, for error messages.
     """
     alike: dict[str, object] = {
         "model": name,
@@ -118,15 +127,18 @@ def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
     own = provider_of(config.model)
     if provider != own:
         alike |= dict.fromkeys(("api_key", "base_url", "api_version"))
-        # A region that the first model has no use for was set for this one.
+        # A region is only for models in a cloud. If the first model is not in one, the region was
+        # set for this model.
         alike |= dict.fromkeys(("region", "project")) if own in CLOUDS else {}
         alike["set_by"] = SetBy(model=set_by, api_key=own_variable(provider), base_url=set_by)
     return config.model_copy(update=alike)
 
 
 def for_service(config: ModelConfig, service: str, given: Mapping[str, object]) -> ModelConfig:
-    """The configuration of a service that names `given` of it; the rest is as in `config`. A key
-    is never sent to another address than the one it was set for."""
+    """Return the configuration of a service: `given` on top of `config`.
+
+    A key is never sent to another address than the one it was set for.
+    """
     setting = f"RESOLVER_SERVICES ({service})"
     name = str(given.get("model", config.model))
     other = service_models(config, name, setting) if name != config.model else config
@@ -139,5 +151,5 @@ def for_service(config: ModelConfig, service: str, given: Mapping[str, object]) 
 
 
 def provider_of(name: str) -> str:
-    """The provider in a model's name; "" where it names none."""
+    """Return the provider in a model's name, "" if it has none."""
     return name.partition("/")[0] if "/" in name else ""

@@ -1,4 +1,4 @@
-"""A model that repeats recorded replies. It asks nobody, so it costs nothing."""
+"""A model that repeats recorded replies. It sends no requests, so it costs nothing."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from resolver.models.run import Completion
 
 
 class ReplayModel:
-    """Answers with recorded completions in their order, whatever is asked.
+    """Returns recorded completions in order, whatever is asked.
 
-    Whether the run still fits its recording is judged from the events, not here.
+    `resolver.controller.replay` compares the run with its recording; this class does not.
     """
 
     def __init__(
@@ -20,8 +20,9 @@ class ReplayModel:
         name: str = "replay",
         supports_tools: bool = True,
     ) -> None:
-        """completions: an error is raised where one is recorded in the place of a reply.
-        supports_tools: True when the recorded run used native tool calls.
+        """Create a model that returns `completions`, raising the errors among them.
+
+        supports_tools: True if the recorded run used native tool calls.
         """
         self._completions = tuple(completions)
         self._given = 0
@@ -38,17 +39,17 @@ class ReplayModel:
 
     @property
     def supports_vision(self) -> bool:
-        """False: nobody looks."""
+        """Always False: images make no difference to recorded replies."""
         return False
 
     def complete(
         self,
-        messages: list[ChatMessage],  # noqa: ARG002 - what is asked does not matter
+        messages: list[ChatMessage],  # noqa: ARG002 - replies don't depend on the request
         tools: list[ToolSpec] | None = None,  # noqa: ARG002
     ) -> Completion:
-        """The next recorded reply: its tokens as recorded, its cost and latency zero.
+        """Return the next recorded reply: its tokens as recorded, its cost and latency zero.
 
-        Raises ReplayExhausted when all were given, and the errors that are recorded.
+        Raises ReplayExhausted if there is none left, and recorded errors.
         """
         if self._given == len(self._completions):
             count = len(self._completions)

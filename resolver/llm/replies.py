@@ -1,5 +1,7 @@
-"""From litellm's response object to our nouns. What an endpoint says of itself is not trusted:
-counts are bounded, and an answer without a message is none.
+"""Conversion of litellm's response objects to `Completion`.
+
+The contents of a response are not trusted: counts are checked, and a response without a message is
+not a completion.
 """
 
 from typing import Any
@@ -10,9 +12,9 @@ from resolver.models.run import Completion, RequestedToolCall, Tokens
 def completion_of(
     response: Any, *, model: str, tokens: Tokens, cost: float | None
 ) -> Completion | None:
-    """The first choice of a response; None when there is none.
+    """Return the first choice of a response as a completion, None if there is none.
 
-    model: the name the user gave, whatever the endpoint calls itself.
+    model: the name that the user configured; the endpoint's own name is ignored.
     """
     choices: Any = getattr(response, "choices", None) or ()
     message = getattr(choices[0], "message", None) if choices else None
@@ -31,7 +33,7 @@ def completion_of(
 
 
 def _thinking(message: Any) -> tuple[dict[str, Any], ...]:
-    """The blocks that the provider wants back as they are: those with its signature."""
+    """Return the blocks that have to be sent back unchanged: those that are signed or encrypted."""
     blocks = getattr(message, "thinking_blocks", None) or ()
     items = getattr(message, "reasoning_items", None) or ()
     signed = [b for b in blocks if isinstance(b, dict) and (b.get("signature") or b.get("data"))]
@@ -40,14 +42,14 @@ def _thinking(message: Any) -> tuple[dict[str, Any], ...]:
 
 
 def paid_together(first: Completion, second: Completion) -> Completion:
-    """The second reply, with the tokens and the cost of both."""
+    """Return the second reply with the tokens and the cost of both."""
     known = first.cost is not None and second.cost is not None
     cost = (first.cost or 0.0) + (second.cost or 0.0) if known else None
     return second.model_copy(update={"tokens": first.tokens + second.tokens, "cost": cost})
 
 
 def tokens_of(response: Any) -> Tokens:
-    """The counts of a response; zeros where it gives none."""
+    """Return the token counts of a response, zeros if it has none."""
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     read = _count(usage, "prompt_tokens")
@@ -59,7 +61,7 @@ def tokens_of(response: Any) -> Tokens:
 
 
 def written_to_cache(response: Any) -> int:
-    """Input tokens that the provider wrote to its prompt cache, which some charge more for."""
+    """Return the input tokens written to the prompt cache, for which some providers charge more."""
     tokens = tokens_of(response)
     written = _count(getattr(response, "usage", None), "cache_creation_input_tokens")
     return min(written, tokens.input - tokens.cached)
@@ -71,7 +73,7 @@ def _count(counts: Any, name: str) -> int:
 
 
 def _text(content: Any) -> str:
-    """Words of a message: most providers give text, some give blocks of it."""
+    """Return the text of a message's content, which is a string or a list of blocks."""
     if isinstance(content, list):
         return "".join(_text(block.get("text")) for block in content if isinstance(block, dict))
     return content if isinstance(content, str) else ""

@@ -1,4 +1,4 @@
-"""From a conversation to the parameters of one litellm call."""
+"""Construction of the parameters of a litellm call."""
 
 from typing import Any
 
@@ -23,7 +23,11 @@ def request_for(
     messages: list[ChatMessage],
     tools: list[ToolSpec] | None,
 ) -> dict[str, Any]:
-    """What litellm is asked. name: litellm's name of the model; entry: what it knows of it."""
+    """Return the parameters of a call.
+
+    name: litellm's name of the model.
+    entry: the model's entry in litellm's table.
+    """
     request: dict[str, Any] = {
         "model": name,
         "messages": _prepared(name, messages),
@@ -35,9 +39,9 @@ def request_for(
         "stop": list(config.stop) or None,
         "max_retries": 0,
         "num_retries": 0,
-        "drop_params": True,  # what the model is known not to take is left out
-        # Our tools are none of MCP servers that litellm knows: to look for those it would import
-        # all of `mcp`, half a second and 18 MB.
+        "drop_params": True,  # leave out parameters that the model is known not to support
+        # litellm would import all of `mcp` (half a second, 18 MB) to look for tools of MCP servers
+        # that it manages itself. There are none.
         "_skip_mcp_handler": True,
     }
     request |= access(config, name) | _thinking(config, name, entry, messages)
@@ -47,10 +51,10 @@ def request_for(
 
 
 def access(config: ModelConfig, name: str) -> dict[str, Any]:
-    """The key, and where a cloud keeps the model, in the words of its kind.
+    """Return the parameters for the key and, for a cloud, the location of the model.
 
-    Without a key a cloud's own credentials of the machine are used, also at a `base_url`: they
-    sign requests, or are exchanged for tokens, and are not sent themselves.
+    Without a key, the machine's own credentials for the cloud are used, also with a `base_url`:
+    they sign requests or are exchanged for tokens, and are not sent themselves.
     """
     key = config.api_key.get_secret_value() if config.api_key else None
     provider = name.partition("/")[0]
@@ -59,8 +63,8 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
     if provider.startswith("vertex_ai"):
         place = {"vertex_location": config.region, "vertex_project": config.project}
         return {**place, "vertex_credentials": key}
-    # A made-up key where none is set: litellm would else take one from the environment that
-    # belongs to another host.
+    # With a base URL but no key, send a dummy key: otherwise litellm would take one from the
+    # environment, which belongs to another host.
     return {"api_key": key or ("none" if config.base_url else None)}
 
 
@@ -69,13 +73,14 @@ def _thinking(
 ) -> dict[str, Any]:
     if config.reasoning_effort is None or (is_anthropic(name) and not may_think(messages)):
         return {}
-    # litellm leaves it out for a model that it does not know; whoever set it knows better.
+    # litellm drops the parameter for models that it does not know. It was set explicitly, so
+    # insist on it.
     unknown = {} if entry else {"allowed_openai_params": ["reasoning_effort"]}
     return {"reasoning_effort": config.reasoning_effort, **unknown}
 
 
 def _prepared(name: str, messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Copies of the messages, with the thinking that this provider wrote and no other's."""
+    """Return copies of the messages with the thinking blocks of this provider only."""
     if is_anthropic(name):
         return with_cache_marks(without_empty_texts(with_own_thinking(messages)))
     if name.startswith(_RESPONSES):

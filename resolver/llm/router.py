@@ -1,5 +1,8 @@
-"""Which model is asked next: rules that an operator wrote. Those on who asks are settled before the
-first call, the others are looked at before each one."""
+"""Routing rules that choose the model of a call.
+
+Rules about the service or the agent are resolved once, before the first call; the others are
+evaluated before each call.
+"""
 
 import re
 from collections.abc import Sequence
@@ -17,8 +20,11 @@ _RULE = re.compile(
 
 @dataclass(frozen=True)
 class RoutingRule:
-    """`service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL` or
-    `budget<SHARE=MODEL`."""
+    """A rule that chooses a model.
+
+    Its forms are `service:NAME=MODEL`, `agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`
+    and `budget<SHARE=MODEL`.
+    """
 
     model: str
     images: bool = False
@@ -28,7 +34,7 @@ class RoutingRule:
     agent: str = ""
 
     def reason(self, messages: list[ChatMessage], share_left: float) -> str:
-        """Why the rule applies, in a few words; empty when it does not."""
+        """Return a short reason if the rule applies to the next call, "" if it does not."""
         if self.images:
             return "the conversation holds images" if _has_images(messages) else ""
         if self.tokens is not None:
@@ -39,7 +45,7 @@ class RoutingRule:
 
 
 def parse_rule(text: str) -> RoutingRule:
-    """Raises UsageError that shows the forms there are."""
+    """Return the rule that `text` describes. Raises UsageError that shows the valid forms."""
     found = _RULE.fullmatch(text.strip())
     if not found:
         raise UsageError(
@@ -61,10 +67,12 @@ def parse_rule(text: str) -> RoutingRule:
 def settle_rules(
     rules: Sequence[RoutingRule], service: str, agent: str
 ) -> tuple[str | None, tuple[RoutingRule, ...]]:
-    """The model of the first rule on who asks that applies, None when none does; and the rules
-    that stand before it, to be looked at before each call.
+    """Return the model of the first applicable rule about the service or agent, and earlier rules.
 
-    agent: name of the agent that asks; "" where another service does.
+    The model is None if no such rule applies. The rules before it have to be evaluated before each
+    call.
+
+    agent: name of the agent; "" for other services.
     """
     before: list[RoutingRule] = []
     for rule in rules:
@@ -78,9 +86,9 @@ def settle_rules(
 def choose(
     rules: Sequence[RoutingRule], messages: list[ChatMessage], share_left: float
 ) -> tuple[str, str] | None:
-    """Model and reason of the first rule that applies; None when none does.
+    """Return the model of the first rule that applies and the reason, None if none applies.
 
-    share_left: of the run's budget, from 0 to 1.
+    share_left: share of the run's budget that is left, from 0 to 1.
     """
     for rule in rules:
         reason = rule.reason(messages, share_left)

@@ -1,4 +1,4 @@
-"""A model whose replies a person wrote into a file, for tests and for trying things out."""
+"""A model whose replies a person wrote in a file, for tests and experiments."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from resolver.models.run import Completion, RequestedToolCall
 
 
 class ScriptedReply(BaseModel):
-    """One reply: words, tool calls (`{name: {argument: value}}`), or both."""
+    """One reply: text, tool calls (`{name: {argument: value}}`), or both."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,11 +28,16 @@ _CALL = TypeAdapter(dict[str, Any])
 
 
 def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayModel]:
-    """The models that give the replies of a YAML file (or JSON, one value), by who asks: a list in
-    which each is a text or has `text` and `calls`, or such a list for each service.
+    """Return the models that give the replies in a YAML (or JSON) file, by service.
 
-    service: whose replies a list without a name is. A model takes tool calls when one is written
-    there; else it answers in the tag dialect. Raises UsageError that says where the file is wrong.
+    The file contains a list of replies, each a text or a mapping with `text` and `calls`, or a
+    mapping of services to such lists. A model supports tool calls if its list contains one;
+    otherwise it uses the tag dialect.
+
+    name: name of the models.
+    service: the service that a plain list is for.
+
+    Raises UsageError that says where the file is invalid.
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))

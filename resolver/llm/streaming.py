@@ -1,4 +1,4 @@
-"""From a reply in pieces to a whole one, as if it had not been streamed."""
+"""Assembly of a streamed reply into a complete response."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,12 +7,13 @@ from resolver.llm.library import litellm
 
 
 def collected(pieces: Iterable[Any]) -> Any:
-    """litellm's response object of a streamed reply; None when nothing was said or counted in it,
-    as in a web page that was no stream.
+    """Return litellm's response object for the chunks of a streamed reply.
 
-    litellm counts tokens by itself where the endpoint gave no counts; those are taken out, since
-    they are not what is paid for. Reasoning items it leaves out are put back. Raises what litellm
-    raises while it reads.
+    Returns None if the stream contains neither content nor token counts, like a web page that is
+    not a stream at all. Raises what litellm raises while reading.
+
+    If the endpoint reports no token counts, litellm adds its own estimates. These are removed,
+    because they are not what is billed. Reasoning items, which litellm drops, are restored.
     """
     taken = list(pieces)
     response = litellm().stream_chunk_builder(taken)

@@ -1,5 +1,6 @@
-"""The HTTP client that every model call goes through. It never follows a redirect, keeps no
-cookies, and bounds a reply in bytes and in time.
+"""The HTTP client for all model calls.
+
+It follows no redirects, keeps no cookies, and limits the size and the duration of a response.
 """
 
 import time
@@ -11,37 +12,43 @@ import httpx
 MAX_REPLY_BYTES = 10_000_000
 REDIRECTED = "it redirects, which is not followed,"
 
-# httpx has undone these when it hands out the body.
+# Headers that no longer apply, because httpx returns the body decoded.
 _OF_THE_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class BoundedClient(httpx.Client):
-    """A client for one question and one whole answer.
+    """An httpx client that reads each response completely, within limits.
 
-    A redirect is answered with a refusal (400), which every provider's code in litellm reports
-    as one: following it would carry the conversation, and with some providers the key, to a
-    host that nobody configured. The read timeout of a request bounds the whole answer, not only
-    each wait for a next piece of it.
+    A redirect becomes an error response (400), which the code of every provider in litellm reports
+    as an error. Following it would send the conversation, and with some providers the key, to a
+    host that nobody configured. The read timeout of a request limits the whole response, not only
+    the wait for each chunk.
 
-    answered: headers of the last answer; litellm loses those of some errors.
+    answered: headers of the last response; litellm loses them for some errors.
     """
 
     def __init__(self, timeout: httpx.Timeout, max_bytes: int = MAX_REPLY_BYTES) -> None:
-        """timeout: for requests that bring none. max_bytes: size of the largest body that is
-        read, after decompression."""
+        """Create a client without kept-alive connections.
+
+        timeout: for requests without a timeout of their own.
+        max_bytes: maximum size of a body, after decompression.
+        """
         super().__init__(
             timeout=timeout,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            # Commands run between two calls, and the endpoint closes what idles: a kept
-            # connection saves one handshake, and a stale one costs a failed attempt.
+            # Don't keep connections alive. Commands run between two calls, and endpoints close
+            # idle connections: reuse saves a handshake, but a stale connection costs a failed
+            # attempt.
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         self._max_bytes = max_bytes
         self.answered: dict[str, str] = {}
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """The whole response. Raises httpx.ReadTimeout when it takes too long, and
-        httpx.DecodingError when it is too large."""
+        """Return the complete response.
+
+        Raises httpx.ReadTimeout if it takes too long, and httpx.DecodingError if it is too large.
+        """
         seconds = request.extensions.get("timeout", {}).get("read")
         deadline = None if seconds is None else time.monotonic() + seconds
         self.answered = {}
