@@ -14,6 +14,7 @@ from resolver.git.git import Credential, GitResult, HostGit, failure
 from resolver.git.history import LEVELS, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
+from resolver.models.known_failures import OUTAGES
 
 TIP_REF = "refs/resolver/tip"
 """The ref of the clone to which the newest commit of a branch is fetched."""
@@ -109,8 +110,10 @@ def push_ref(
 
 def _wait_after_push(error: ResolverError) -> float | None:
     """Return 0.0 if the push may be tried again, None if the server has rejected it."""
-    refused = isinstance(error, PushRefused | BranchTaken) or error.cause != ""
-    return None if refused or not _TROUBLE.search(error.what) else 0.0
+    if isinstance(error, PushRefused | BranchTaken):
+        return None
+    in_trouble = error.cause in OUTAGES or (not error.cause and _TROUBLE.search(error.what))
+    return 0.0 if in_trouble else None
 
 
 def _log_wait(error: ResolverError, wait: float) -> None:

@@ -4,9 +4,10 @@ Every write goes to the trigger's own issue in this repository.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from github.Issue import Issue
 from github.PullRequest import PullRequest as GitHubPullRequest
@@ -109,12 +110,8 @@ class GitHubForge:
             return False  # only issue comments control a run
         with self._access.asking("read the reactions to the request", "issues: read"):
             path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
-            query = {"content": CONFIRMED, "per_page": MOST_REACTIONS}
-            return any(
-                (each["user"] or {}).get("login", "").casefold() == self.whoami().casefold()
-                for each in self._polled.get(path, query).data
-                if each["content"] == CONFIRMED
-            )
+            found = self._polled.get(path, {"content": CONFIRMED, "per_page": MOST_REACTIONS})
+            return _is_confirmed_by(found.data, self.whoami())
 
     def is_told(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
@@ -124,10 +121,15 @@ class GitHubForge:
 
     def say(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
-        marker = answer_marker(trigger.key)
         what = f"comment on {self._name}#{trigger.number}"
         find_or_create.say_once(
-            self._access, self._issue(trigger), self.whoami(), trigger, marker, text, what
+            self._access,
+            self._issue(trigger),
+            self.whoami(),
+            trigger,
+            answer_marker(trigger.key),
+            text,
+            what,
         )
 
     def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
@@ -304,6 +306,12 @@ class GitHubForge:
                 "give OWNER/NAME#N of the same repository",
             )
         return trigger.number
+
+
+def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:
+    """Return True if the account of this login is among those that have confirmed."""
+    confirmed = (each["user"] or {} for each in reactions if each["content"] == CONFIRMED)
+    return any(user.get("login", "").casefold() == login.casefold() for user in confirmed)
 
 
 def _review_of(

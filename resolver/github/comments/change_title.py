@@ -44,7 +44,7 @@ _CHANGES = """
     inline insert install instantiate instrument integrate intercept interpolate interpret
     interrupt introduce invalidate invert iron isolate issue iterate join keep kill lead learn
     leave let lift limit link lint list load localize lock log loosen lower lowercase maintain
-    make manage map mark mask match measure memoize mention merge migrate minify minimize mirror
+    make manage map mark mask match measure memoize mend mention merge migrate minify minimize mirror
     mock modernize modify monitor mount move multiplex multiply mutate mute name narrow negate
     negotiate nest normalise normalize note notify nudge null obey obtain offer offset omit open
     opt optimise optimize order override own pack pad page paginate parallelize parse partition

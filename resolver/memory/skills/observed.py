@@ -176,10 +176,11 @@ class ObservedText:
 
 
 def _request_of(task: Task) -> str:
-    # nobody wrote the instruction of a run that a failed check triggered: it comes from a template
+    # Nobody wrote the instruction of a run that a failed check triggered: it comes from a template,
+    # and only the name of the check says what the run is about.
     is_said = task.trigger.kind is not TriggerKind.CHECK_FAILED
-    instruction = task.trigger.instruction if is_said else ""
-    return "\n\n".join((instruction, task.title, *task.labels))
+    asked = task.trigger.instruction if is_said else task.trigger.check
+    return "\n\n".join((asked, task.title, *task.labels))
 
 
 def _mentions_of(task: Task) -> str:
