@@ -13,7 +13,7 @@ from github.Issue import Issue
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.errors import ForgeError, UsageError
+from resolver.errors import UsageError
 from resolver.github.client import people
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.files import markdown_files
@@ -217,13 +217,7 @@ class GitHubForge:
             return set(find_or_create.branch_tips(self._repository, prefix))
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
-        try:
-            with self._access.asking("remove what a cut-off attempt has pushed", "contents: write"):
-                for branch in find_or_create.abandoned_branches(self._repository, prefix, run):
-                    logger.info("removing %s of %s, left by a cut-off attempt", branch, self._name)
-                    find_or_create.delete_branch(self._repository, branch)
-        except ForgeError as error:
-            logger.warning("%s", error.what)
+        find_or_create.discard_abandoned_branches(self._access, self._repository, prefix, run)
 
     def open_head(self, branch: str) -> str | None:
         own = self.whoami()

@@ -44,25 +44,25 @@ _CHANGES = """
     inline insert install instantiate instrument integrate intercept interpolate interpret
     interrupt introduce invalidate invert iron isolate issue iterate join keep kill lead learn
     leave let lift limit link lint list load localize lock log loosen lower lowercase maintain
-    make manage map mark mask match measure memoize mend mention merge migrate minify minimize mirror
-    mock modernize modify monitor mount move multiplex multiply mutate mute name narrow negate
-    negotiate nest normalise normalize note notify nudge null obey obtain offer offset omit open
-    opt optimise optimize order override own pack pad page paginate parallelize parse partition
-    pass paste patch pause permit persist pick pin ping pipe place plug pluralize point poll
-    populate port postpone postprocess precompute prefer prefetch preload prepare prepend
-    preprocess preserve prevent print probe process produce profile project promote prompt
-    propagate propose protect prove provide prune publish pull purge push put qualify query
-    queue quote raise randomize rank reach react rearrange reassign rebuild recalculate receive
-    recognise recognize recompute reconcile reconnect record recover recreate recurse redirect
-    redo reduce refactor refer refine reflect refresh regenerate register reinstate reintroduce
-    reject relax release reload relocate rely remember remove rename render reopen reorder
-    reorganize repair reparse repeat rephrase replace replay report request require reraise
-    rescale rescue resend reserve reset resize resolve respect respond restart restore restrict
-    restructure restyle resume retain rethrow retire retrieve retry return reuse reveal revert
-    revive rewind rewire reword rework rewrite roll rotate round route safeguard salt sample
-    sanitise sanitize satisfy save say scale scan schedule scope scroll scrub secure seed seek
-    segment select send separate serialise serialize set shadow share shield shift ship shorten
-    show shrink shuffle shut sign silence simplify skip sleep slice slow smooth snapshot
+    make manage map mark mask match measure memoize mend mention merge migrate minify minimize
+    mirror mock modernize modify monitor mount move multiplex multiply mutate mute name narrow
+    negate negotiate nest normalise normalize note notify nudge null obey obtain offer offset
+    omit open opt optimise optimize order override own pack pad page paginate parallelize parse
+    partition pass paste patch pause permit persist pick pin ping pipe place plug pluralize
+    point poll populate port postpone postprocess precompute prefer prefetch preload prepare
+    prepend preprocess preserve prevent print probe process produce profile project promote
+    prompt propagate propose protect prove provide prune publish pull purge push put qualify
+    query queue quote raise randomize rank reach react rearrange reassign rebuild recalculate
+    receive recognise recognize recompute reconcile reconnect record recover recreate recurse
+    redirect redo reduce refactor refer refine reflect refresh regenerate register reinstate
+    reintroduce reject relax release reload relocate rely remember remove rename render reopen
+    reorder reorganize repair reparse repeat rephrase replace replay report request require
+    reraise rescale rescue resend reserve reset resize resolve respect respond restart restore
+    restrict restructure restyle resume retain rethrow retire retrieve retry return reuse reveal
+    revert revive rewind rewire reword rework rewrite roll rotate round route safeguard salt
+    sample sanitise sanitize satisfy save say scale scan schedule scope scroll scrub secure seed
+    seek segment select send separate serialise serialize set shadow share shield shift ship
+    shorten show shrink shuffle shut sign silence simplify skip sleep slice slow smooth snapshot
     solidify sort spawn specify speed spell split spread stabilize stack stage standardise
     standardize start stash stick stop store stream stretch strip style subclass subscribe
     substitute subtract suffix suggest sum summarize supply support suppress surface suspend

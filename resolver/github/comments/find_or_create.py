@@ -4,6 +4,7 @@ Everything is looked up before it is created, so that a retry does not create it
 trust a result only if Resolver's own account wrote it.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import islice
@@ -16,11 +17,14 @@ from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
+from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.listing import Listing, RowsReadOnce
 from resolver.github.comments.markers import ending_of, is_of_run, is_refusal_of
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.models.run import PullRequest, Trigger, TriggerKind
+
+logger = logging.getLogger("resolver.github")
 
 _SEARCHED_COMMENTS = 500
 _SEARCHED_PULLS = 200
@@ -176,6 +180,21 @@ def _had_pull(repository: Repository, branch: str) -> bool:
     owner = repository.full_name.split("/", 1)[0]
     pulls = pulls_of(repository, state="all", head=f"{owner}:{branch}")
     return any(pull.head.ref == branch and comes_from(pull, repository) for pull in pulls)
+
+
+def discard_abandoned_branches(
+    access: GitHubAccess, repository: Repository, prefix: str, run: str
+) -> None:
+    """Delete the branches that an interrupted attempt of the run has left. Never raises: a branch
+    that stays does no harm."""
+    try:
+        with access.asking("remove what a cut-off attempt has pushed", "contents: write"):
+            for branch in abandoned_branches(repository, prefix, run):
+                name = repository.full_name
+                logger.info("removing %s of %s, left by a cut-off attempt", branch, name)
+                delete_branch(repository, branch)
+    except ForgeError as error:
+        logger.warning("%s", error.what)
 
 
 def delete_branch(repository: Repository, branch: str) -> None:
