@@ -76,6 +76,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     """
     comment = publish_final_comment(values, conclusion, forge)
     report = build_report(values, comment.conclusion.failure)
+    report = report.model_copy(update={"warnings": (*report.warnings, *comment.warnings)})
     record_cost(values, report, forge)
     publication = values.publication
     if comment.url is not None:
