@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.config.groups import ESSENTIALS, GROUPS
 from resolver.config.settings import Settings, extra, load_settings, repository_settings
 from resolver.config.unknown_variables import unknown_variables
 from resolver.errors import UsageError
@@ -146,3 +147,9 @@ def test_any_bytes_are_settings_or_a_usage_error(content: bytes) -> None:
         load_settings({}, {}, repository_settings(content))
     except UsageError as error:
         assert ".github/resolver.yml" in error.what
+
+
+def test_every_setting_is_in_exactly_one_group_of_the_reference() -> None:
+    grouped = [name for group in GROUPS for name in group.settings]
+    assert sorted(grouped) == sorted(Settings.model_fields)
+    assert set(ESSENTIALS) <= set(grouped) and len(ESSENTIALS) == 10
