@@ -38,8 +38,8 @@ GROUPS = (
         (
             "model", "api_key", "base_url", "api_version", "model_region", "model_project",
             "dialect", "temperature", "reasoning_effort", "seed", "stop_words", "model_stream",
-            "model_timeout", "model_retries", "input_cost_per_token", "output_cost_per_token", "fallback_models",
-            "model_rules", "services", "completions_dir",
+            "model_timeout", "model_retries", "input_cost_per_token", "output_cost_per_token",
+            "fallback_models", "model_rules", "services", "completions_dir",
         ),
     ),
     SettingGroup(
