@@ -28,7 +28,7 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
         ("mona", "@agent please fix this"),
         ("resolver-bot", f"I opened [#{pull.number}]: Make add add"),
     ]
-    assert "This run: $0.0002, 2 steps" in told and "How it was made" in told
+    assert "This run: $0.0002, 2 iterations" in told and "How it was made" in told
     assert f"Fixes #{issue.number}" in (pull.body or "")
     assert "a + b" in town.content(pull, "calc.py")
     assert town.commits(pull) == ["Make add add"]
