@@ -14,7 +14,7 @@ RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
 SETTINGS = {
     "RESOLVER_CONFIRMATION": "high",
     "RESOLVER_ON_HIGH": "wait",
-    "RESOLVER_CONFIRMATION_WAIT": "12",
+    "RESOLVER_CONFIRMATION_WAIT": "30",
 }
 
 
@@ -84,7 +84,7 @@ def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     thread = begun(forge, server, plans, "late")
-    until(lambda: any("I **stopped before this action**" in told for told in thread.told()), 60)
+    until(lambda: any("I **stopped before this action**" in told for told in thread.told()), 120)
     assert not thread.pulls()
     thread.say("@agent approve")
     until(thread.pulls)
