@@ -7,6 +7,7 @@ about retries.
 
 import logging
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -48,7 +49,14 @@ def _load_litellm() -> Any:
     # These loggers write conversations and tracebacks. What matters is raised as an exception too.
     for name in ("LiteLLM", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    import litellm as package
+    try:
+        import litellm as package
+    except BaseException:
+        # Another attempt must start from nothing. Submodules that are loaded already are not bound
+        # to a new package object, so that `litellm.exceptions`, for one, would be missing.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "litellm"]:
+            del sys.modules[name]
+        raise
 
     # litellm's own response types cause these warnings, in threads that `quiet` does not cover.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")

@@ -88,3 +88,31 @@ def test_the_tokenizer_is_there_when_something_is_counted() -> None:
 
 def test_a_model_of_unknown_name_is_rehearsed_too() -> None:
     rehearse(ModelConfig(model="some-model", base_url="http://127.0.0.1:9/v1"))
+
+
+INTERRUPTED = """
+import sys
+from resolver.llm.library import litellm
+
+class FailsOnce:
+    failed = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "litellm.main" and not self.failed:
+            self.failed = True
+            raise RuntimeError("interrupted")
+
+sys.meta_path.insert(0, FailsOnce())
+try:
+    litellm()
+except RuntimeError as error:
+    print(error)
+print(litellm().exceptions.BadRequestError.__name__)
+"""
+
+
+def test_an_import_that_was_interrupted_is_made_again_from_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["interrupted", "BadRequestError"], done.stderr
