@@ -95,7 +95,7 @@ def command(
     if resume is not None:
         if target or issue or output:
             raise UsageError(
-                "--resume goes on with the run in a folder, which says all else already",
+                "--resume takes everything but the limits from the folder of the run",
                 f"give it alone: resolver resolve --resume {shlex.quote(str(resume))}",
             )
         folder, request = resumed_request(resume)

@@ -16,7 +16,7 @@ from resolver.git.workspace import Workspace
 from resolver.github.comments.pull_request_text import commit_message
 from resolver.github.forge import Forge
 from resolver.github.text.escape import title
-from resolver.models.run import Patch, Trigger, TriggerKind
+from resolver.models.run import Trigger, TriggerKind
 from resolver.publishing.request import PublishRequest
 
 PUBLIC = "github.com"
@@ -84,10 +84,6 @@ class CommitBuilder:
         base, head = title(pull.base_branch), title(pull.head_branch)
         return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
-    @property
-    def _patch(self) -> Patch:
-        return self.request.patch
-
     def own_since(self, known: str, tip: str) -> str | None:
         """Return the commit that an interrupted attempt of this run put on top of `known`.
 
@@ -125,7 +121,7 @@ class CommitBuilder:
         """
         git, known = self.workspace.git, change.parent
         if tip == known:
-            if (tip, change.tree) != (self._patch.base, self._patch.tree):
+            if (tip, change.tree) != (self.request.patch.base, self.request.patch.tree):
                 self._check(tip, change.tree)  # any other tree was not judged before
             return self.commit(change.tree, tip)
         if not is_ancestor(git, known, tip):
@@ -142,7 +138,9 @@ class CommitBuilder:
 
         `known` and `tip` need no common history, so this works after a squash merge.
         """
-        return self._put(replay_commits(self.workspace.git, known, self._patch.tree, tip), tip)
+        return self._put(
+            replay_commits(self.workspace.git, known, self.request.patch.tree, tip), tip
+        )
 
     def _put(self, found: MergeResult, tip: str, merged: str = "") -> str | None:
         """Commit the merged tree on top of `tip`; return None if it has conflicts."""

@@ -8,7 +8,13 @@ from resolver.config.settings import Settings
 from resolver.events.run_log import RunLog
 from resolver.git.git import Credential
 from resolver.github.comments.report import Report
-from resolver.models.run import Continuation, Patch, Publication, Task, Trigger
+from resolver.models.run import Continuation, Patch, Publication, Task, Trigger, Unverified
+
+
+def is_draft(setting: str, missing: Unverified) -> bool:
+    """Return True if the pull request is to be a draft: as the setting says, or for "auto" if
+    something is missing."""
+    return setting == "always" if setting != "auto" else missing != ""
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class PublishRequest:
 
     def report_with(self, publication: Publication) -> Report:
         """Return the report of the run with what has been published so far."""
-        report, setting = self.report, self.settings.draft
+        report = self.report
         untouched = any(conflict.untouched for conflict in publication.conflicts)
-        missing = "untouched" if untouched else report.unverified
+        missing: Unverified = "untouched" if untouched else report.unverified
         commit = publication.commit or self.patch.commit
         return report.model_copy(
             update={
@@ -53,7 +59,7 @@ class PublishRequest:
                 "how": publication.how,
                 "publication": publication,
                 "unverified": missing,
-                "draft": missing != "" if setting == "auto" else setting == "always",
+                "draft": is_draft(self.settings.draft, missing),
                 "warnings": (*report.warnings, *self.notices),
             }
         )

@@ -13,6 +13,7 @@ from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Evidence, Publication, RunLimits, RunState, Unverified
+from resolver.publishing.request import is_draft
 from resolver.runs.outcome_json import OutcomeFile, build_outcome_file
 from resolver.runs.output import MOST_CHANGE
 from resolver.runs.stages import PreparedRun, StageValues
@@ -96,12 +97,6 @@ def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
     return missing_verification(values.outcome, course)
-
-
-def is_draft(setting: str, missing: Unverified) -> bool:
-    """Return True if the pull request is to be a draft: as the setting says, or for "auto" if
-    something is missing."""
-    return setting == "always" if setting != "auto" else missing != ""
 
 
 def build_report(
