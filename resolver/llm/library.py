@@ -31,6 +31,12 @@ _ENVIRONMENT = {
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "True",
 }
 
+# Warnings about litellm's own types, which nobody who runs Resolver can act on. Registered when
+# this module is imported, not when litellm is: a `catch_warnings` block that another thread has
+# open would remove the filter again when it ends, and restores it when the filter was there before.
+for _message in ("Pydantic serializer warnings", ".*`ReadOnly` qualifier"):
+    warnings.filterwarnings("ignore", message=_message)
+
 
 LIBRARY_LOCK = threading.RLock()
 """Held by the thread that loads litellm; other threads wait until it is ready."""
@@ -58,8 +64,6 @@ def _load_litellm() -> Any:
             del sys.modules[name]
         raise
 
-    # litellm's own response types cause these warnings, in threads that `quiet` does not cover.
-    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
     package.telemetry = False
     package.suppress_debug_info = True
     package.redact_messages_in_exceptions = True

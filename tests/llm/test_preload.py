@@ -116,3 +116,27 @@ def test_an_import_that_was_interrupted_is_made_again_from_nothing() -> None:
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["interrupted", "BadRequestError"], done.stderr
+
+
+OVERTAKEN = """
+import warnings
+from resolver.llm.library import litellm
+
+other_thread = warnings.catch_warnings()
+other_thread.__enter__()
+litellm()
+other_thread.__exit__(None, None, None)
+
+from pydantic import TypeAdapter
+from typing_extensions import ReadOnly, TypedDict
+TypeAdapter(TypedDict("Entry", {"id": ReadOnly[str]}))
+warnings.warn("Pydantic serializer warnings: none", UserWarning)
+"""
+
+
+def test_the_warnings_of_litellms_types_stay_suppressed_whatever_other_threads_do() -> None:
+    """A `catch_warnings` block that ends puts the filters back that were there when it began."""
+    done = subprocess.run(
+        [sys.executable, "-c", OVERTAKEN], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -114,7 +114,7 @@ class Forge:
             len(self.pulls(repository)),
             len(self.written(issue)),
         )
-        assert max(found) <= 1, found
+        assert max(found) <= 1, (found, [c.body for c in issue.comments])
         return found == (1, 1, 1) and len(self.told(issue)) == 1
 
 

@@ -27,6 +27,8 @@ class QueueNotices:
     """Notifies conversations of their waiting runs. Thread-safe.
 
     No notice is written for a run that has started: from then on the run writes its own comment.
+    Notices for the same request are written one after the other, because the same event can arrive
+    in several deliveries at once: the second notice finds the comment of the first and edits it.
     """
 
     def __init__(self) -> None:
@@ -58,6 +60,7 @@ class QueueNotices:
         if trigger.number is None:
             return
         with self._changed:
+            self._changed.wait_for(lambda: trigger.key not in self._written)
             if trigger.key in self._begun:
                 return
             self._written.add(trigger.key)
