@@ -5,8 +5,6 @@ library alone, because its own start is what it is there to save. Where a fork c
 process (a session or a variable that Python or OpenSSL read when they start), it becomes RESOLVER.
 """
 
-# ruff: noqa: PTH - pathlib would double the time that it takes to start.
-
 import array
 import fcntl
 import json
