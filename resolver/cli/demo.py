@@ -14,7 +14,7 @@ from resolver.config.templates import render
 from resolver.demo.repository_maker import HERE, make_repository
 from resolver.errors import SandboxError, UsageError
 from resolver.events.base import ActionBase
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
 from resolver.github.local_forge import LocalForge, local_trigger

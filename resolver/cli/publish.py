@@ -10,7 +10,7 @@ from rich.text import Text
 from resolver.cli.resolve import describe_result, open_forge, resumed_request
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import DONE
 from resolver.events.state import State
 from resolver.runs.common import filtered_log, open_host, stop_on_signals

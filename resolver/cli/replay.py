@@ -15,9 +15,9 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
-from resolver.events.location import open_log
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, opening_of
+from resolver.events.sql import open_log
 from resolver.events.stream import utc_now
 from resolver.git.clone import is_url
 from resolver.git.git import Credential

@@ -10,12 +10,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from resolver.agents.readonly import READ_ONLY
-from resolver.agents.reviewer import REVIEWER
+from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.cli.options import run_options
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import current_run, opening_of
 from resolver.events.stream import utc_now
 from resolver.git.workspace import Workspace

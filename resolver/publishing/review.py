@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from resolver.agents.reviewer import REVIEWER
+from resolver.agents.readonly import REVIEWER
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import WorkspaceError

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from resolver import __version__
-from resolver.agents.available_tools import AvailableTools
-from resolver.agents.definitions import AgentDefinition
+from resolver.agents.definitions import AgentDefinition, AvailableTools
+from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import has_own_work, is_answering_agent, model_of
-from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.host import index_action_handlers
 from resolver.code_index.index import CodeIndex
@@ -20,12 +19,8 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
-from resolver.controller.outcome import derive_outcome
-from resolver.controller.replay import (
-    MOST_REPORTED,
-    Difference,
-    ReplayCheck,
-)
+from resolver.controller.limits import derive_outcome
+from resolver.controller.recovery import MOST_REPORTED, Difference, ReplayCheck
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import ROOT_STAGE, RunStarted, SystemPrompt, roots_of

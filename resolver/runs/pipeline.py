@@ -16,7 +16,7 @@ from pathlib import Path
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.controller.outcome import derive_outcome
+from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
 from resolver.events.lifecycle import roots_of

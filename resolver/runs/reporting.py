@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import is_answering_agent, model_of
-from resolver.agents.reviewer import REVIEWER
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, pending_approval_in
 from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
 from resolver.events import actions as a

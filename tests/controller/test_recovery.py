@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.base import Agent
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.events import actions as a

@@ -4,9 +4,9 @@ the server was down or was interrupted too often. The run's page shows it as act
 import logging
 from pathlib import Path
 
-from resolver.controller.outcome import derive_outcome
+from resolver.controller.limits import derive_outcome
 from resolver.errors import ResolverError
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import is_resumable
 from resolver.events.state import State
 from resolver.github.comments.report import Report

@@ -21,7 +21,7 @@ from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, RequestsAhea
 from resolver.entrypoints.webhook.worker import LEFT
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import is_resumable, spent_by
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES

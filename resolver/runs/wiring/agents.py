@@ -4,13 +4,11 @@ command."""
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
-from resolver.agents.definitions import Definitions, read_definitions
-from resolver.agents.readonly import READ_ONLY
+from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
+from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, make_agent, model_of, require_agent
-from resolver.agents.reviewer import REVIEWER
-from resolver.agents.tool_calls import did_you_mean
+from resolver.agents.tools import did_you_mean
 from resolver.config.settings import Settings
 from resolver.controller.delegation import Delegates
 from resolver.errors import UsageError

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 
 from resolver.config.settings import Settings
-from resolver.controller.confirmation import Analyzer, Confirmation, Tell, notify_nobody
-from resolver.controller.judge import JudgingAnalyzer
+from resolver.controller.confirmation import (
+    Analyzer,
+    Confirmation,
+    JudgingAnalyzer,
+    Tell,
+    notify_nobody,
+)
 from resolver.events.stream import EventStream
 from resolver.github.text.invisible import with_invisible_shown
 from resolver.models.approval import tool_risk

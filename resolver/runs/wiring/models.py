@@ -21,8 +21,7 @@ from resolver.events.lifecycle import (
     ServiceReplied,
     SystemPrompt,
 )
-from resolver.events.log import Event
-from resolver.events.reading import read_log
+from resolver.events.log import Event, read_log
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
