@@ -9,8 +9,8 @@ from rich.console import Console
 from resolver.config.settings import HEARING, Settings, load_settings
 from resolver.entrypoints.action import actions_run, read_event
 from resolver.events.stream import utc_now
-from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
-from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import DispatchSource, asks_for_sweep
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import (
     app_login,

@@ -22,8 +22,8 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.comments.comment_text import comment_body
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent, MalformedEvent
+from resolver.github.events.parse import DispatchSource
+from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import (

@@ -5,8 +5,7 @@ from pathlib import Path
 from resolver.config.retries import RetryPolicy
 from resolver.errors import BranchTaken, ForgeError
 from resolver.events.run_log import BRANCH_STAGE
-from resolver.git.branch_names import branch_name, free_branch
-from resolver.git.push import push_onto
+from resolver.git.push import branch_name, free_branch, push_onto
 from resolver.models.run import TriggerKind
 from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.signed_commits import push_signed_commits

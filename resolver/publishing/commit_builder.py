@@ -10,12 +10,12 @@ from resolver.errors import PolicyViolation
 from resolver.git.clone import check_commit
 from resolver.git.merge import MergeResult, is_ancestor, merge, replay_commits
 from resolver.git.policy import PatchPolicy, check
-from resolver.git.publish import Identity
+from resolver.git.push import Identity
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
 from resolver.github.comments.pull_request_text import commit_message
 from resolver.github.forge import Forge
-from resolver.github.text.escape import title
+from resolver.github.text.markdown import title
 from resolver.models.run import Trigger, TriggerKind
 from resolver.publishing.request import PublishRequest
 

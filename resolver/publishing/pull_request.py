@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from resolver.config.templates import render
 from resolver.errors import ForgeError, PushRefused
-from resolver.git.branch_names import PREFIX
 from resolver.git.merge import is_ancestor
-from resolver.git.push import fetch_tip
+from resolver.git.push import PREFIX, fetch_tip
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.models.run import Publication, PullRequest, TriggerKind
 from resolver.publishing.apply_to_branch import apply_to_branch, change_since

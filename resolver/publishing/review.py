@@ -19,9 +19,9 @@ from resolver.events.run_log import RunLog
 from resolver.git.pull_request import MOST_MESSAGE
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
-from resolver.github.comments.review_text import remark_body, review_body
+from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import (
     PublishedReview,
     PullRequestContext,

@@ -22,7 +22,7 @@ from resolver.git.merge import (
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     Command,

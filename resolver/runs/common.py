@@ -19,9 +19,8 @@ from resolver.config.settings import Settings
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.client.failures import ServerTrouble
 from resolver.github.context.issue_context import WantedContext
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.parse import needs_own_login, parse_github_event
+from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.sandbox import RunHost

@@ -7,7 +7,7 @@ start work should be able to cause: `find_finished_work` runs before anything el
 """
 
 from resolver.config.templates import render
-from resolver.git.branch_names import branches_of_issue
+from resolver.git.push import branches_of_issue
 from resolver.github.forge import Forge
 from resolver.models.run import Publication, TriggerKind
 from resolver.runs.stages import PublishedRun, RunRequest

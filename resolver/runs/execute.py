@@ -30,7 +30,7 @@ from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.notes import notes_of
 from resolver.models.run import (
     CheckedCommand,

@@ -21,8 +21,7 @@ from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopp
 from resolver.events.actions import Delegate
 from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
-from resolver.git.policy import check, is_protected
-from resolver.git.secrets import withhold_secrets
+from resolver.git.policy import check, is_protected, withhold_secrets
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge

@@ -10,18 +10,17 @@ from resolver.agents.registry import is_answering_agent
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
-from resolver.git.branch_names import branches_of_issue
-from resolver.git.branches import at_branch, at_pull, with_default_branch
 from resolver.git.clone import commit_made_at, is_url
 from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions, read_issue_templates
-from resolver.git.excerpts import with_code
-from resolver.git.workspace import Workspace
-from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.git.pull_request import with_code
+from resolver.git.push import branches_of_issue
+from resolver.git.workspace import Workspace, at_branch, at_pull, with_default_branch
+from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
-from resolver.github.events.rounds import render_deferred_threads, requested_threads, whole_request
+from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Command, Task, TriggerKind
 from resolver.publishing.review import readable_pull_request

@@ -17,7 +17,7 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
 from resolver.models.conventions import Conventions

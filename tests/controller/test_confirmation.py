@@ -20,7 +20,7 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, Extension, RunState
 from tests.controller.scene import START, Scene, all_events, bash, finish, hand_on

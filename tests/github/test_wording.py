@@ -29,7 +29,7 @@ from resolver.github.comments.pull_request_text import (
     pull_request_title,
 )
 from resolver.github.comments.report import Ending, Report, RunFailure, failure_from_error
-from resolver.github.text.fit import MAX_BODY, fit, is_closed
+from resolver.github.text.comment_markdown import MAX_BODY, fit, is_closed
 from resolver.github.text.markdown import markdown_parser
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.conventions import Conventions

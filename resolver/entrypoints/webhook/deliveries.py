@@ -26,8 +26,7 @@ from resolver.events.run_log import is_resumable, spent_by
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.permission import authorize
+from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES

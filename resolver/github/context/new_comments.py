@@ -8,9 +8,8 @@ from typing import Any
 from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict
 
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.polled import PolledReader
-from resolver.github.client.shapes import read_rows
+from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.resources import PolledReader
 
 logger = logging.getLogger("resolver.github")
 

@@ -16,16 +16,21 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import PAGE, Listing
+from resolver.github.client.resources import PAGE, Listing
 from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, IssueContextReader, WantedContext
-from resolver.github.context.minimized_comments import describe_minimized, minimized_comments
-from resolver.github.context.moments import WRITTEN, lateness, utc
-from resolver.github.context.original_text import original_text
 from resolver.github.context.pull_request import read_pull
-from resolver.github.text.escape import shorten_text
+from resolver.github.context.visibility import (
+    WRITTEN,
+    describe_minimized,
+    lateness,
+    minimized_comments,
+    original_text,
+    utc,
+)
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
-from resolver.github.text.picture_links import PictureLinks, without_pictures
+from resolver.github.text.links import PictureLinks, without_pictures
+from resolver.github.text.markdown import shorten_text
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 

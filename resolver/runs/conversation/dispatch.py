@@ -9,7 +9,7 @@ from resolver.config.settings import Settings
 from resolver.errors import ForgeError
 from resolver.github.comments.check_places import CheckPlaces
 from resolver.github.events.checks import check_key
-from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger, TriggerKind
 

@@ -5,8 +5,7 @@ It is only written for a run that may start and that publishes its work.
 """
 
 from resolver.config.settings import Settings
-from resolver.github.comments.progress import RunProgress
-from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.github.comments.progress import ProgressReporter, RunProgress
 from resolver.github.forge import Forge
 from resolver.models.run import Publication
 from resolver.runs.stages import RunRequest

@@ -11,7 +11,7 @@ from resolver.controller.confirmation import (
     notify_nobody,
 )
 from resolver.events.stream import EventStream
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.approval import tool_risk
 from resolver.runs.wiring.models import ModelOn
 from resolver.security.risk.analyzer import RuleAnalyzer

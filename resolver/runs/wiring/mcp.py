@@ -18,7 +18,7 @@ from resolver.events.lifecycle import SystemPrompt, Warned
 from resolver.events.log import Event
 from resolver.events.observations import ErrorObservation
 from resolver.events.run_log import RunLog
-from resolver.github.text.invisible import without_invisible
+from resolver.github.text.markdown import without_invisible
 from resolver.mcp.endpoint import Address, Endpoint, Launch
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers

@@ -19,7 +19,7 @@ from resolver.config.image_reference import (
     parse_registry_reference,
 )
 from resolver.errors import UsageError
-from resolver.git.context import DOCKERFILE_NAME
+from resolver.git.tree import DOCKERFILE_NAME
 from resolver.runtime.engine import engine_errors, image_settings
 from resolver.runtime.environment.devcontainer import FILES, DevContainer, Read, read_devcontainer
 from resolver.runtime.environment.dockerfile import read_base_images, refuse_triggers

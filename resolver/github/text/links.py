@@ -1,6 +1,10 @@
-"""Replaces the pictures of a text by `[picture N]` and lists their URLs.
+"""Finds the pictures that a text shows, and the issues and pull requests that it references.
 
-Alternative texts are removed from the text too: people who view the page see the picture instead.
+Pictures are replaced by `[picture N]` and their URLs are listed. Alternative texts are removed from
+the text too: people who view the page see the picture instead.
+
+References are found as GitHub links them, except in code. Source:
+https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
 """
 
 import re
@@ -8,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from resolver.github.text.hidden_text import Region, code_regions, strip_hidden
 from resolver.github.text.markdown import markdown_parser
@@ -191,3 +196,40 @@ def _follow(text: str, alt: str, position: int) -> int | None:
 def _is_in(regions: list[Region], position: int) -> bool:
     index = bisect_right(regions, position, key=lambda region: region[0]) - 1
     return index >= 0 and regions[index][0] <= position < regions[index][1]
+
+
+_OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
+_NAME = r"[A-Za-z0-9_.-]{1,100}"
+_NUMBER = r"[1-9][0-9]{0,8}(?![A-Za-z0-9_])"
+_FOUND = re.compile(
+    rf"(?P<url>https?://(?P<host>[A-Za-z0-9.:-]{{1,255}})/(?P<url_repository>{_OWNER}/{_NAME})"
+    rf"/(?:issues|pull)/(?P<url_number>{_NUMBER}))"
+    rf"|(?<![\w/.#&-])(?P<repository>{_OWNER}/{_NAME})?#(?P<number>{_NUMBER})"
+    rf"|(?<![\w/.#&-])(?i:gh)-(?P<gh>{_NUMBER})"
+)
+
+
+class Named(NamedTuple):
+    """A reference. `repository` is OWNER/NAME as written, "" for the repository of the text."""
+
+    repository: str
+    number: int
+
+
+def references_in(text: str, host: str) -> Iterator[Named]:
+    """Yield the references in order, including duplicates.
+
+    `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
+    """
+    regions = iter(code_regions(text))
+    region = next(regions, None)
+    for found in _FOUND.finditer(text):
+        while region is not None and region[1] <= found.start():
+            region = next(regions, None)
+        if region is not None and region[0] <= found.start():
+            continue
+        if found["url"]:
+            if found["host"].casefold() == host.casefold():
+                yield Named(found["url_repository"], int(found["url_number"]))
+        else:
+            yield Named(found["repository"] or "", int(found["number"] or found["gh"]))
