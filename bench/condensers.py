@@ -40,9 +40,9 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.model_call import Asker
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall, RunLimits, Tokens
 

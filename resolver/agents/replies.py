@@ -19,8 +19,8 @@ from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.memory.conversation import Dialect
-from resolver.memory.text import truncate_middle
 from resolver.models.run import Completion, McpTool
+from resolver.models.truncate import truncate_middle
 
 MAX_EXCERPT: Final = 400
 """Maximum length of the code that is quoted back to the model, in characters."""

@@ -14,7 +14,6 @@ from typing import Any
 from resolver.agents.tags import write_tags
 from resolver.config.templates import render
 from resolver.events import actions as a
-from resolver.memory.text import truncate_middle
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
     AskedThread,
@@ -24,7 +23,7 @@ from resolver.models.pull_request import (
     ThreadAnswer,
 )
 from resolver.models.run import Comment, Task
-from resolver.models.truncate import BEGINNING, shorten_thread
+from resolver.models.truncate import BEGINNING, shorten_thread, truncate_middle
 
 MOST_THREADS = 40_000
 """Maximum length of all review threads together, in characters.

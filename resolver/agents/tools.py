@@ -23,8 +23,8 @@ from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.actions import Invalid, McpCall
 from resolver.events.base import ActionBase, ToolCall
-from resolver.memory.text import truncate_middle
 from resolver.models.run import JsonObject, McpTool, RequestedToolCall
+from resolver.models.truncate import truncate_middle
 
 TOOL_NAMES = tuple(TOOLS)
 

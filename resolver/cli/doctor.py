@@ -16,8 +16,8 @@ from resolver.cli.repository_check import check_app, check_repository_for
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import AGENT
 from resolver.github.client.access import check_repository
-from resolver.llm.config import ModelConfig
-from resolver.llm.probe import probe
+from resolver.llm.base import ModelConfig
+from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runs.common import open_host, require_model

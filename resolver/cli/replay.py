@@ -24,8 +24,8 @@ from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
 from resolver.github.local_forge import LocalForge, local_trigger
-from resolver.memory.text import truncate_middle
 from resolver.models.run import Continuation, Trigger
+from resolver.models.truncate import truncate_middle
 from resolver.runs import execute
 from resolver.runs.common import (
     command_line_trigger,

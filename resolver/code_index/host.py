@@ -9,7 +9,7 @@ from resolver.errors import ResolverError
 from resolver.events import actions as a
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.observations import CodeResult, ErrorObservation
-from resolver.memory.text import truncate_middle
+from resolver.models.truncate import truncate_middle
 
 MOST_TEXT = 24_000
 """Maximum number of characters of one answer."""

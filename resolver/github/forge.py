@@ -12,7 +12,6 @@ from typing import Protocol
 
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
-from resolver.models.commits import MadeCommit, PublishedCommit
 from resolver.models.pull_request import (
     AnsweredThreads,
     OpenPullRequest,
@@ -21,6 +20,7 @@ from resolver.models.pull_request import (
     Review,
     ThreadReply,
 )
+from resolver.models.repository import MadeCommit, PublishedCommit
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 

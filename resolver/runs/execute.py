@@ -42,7 +42,7 @@ from resolver.models.run import (
     Task,
 )
 from resolver.publishing.notes import NOTES_FILE, propose_notes
-from resolver.publishing.review_comments import note_comment
+from resolver.publishing.review import note_comment
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import open_agent, open_delegates
 from resolver.runs.wiring.condensers import open_condensers

@@ -36,14 +36,22 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
-from resolver.publishing.checks import report_pending_checks
-from resolver.publishing.commit_builder import CommitBuilder, patch_policy_of
+from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, patch_policy_of
 from resolver.publishing.links import code_linker
 from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
-from resolver.publishing.pull_request import describe_unpublished, propose, publish
-from resolver.publishing.request import PublishRequest
-from resolver.publishing.review import append_remarks, build_review, publish_review
-from resolver.publishing.thread_answers import RepliesPosted, answer_threads
+from resolver.publishing.pull_request import (
+    describe_unpublished,
+    propose,
+    publish,
+    report_pending_checks,
+)
+from resolver.publishing.review import (
+    RepliesPosted,
+    answer_threads,
+    append_remarks,
+    build_review,
+    publish_review,
+)
 from resolver.publishing.update_branch import (
     publish_clean_merge,
     require_update_way,

@@ -20,7 +20,7 @@ from resolver.git.workspace import Workspace
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
-from resolver.models.conventions import Conventions
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     Continuation,
@@ -33,7 +33,7 @@ from resolver.models.run import (
     Trigger,
     TriggerKind,
 )
-from resolver.publishing.thread_answers import RepliesPosted
+from resolver.publishing.review import RepliesPosted
 from resolver.runs.outcome_json import OutcomeFile
 from resolver.runs.output import Output
 from resolver.runs.wiring.knowledge import Knowledge

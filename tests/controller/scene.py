@@ -22,8 +22,8 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.noop import NoOp
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 

@@ -16,8 +16,8 @@ from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
-from resolver.memory.condensers.noop import NoOp
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Completion, Outcome, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,8 +14,8 @@ from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplie
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
-from resolver.memory.condensers.noop import NoOp
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, hand_on, reply
 

@@ -11,7 +11,7 @@ from resolver.git.conventions import (
     read_issue_templates,
 )
 from resolver.git.workspace import Workspace, at_branch
-from resolver.models.conventions import issue_template_paths, template_path
+from resolver.models.repository import issue_template_paths, template_path
 from tests.git.scene import commit_all, link, make_repository, plain_git, write
 
 GITHUB = ".github/pull_request_template.md"

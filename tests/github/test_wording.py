@@ -32,8 +32,8 @@ from resolver.github.comments.report import Ending, Report, RunFailure, failure_
 from resolver.github.text.comment_markdown import MAX_BODY, fit, is_closed
 from resolver.github.text.markdown import markdown_parser
 from resolver.models.approval import PendingApproval, RiskLevel
-from resolver.models.conventions import Conventions
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     FileChange,
     How,

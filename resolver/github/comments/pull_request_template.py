@@ -25,7 +25,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.report import Report
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import markdown_parser, quieted
-from resolver.models.conventions import FOLDERS, template_path
+from resolver.models.repository import FOLDERS, template_path
 
 logger = logging.getLogger("resolver.github")
 

@@ -10,7 +10,7 @@ from resolver.runs.reporting import build_report
 from resolver.runs.stages import StageValues
 from resolver.runs.wiring.confirmation import ApprovalRequester
 
-logger = logging.getLogger("resolver.runs.conversation.confirmation")
+logger = logging.getLogger("resolver.runs.conversation.comments")
 
 
 def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:

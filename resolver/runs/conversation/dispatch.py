@@ -17,7 +17,7 @@ CLOSED_COUNTS = timedelta(days=14)
 """How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
 the issue, which a program can do, would allow the same number of attempts again."""
 
-logger = logging.getLogger("resolver.runs.conversation.dispatch")
+logger = logging.getLogger("resolver.runs.conversation.commands")
 
 
 def locate_dispatch(

@@ -25,7 +25,7 @@ from resolver.runs.reporting import (
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 
-logger = logging.getLogger("resolver.runs.conversation.final_comment")
+logger = logging.getLogger("resolver.runs.conversation.comments")
 
 NO_ROOM = frozenset({"locked", "issues_off"})
 """Causes for which the conversation accepts no comment. The exit code stays as it was, and the

@@ -10,12 +10,11 @@ from resolver.controller.delegation import reply_in
 from resolver.events.lifecycle import AGENT, RunStarted, Warned
 from resolver.events.log import Event
 from resolver.events.stream import EventStream
-from resolver.llm.config import ModelConfig
-from resolver.llm.window import context_window
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.model_call import Asker
+from resolver.llm.base import ModelConfig
+from resolver.llm.library import context_window
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
-from resolver.memory.condensers.view import SERVICE
+from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.runs.wiring.models import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
 
 

@@ -8,8 +8,7 @@ from resolver.config.settings import Settings
 from resolver.errors import ModelAuthError, ModelError
 from resolver.events.lifecycle import AGENT, ModelRetried, ServiceReplied
 from resolver.events.run_log import RunLog
-from resolver.llm.base import Model, RecordedModel
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.preflight import check_model
 from resolver.llm.registry import make_model
 from resolver.models.run import Completion

@@ -24,14 +24,12 @@ from resolver.events.lifecycle import (
 from resolver.events.log import Event, read_log
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.llm.base import Model, RecordedModel
+from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
-from resolver.llm.config import ModelConfig
-from resolver.llm.preload import preload_model
+from resolver.llm.library import preload_model
 from resolver.llm.registry import Others, for_service, make_models, service_models
-from resolver.llm.replay import ReplayModel
+from resolver.llm.replay import ReplayModel, scripted_models
 from resolver.llm.router import RoutingRule, parse_rule, settle_rules
-from resolver.llm.scripted import scripted_models
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser", "judge")

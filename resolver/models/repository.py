@@ -1,9 +1,12 @@
-"""Models of a repository's conventions, and the places of its templates.
+"""Models of a repository's conventions, the places of its templates, and its commits.
 
 The conventions are the pull request template, the code owners and the style of commit subjects.
 They are read by `resolver.git.conventions`; preferences for pull requests come from the settings.
 Names and places of files are GitHub's, in any case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
+
+GitHub signs the commits that it creates itself through the API. `resolver.git.objects` makes the
+values of such a commit, `resolver.github.comments.signed_commits` sends them.
 """
 
 from collections.abc import Sequence
@@ -95,3 +98,42 @@ def _files_of(paths: Sequence[str], folder: str) -> list[str]:
 def _is_named(path: PurePosixPath, name: str) -> bool:
     """Return True if the file has this name, in any case, and a suffix of a text file."""
     return path.stem.lower() == name and path.suffix.lower() in _SUFFIXES
+
+
+class NewEntry(FrozenModel):
+    """A path in a commit that differs from the commit's first parent."""
+
+    path: str
+    mode: str = Field(
+        description="Git's mode, six digits; for a deleted path, the mode that it had."
+    )
+    id: str | None = Field(
+        default=None, description="Id of the git object at the path; None for a deleted path."
+    )
+
+
+class MadeCommit(FrozenModel):
+    """A commit made on the host, from which GitHub creates an equal one."""
+
+    id: str = Field(description="Id of the commit on the host; GitHub's has another.")
+    message: str
+    tree: str
+    parents: tuple[str, ...] = Field(
+        description="Ids of commits on the host, or of commits that GitHub already has."
+    )
+    base_tree: str = Field(description="Tree of the first parent.")
+    entries: tuple[NewEntry, ...] = Field(
+        description="What differs from the first parent; paths are UTF-8."
+    )
+    blobs: tuple[str, ...] = Field(
+        description="Ids of the blobs that no parent contains, without duplicates."
+    )
+
+
+class PublishedCommit(FrozenModel):
+    """A commit on a branch on GitHub."""
+
+    id: str
+    signed: bool = Field(
+        default=False, description="True when GitHub marks its signature as verified."
+    )

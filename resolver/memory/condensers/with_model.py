@@ -1,16 +1,20 @@
-"""A condenser that asks a model which turns are still needed and forgets the others."""
+"""Condensers that ask a model which turns are still needed, or for a summary of the others."""
 
 import re
 from collections.abc import Sequence
 
 from resolver.config.templates import render
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.forgetting import enough, forget, middle, room_for_facts
-from resolver.memory.condensers.importance import by_importance
-from resolver.memory.condensers.model_call import Asker, text_lines
-from resolver.memory.condensers.summaries import shown_to_model
-from resolver.memory.condensers.view import CondenserView
+from resolver.memory.condensers.rules import by_importance, enough, forget, middle, room_for_facts
+from resolver.memory.condensers.summaries import (
+    Asker,
+    FieldNotes,
+    FreeNotes,
+    Writer,
+    shown_to_model,
+    text_lines,
+)
+from resolver.memory.condensers.view import CondenserView, SizeBound
 from resolver.memory.turns import Turn
 
 _NUMBER = re.compile(r"\d+")
@@ -57,3 +61,39 @@ class LLMAttention:
             return by_importance(turns)
         others = [turn for number, turn in enumerate(turns) if number not in set(needed)]
         return [*others, *(turns[number] for number in reversed(needed))]
+
+
+class LLMSummarizing:
+    """Works like `ConversationWindow` and adds notes of the condenser's model to the summary.
+
+    If the model fails, the summary has the facts from the log and the notes written so far.
+    """
+
+    def __init__(
+        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+    ) -> None:
+        self._bound = bound
+        self._writer: Writer = FreeNotes(asker)
+        self._first = keep_first
+        self._last = keep_last
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        if not self._bound.is_passed(view):
+            return None
+        target = self._bound.target(view)
+        turns = enough(view, middle(view, self._first, self._last, target), target)
+        if not turns:
+            return None
+        notes = self._writer.write(view, turns)
+        return forget(view, turns, facts=room_for_facts(target), notes=notes)
+
+
+class StructuredSummary(LLMSummarizing):
+    """The same with notes in fields: findings, decisions and next steps have a place each."""
+
+    def __init__(
+        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+    ) -> None:
+        super().__init__(bound, asker, keep_first, keep_last)
+        self._writer = FieldNotes(asker)

@@ -1,21 +1,79 @@
-"""The stdio transport: one JSON-RPC message per line of a pipe. The other end is not trusted.
+"""The transports to an MCP server: a program behind a pair of pipes, or a URL.
 
-It replaces the package's own transport, which has no limit for the size of a message, and works for
-a process of the host and for a program in the sandbox. Specification:
+Through pipes, each line is one JSON-RPC message. The other end is not trusted. This replaces the
+package's own transport, which has no limit for the size of a message, and works for a process of
+the host and for a program in the sandbox. Specification:
 https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#stdio
+
+Streamable HTTP uses one URL, the operator's headers and limited sizes. The MCP package follows a
+redirect only within the URL's origin, so the headers go nowhere else. Specification:
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#streamable-http
 """
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from resolver.errors import ResolverError
-from resolver.mcp.endpoint import Launch, Pipe
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client._transport import TransportStreams
+
+
+class Pipe(Protocol):
+    """A server's standard input and output. Two threads may read and write at the same time."""
+
+    def read(self) -> bytes:
+        """Return the next output, waiting for it; b"" if the server has ended."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write to the server's input. Raises SandboxError or OSError if that fails."""
+        ...
+
+    def close(self) -> None:
+        """End the server and everything it has started; a waiting `read` returns b"" then.
+
+        May be called more than once.
+        """
+        ...
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the server wrote to standard error."""
+        ...
+
+
+Launch = Callable[[], Pipe]
+"""Start a server. Raises OSError or ResolverError if that fails."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server at a URL. headers: sent with every request; they hold credentials."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One server of a run.
+
+    way: how it is reached.
+    allows: returns True if the tool of that name may be used.
+    timeout: seconds that a call may take without a progress notification.
+    """
+
+    name: str
+    way: Launch | Address
+    allows: Callable[[str], bool]
+    timeout: float
+
 
 MAX_MESSAGE: Final = 10_000_000
 """Largest message that is accepted, in bytes."""
@@ -140,3 +198,62 @@ def _lines(pipe: Pipe) -> Iterator[bytes]:
         pending += data[start:]
         if len(pending) > MAX_MESSAGE:
             raise OverflowError
+
+
+CONNECT_SECONDS: Final = 20.0
+SILENT_SECONDS: Final = 3600.0
+"""Read timeout. It is long because the caller limits the time of an answer."""
+
+_STREAM = "text/event-stream"
+
+
+@asynccontextmanager
+async def over_http(
+    address: Address, refused: Callable[[int], None]
+) -> "AsyncIterator[TransportStreams]":
+    """Yield the streams that carry messages to a URL and back.
+
+    refused: called with the status of an HTTP error.
+    """
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def bounded(response: "httpx2.Response") -> None:
+        if response.status_code >= 400:
+            refused(response.status_code)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # It was not requested, and a small compressed answer may expand to a very large one.
+            raise httpx2.DecodingError("it compresses its answers")
+        if not response.headers.get("content-type", "").lower().startswith(_STREAM):
+            response.stream = _bounded(response.stream)
+
+    async with (
+        httpx2.AsyncClient(
+            headers={**address.headers, "Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
+            event_hooks={"response": [bounded]},
+        ) as client,
+        streamable_http_client(
+            address.url, http_client=client, max_sse_event_size=MAX_MESSAGE
+        ) as streams,
+    ):
+        yield streams
+
+
+def _bounded(stream: Any) -> Any:
+    """Return the body, which raises an error after MAX_MESSAGE bytes."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = MAX_MESSAGE
+            async for piece in stream:
+                left -= len(piece)
+                if left < 0:
+                    raise httpx2.StreamError(f"the answer is over {MAX_MESSAGE:,} bytes")
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
