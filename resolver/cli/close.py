@@ -20,7 +20,7 @@ from resolver.runs.common import (
     own_login,
     trigger_for_target,
 )
-from resolver.runs.conversation.dispatch import conversation_for_dispatch
+from resolver.runs.conversation.commands import conversation_for_dispatch
 from resolver.runs.wiring.sandbox import RunHost
 
 

@@ -10,9 +10,13 @@ from typing import Any
 import click
 
 from resolver.agents.registry import AGENTS
-from resolver.cli.finding import DoctorFinding, check_finding
 from resolver.cli.options import settings_options_but
-from resolver.cli.repository_check import check_app, check_repository_for
+from resolver.cli.repository_check import (
+    DoctorFinding,
+    check_app,
+    check_finding,
+    check_repository_for,
+)
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import AGENT
 from resolver.github.client.access import check_repository

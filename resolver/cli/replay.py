@@ -33,6 +33,7 @@ from resolver.runs.common import (
     filtered_log,
     github_forge,
     open_host,
+    print_result,
     read_login,
     require_model,
     run_id,
@@ -40,12 +41,11 @@ from resolver.runs.common import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 MOST_SHOWN = 200
 """Maximum length of an action that is shown, in characters."""

@@ -28,6 +28,7 @@ from resolver.runs.common import (
     github_forge,
     open_host,
     parse_target,
+    print_result,
     read_login,
     require_model,
     run_id,
@@ -37,11 +38,10 @@ from resolver.runs.conversation.commands import watch_of
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import EVENTS, REQUEST, Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""

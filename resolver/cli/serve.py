@@ -17,8 +17,8 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
-from resolver.cli.connections import ShortRequestConnection
 from resolver.cli.listening import (
+    ShortRequestConnection,
     address_of,
     allow_open_files,
     listen,

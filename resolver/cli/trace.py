@@ -10,8 +10,7 @@ from resolver.errors import UsageError
 from resolver.events.log import log_schema
 from resolver.events.repair import repair_log
 from resolver.events.sql import log_file, open_log
-from resolver.trace.html import render_html
-from resolver.trace.json_view import render_json
+from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import render_text

@@ -21,8 +21,7 @@ from resolver.events.state import State
 from resolver.models.run import PlanItem
 from resolver.models.truncate import truncate_middle
 from resolver.security.shell.checks import read_checks
-from resolver.security.shell.code import written_in
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import written_in, written_paths
 
 _FAILING = re.compile(
     r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "

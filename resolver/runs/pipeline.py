@@ -60,12 +60,22 @@ from resolver.publishing.update_branch import (
     update_outcome,
 )
 from resolver.runs import execute as work
-from resolver.runs.conversation.confirmation import approval_requester
-from resolver.runs.conversation.final_comment import Conclusion, conclude, failure_of_machine
-from resolver.runs.conversation.progress import start_progress_comment
-from resolver.runs.earlier_work import find_finished_work, find_pushed_work
+from resolver.runs.conversation.comments import (
+    Conclusion,
+    approval_requester,
+    conclude,
+    failure_of_machine,
+    start_progress_comment,
+)
 from resolver.runs.output import StoredRequest
-from resolver.runs.prepare import clone, configure, load_task, open_run_log
+from resolver.runs.prepare import (
+    clone,
+    configure,
+    find_finished_work,
+    find_pushed_work,
+    load_task,
+    open_run_log,
+)
 from resolver.runs.quotas.admission import reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (

@@ -14,8 +14,7 @@ from resolver.models.check_history import CheckHistory
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Evidence, Publication, RunLimits, RunState, Unverified
 from resolver.publishing.commit_builder import is_draft
-from resolver.runs.outcome_json import OutcomeFile, build_outcome_file
-from resolver.runs.output import MOST_CHANGE
+from resolver.runs.output import MOST_CHANGE, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import render_comment_trace

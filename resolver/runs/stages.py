@@ -34,8 +34,7 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.publishing.review import RepliesPosted
-from resolver.runs.outcome_json import OutcomeFile
-from resolver.runs.output import Output
+from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor

@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.security.shell.checks import read_checks
-from resolver.security.shell.testers import is_test_command
+from resolver.security.shell.checks import is_test_command, read_checks
 
 _NAMED = re.compile(
     r"(?:^|[^a-z])(?:unit|integration|run|py)?[-_]?tests?(?:$|[^a-z])", re.IGNORECASE

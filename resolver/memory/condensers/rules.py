@@ -16,8 +16,7 @@ from resolver.memory.condensers.summaries import Writer
 from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
 from resolver.memory.facts import ROOM, checks_in
 from resolver.memory.turns import Turn
-from resolver.security.shell.code import written_in
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import written_in, written_paths
 
 LEAST_SHARE = 10
 """Unless the model asked for it, a condensation has to save a tenth of the bound: each one

@@ -11,7 +11,7 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import Model, RecordedModel
 from resolver.models.run import Completion
-from resolver.runs.wiring.condensers import open_condensers
+from resolver.runs.wiring.agents import open_condensers
 from tests.memory.condensers.scenes import Noting
 from tests.memory.logs import Log, started
 

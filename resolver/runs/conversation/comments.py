@@ -1,19 +1,23 @@
-"""The report stage: writes the final comment of a run and its output folder.
+"""Writes what a run says in its conversation: progress, a question for approval, the final comment.
 
-Nothing here raises: an error in this stage is part of how the run ended.
+The progress comment is only written for a run that may start and that publishes its work. Nothing
+in the report stage raises: an error in it is part of how the run ended.
 """
 
 import errno
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
+from resolver.github.comments.progress import ProgressReporter, RunProgress
 from resolver.github.comments.report import RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
+from resolver.models.approval import PendingApproval
 from resolver.models.run import Publication, TriggerKind
 from resolver.runs.quotas.admission import record_cost
 from resolver.runs.reporting import (
@@ -24,8 +28,66 @@ from resolver.runs.reporting import (
     publishable,
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
+from resolver.runs.wiring.agents import ApprovalRequester
+from resolver.verification.check_tracker import CheckTracker
+
+
+def start_progress_comment(
+    request: RunRequest, settings: Settings, publication: Publication, forge: Forge
+) -> ProgressReporter | None:
+    """React to the request and start the progress comment. Returns at once; never raises.
+
+    publication: what an earlier attempt of this run has published. Returns None if the run gets no
+    progress comment.
+    """
+    if not request.publish:
+        return None
+    forge.acknowledge(request.trigger)
+    # A question in a review thread is answered in that thread and nowhere else.
+    told = publication.comment_url is not None or request.trigger.in_thread
+    if told or not settings.progress_comments or request.is_local:
+        return None
+    now = request.now()
+    telling = ProgressReporter(
+        forge.apart,
+        RunProgress(
+            trigger=request.trigger,
+            run=request.run,
+            since=now,
+            until=now + settings.longest_run,
+            mention=settings.mention,
+            job=request.actions_run,
+            log_url=request.log_url or request.page,
+        ),
+        settings.progress_interval,
+        CheckTracker().take,
+        request.redactor(settings).redact_text,
+    )
+    telling.start()
+    return telling
+
 
 logger = logging.getLogger("resolver.runs.conversation.comments")
+
+
+def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
+    """Return how the run asks for approval and how long it waits. It does not wait if nobody can
+    answer."""
+    request = values.current_request
+    if not request.publish or request.is_local:
+        return ApprovalRequester(seconds=0.0)
+
+    def ask(wanted: PendingApproval) -> datetime | None:
+        if values.progress is not None:
+            values.progress.hold()
+        try:
+            return forge.ask(build_report(values, wanted=wanted))
+        except ResolverError as error:
+            logger.warning("nobody could be asked about an action: %s", error.what)
+            return None
+
+    return ApprovalRequester(values.current_settings.confirmation_wait, ask)
+
 
 NO_ROOM = frozenset({"locked", "issues_off"})
 """Causes for which the conversation accepts no comment. The exit code stays as it was, and the
