@@ -29,8 +29,7 @@ from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, WantedContext
 from resolver.github.context.labelled_issues import LabelledIssues
-from resolver.github.context.new_comments import ThreadNews
-from resolver.github.context.read_task import read_task
+from resolver.github.context.read_task import ThreadNews, read_task
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 

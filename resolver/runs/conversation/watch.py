@@ -24,7 +24,7 @@ from resolver.controller.control import (
     Stop,
 )
 from resolver.errors import Refused, ResolverError
-from resolver.github.context.new_comments import NewComment, ThreadNews
+from resolver.github.context.read_task import NewComment, ThreadNews
 from resolver.github.events.parse import command_of
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.github_forge import GitHubForge
