@@ -46,8 +46,8 @@ def imported_by_a_rehearsal() -> list[str]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        from resolver.llm.config import ModelConfig
-        from resolver.llm.preload import rehearse
+        from resolver.llm.base import ModelConfig
+        from resolver.llm.library import rehearse
 
         before = set(sys.modules)
         rehearse(ModelConfig(model="openai/scripted", base_url="http://127.0.0.1:9", api_key="x"))
