@@ -65,7 +65,9 @@ _IGNORES_FAILURE = re.compile(
     r"|^@?(?:true|:)$|^@?echo\b.*(?:ok|pass)"
 )
 _TEST_TARGET = re.compile(
-    r"^[\w.\-\s]*\b(?:test|tests|check|verify|spec)\b[^=]*:|\badd_test|\benable_testing|^test\s*\(|\btest\b"
+    r"^[\w.\-\s]*\b(?:tests?|check|verify|spec)\b[^=]*:(?!=)|\badd_test|\benable_testing|^test\s*\("
+    r"|(?:^|[\s/@])(?:test[\w.-]*|pytest|ctest|bats|jest|tox|nose2?)(?:\s|$)"
+    r"|\b(?:go|cargo|npm|mvn|gradle|dotnet)\s+(?:run\s+)?test\b"
 )
 _SCRIPT_NAME = re.compile(r"test|check|spec|coverage|lint|verify|^ci")
 _SCRIPT_TOOLS = (

@@ -96,6 +96,13 @@ class Statement:
     indent: int = 0
     rows: tuple[str, ...] = ()
 
+    @property
+    def is_text(self) -> bool:
+        """True for a statement that is a string alone, such as a docstring, and does nothing."""
+        return bool(self.rows or self.masked[:3] in {'"__', "'__"}) and bool(
+            re.fullmatch(r"""[a-zA-Z]{0,2}(["'])_*\1""", self.masked)
+        )
+
 
 @dataclass
 class CodeBlock:

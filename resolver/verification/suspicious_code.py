@@ -27,7 +27,7 @@ _INTERCEPTS = re.compile(
     r"|\bassert\.\w+\s*=[^=>]|\bsys\.settrace\(|\bsys\.modules\[\s*[\"\'](?:_?pytest|unittest|pluggy|builtins)\b|\bsys\.meta_path\b"
     r"|\bModule\._load\s*=|\brequire\.cache\b|\bjunit_?xml|\bjunit\.xml|TEST-[\w*.]*\.xml|--junit"
     r"|#\s*define\s+(?:assert|ASSERT\w*|EXPECT\w*|CHECK|REQUIRE|NDEBUG)\b|-DNDEBUG|macro_rules!\s*assert"
-    r"|\bassert_eq\s*=|\bPATH=|os\.environ\[[\"']PATH|process\.env\.PATH\s*=|PYTEST_ADDOPTS|\bpytest_plugins\s*="
+    r"|\bassert_eq\s*=|^(?:export\s+)?PATH=|os\.environ\[[\"']PATH[\"']\]\s*\+?=|process\.env\.PATH\s*=|PYTEST_ADDOPTS|\bpytest_plugins\s*="
     r"|\bpytest11\b|\bpytest\.exit\(|^alias\b"
 )
 _HOOK = re.compile(
@@ -40,10 +40,10 @@ _EXIT = re.compile(
     r"\b(?:sys\.exit|os\._exit|exit|quit|_exit|_Exit|quick_exit|process\.exit|os\.Exit|System\.exit|exitProcess"
     r"|Environment\.Exit|Deno\.exit|process::exit|halt)\s*\(\s*(?:0|EXIT_SUCCESS|None|code\s*=\s*0)?\s*\)"
     r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
-    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
+    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\(|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
 )
 _HARD_EXIT = re.compile(
-    r"\bos\._exit\(|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\(|__attribute__\s*\(\(\s*constructor"
+    r"\bos\._exit\(\s*0\b|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\(|__attribute__\s*\(\(\s*constructor"
     r"|\bRuntime\.getRuntime\(\)\.halt|process\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
     r"|process\.on\(\s*[\"']exit[\"']"
 )
@@ -86,7 +86,7 @@ def find_suspicious_code(
         if _HOOK.match(block.name) and block.name not in names and language == "python":
             yield _found("intercepted_runner", path, block.line, block.name)
         for statement in _added((*block.marks, *block.statements), known):
-            if statement in guarded:
+            if statement in guarded or statement.is_text:
                 continue
             kind = _kind(statement, block, language, is_test=is_test, has_main=has_main)
             if kind is not None:

@@ -73,7 +73,8 @@ _ORDERED = re.compile(
     r"Close|Almost|assertIn|Regex|assert_ne|_NE\b|grep|diff|cmp|Length|Count|warns|matches!"
 )
 _DATA_NAME = re.compile(
-    r"^(?:[A-Z][A-Z0-9_]*|\w*(?:expect|want|golden)\w*)\b[^()=]*=[^=]|^[\[({\"'\d-]", re.IGNORECASE
+    r"^(?:(?:const|let|var|static|final|int|String|auto)\s+)*(?:[A-Z][A-Z0-9_]*|\w{0,40}"
+    r"(?i:expect|want|golden)\w{0,40})\b[^()=]{0,80}(?::?=|:)[^=]|^[\[({\"'\d-]"
 )
 _IMPORT = re.compile(
     r"^(?:from|import|use|require|include|#include|load|source|package|using)\b|\brequire\(|\bimport\b"
@@ -131,24 +132,44 @@ class _Additions:
     def __init__(self, files: Sequence[ChangedTests]) -> None:
         self._by_name: dict[tuple[str, str], list[tuple[str, CodeBlock]]] = {}
         self._by_content: dict[tuple[str, tuple[str, ...]], tuple[str, CodeBlock]] = {}
+        self._by_statement: dict[tuple[str, str], list[tuple[str, CodeBlock]]] = {}
         for file in files:
             existing = {block.name for block in file.old}
             for block in file.new:
                 if block.is_test and block.name not in existing:
                     language = source_language(file.path)
                     key = language, _own_name(block)
-                    self._by_name.setdefault(key, []).append((file.path, block))
+                    key_block = file.path, block
+                    self._by_name.setdefault(key, []).append(key_block)
                     content = _content(block)
                     if content:
                         self._by_content.setdefault((language, content), (file.path, block))
+                    for text in set(content):
+                        self._by_statement.setdefault((language, text), []).append(key_block)
 
     def successor(self, block: CodeBlock, path: str) -> tuple[str, CodeBlock | None]:
-        """Return the added test with the same name or the same content, with its path."""
+        """Return the added test with the same name or about the same content, with its path."""
         language = source_language(path)
         named = self._by_name.get((language, _own_name(block)), [])
         if named:
             return named.pop(0)
-        return self._by_content.get((language, _content(block)), (path, None))
+        content = _content(block)
+        return self._by_content.get((language, content)) or self._similar(language, content, path)
+
+    def _similar(
+        self, language: str, content: tuple[str, ...], path: str
+    ) -> tuple[str, CodeBlock | None]:
+        """Return the added test that has at least half of the statements, or none."""
+        shared: Counter[int] = Counter()
+        found: dict[int, tuple[str, CodeBlock]] = {}
+        for text in set(content):
+            for place, block in self._by_statement.get((language, text), [])[:MAX_PAIRED]:
+                shared[id(block)] += 1
+                found[id(block)] = place, block
+        for key, number in shared.most_common(1):
+            if 2 * number >= len(set(content)):
+                return found[key]
+        return path, None
 
 
 def _own_name(block: CodeBlock) -> str:
@@ -182,7 +203,7 @@ def _data(block: CodeBlock) -> list[Statement]:
     """Return what a block has beside its assertions, a statement of several lines line by line."""
     found = []
     for statement in (*block.marks, *block.statements):
-        if is_assertion(statement) or _IMPORT.search(statement.masked):
+        if is_assertion(statement) or statement.is_text or _IMPORT.search(statement.masked):
             continue
         if statement.rows:
             rows = enumerate(statement.rows, statement.line + 1)
