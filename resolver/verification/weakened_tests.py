@@ -22,9 +22,11 @@ PREFIX = 12
 """Number of characters by which a statement is recognized whose number of values changed."""
 
 _ASSERTION = re.compile(
-    r"^assert\b|\b\w*[aA]ssert\w*!?\s*[.(]|\b(?:debug_)?assert\w*!|\bexpect\w*\s*\(|\bEXPECT_\w+\s*\("
+    r"^assert\b|\b\w*[aA]ssert\w*!?\s*[.(]|\b(?:debug_)?assert\w*!|\bexpect\w*\s*\("
+    r"|\bEXPECT_\w+\s*\("
     r"|\bCHECK\w*\s*\(|\bREQUIRE\w*\s*\(|\bASSERT\w*\s*\(|\bCU_\w+\s*\(|\bck_\w+\s*\(|\bverify\w*\("
-    r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.\w+\(|\bassert\.\w+\(|\bpytest\.(?:raises|fail|warns)\b"
+    r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.\w+\(|\bassert\.\w+\("
+    r"|\bpytest\.(?:raises|fail|warns)\b"
     r"|\bself\.fail\w*\(|\bpanic!|\bt\.(?:is|equal|deepEqual|true|truthy|same|throws|ok)\("
     r"|\.should\b|\brefute\w*\b|\bmust_\w+|\bThrows\w*\("
 )
@@ -34,11 +36,15 @@ _SHELL_ASSERTION = re.compile(
 )
 _SKIP = re.compile(
     r"\bpytest\.(?:mark\.)?(?:skip|skipif|importorskip)\b|\bunittest\.skip\w*|^@skip\w*\b"
-    r"|\bself\.skipTest\(|\bSkipTest\b|\bt\.Skip(?:f|Now)?\(|#\[ignore\b|@(?:\w+\.)*(?:Disabled\w*|Ignore)\b"
+    r"|\bself\.skipTest\(|\bSkipTest\b|\bt\.Skip(?:f|Now)?\(|#\[ignore\b"
+    r"|@(?:\w+\.)*(?:Disabled\w*|Ignore)\b"
     r"|\[(?:\w+,\s*)*Ignore\b|\bSkip\s*=|\b(?:it|test|describe|suite|context)\.(?:skip|todo)\b"
-    r"|\bskip(?:If|Test)?\(|^(?:xit|xtest|xdescribe|xcontext)\b|\bAssum(?:e|ptions?)\.|\bassume(?:True|That|False)\("
-    r"|\bGTEST_SKIP\b|\bDISABLED_|\bmarkTestSkipped\b|\bAssert\.(?:Ignore|Inconclusive)|^skip\b|^pending\b"
-    r"|^//go:build\b|\bthis\.skip\(|#\[cfg\((?:any\(\)|not\(test\))|enabled\s*=\s*false|\bcollect_ignore\w*\s*="
+    r"|\bskip(?:If|Test)?\(|^(?:xit|xtest|xdescribe|xcontext)\b|\bAssum(?:e"
+    r"|ptions?)\.|\bassume(?:True|That|False)\("
+    r"|\bGTEST_SKIP\b|\bDISABLED_|\bmarkTestSkipped\b|\bAssert\.(?:Ignore"
+    r"|Inconclusive)|^skip\b|^pending\b"
+    r"|^//go:build\b|\bthis\.skip\(|#\[cfg\((?:any\(\)|not\(test\))"
+    r"|enabled\s*=\s*false|\bcollect_ignore\w*\s*="
     r"|__test__\s*=\s*False|\bcfg_attr\([^)]*ignore"
 )
 _EXPECTED_FAILURE = re.compile(
@@ -52,20 +58,25 @@ _SWALLOW = re.compile(
     r"|^set \+e\b|\brescue\b|\brecover\(\)"
 )
 _EARLY_RETURN = re.compile(
-    r"^return(?:\s+0)?;?$|^if\s*\(?(?:True|False|true|false|0|1)\b|^exit 0$|^while\s*\(?(?:False|false|0)\b"
+    r"^return(?:\s+0)?;?$|^if\s*\(?(?:True|False|true|false|0|1)\b|^exit 0$"
+    r"|^while\s*\(?(?:False|false|0)\b"
 )
 _LITERAL = re.compile(
     r"[bruf]{0,2}\"(?:\\.|[^\"\\])*\"|[bruf]{0,2}'(?:\\.|[^'\\])*'|`[^`]*`"
-    r"|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|\b(?:True|False|None|true|false|null|nil|undefined)\b"
+    r"|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|\b(?:True|False|None|true"
+    r"|false|null|nil|undefined)\b"
 )
 _CONSTANT = re.compile(
-    r"^assert\s*\(?\s*(?:True|1|not False|[1-9]\d*)\b\s*\)?(?:\s*,.*)?$|assert\w*!?\s*\(\s*(?:True|true|1)\s*[,)]"
-    r"|expect\(\s*(true|1)\s*\)\.to\w*\(\s*(?:true|1)?\s*\)|\bor True\b|\|\|\s*(?:true|1)\b|\|\|\s*:$"
+    r"^assert\s*\(?\s*(?:True|1|not False|[1-9]\d*)\b\s*\)?(?:\s*,.*)?$"
+    r"|assert\w*!?\s*\(\s*(?:True|true|1)\s*[,)]"
+    r"|expect\(\s*(true|1)\s*\)\.to\w*\(\s*(?:true|1)?\s*\)|\bor True\b"
+    r"|\|\|\s*(?:true|1)\b|\|\|\s*:$"
     r"|^if\s*\(?(?:False|false|0)\b|\[ 1 -eq 1 \]|^assert\w*\s*\(\s*(\w+)\s*,\s*\2\s*\)"
     r"|assert_eq!\(\s*([\w.]+)\s*,\s*\3\s*\)|[aA]ssert\w*Equals?\(\s*([\w.\"]+)\s*,\s*\4\s*[,)]"
 )
 _EQUAL = re.compile(
-    r"==|!==?.*\{|\b-eq\b|\]\s*=|\s=\s.*\]|assert_eq|[eE]qual|toBe\(|toStrictEqual|toMatchObject|_EQ\b|_eq\b|_is\b"
+    r"==|!==?.*\{|\b-eq\b|\]\s*=|\s=\s.*\]|assert_eq|[eE]qual|toBe\(|toStrictEqual"
+    r"|toMatchObject|_EQ\b|_eq\b|_is\b"
     r"|\.is\(|STREQ|isEqualTo|assertSame|assertIs\("
 )
 _ORDERED = re.compile(
@@ -77,7 +88,8 @@ _DATA_NAME = re.compile(
     r"(?i:expect|want|golden)\w{0,40})\b[^()=]{0,80}(?::?=|:)[^=]|^[\[({\"'\d-]"
 )
 _IMPORT = re.compile(
-    r"^(?:from|import|use|require|include|#include|load|source|package|using)\b|\brequire\(|\bimport\b"
+    r"^(?:from|import|use|require|include|#include|load|source|package|using)\b"
+    r"|\brequire\(|\bimport\b"
 )
 
 
