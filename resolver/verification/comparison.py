@@ -58,11 +58,8 @@ def compare_executions(
     renamed_files: new path by old path.
     """
     renamed = renamed_files or {}
-    before, with_tests, after = (
-        statuses_of(base, renamed),
-        statuses_of(base_with_tests),
-        statuses_of(head),
-    )
+    before, after = statuses_of(base, renamed), statuses_of(head)
+    with_tests = statuses_of(base_with_tests)
     last = case_statuses(head[0])
     ran = {name for name, seen in before.items() if any(each != "skipped" for each in seen)}
     excused = _ids_in(base, deleted_files, renamed)
