@@ -13,7 +13,15 @@ from urllib.parse import urlsplit
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, new_bare
-from resolver.git.history import Remote, Tip, fetch_selected, fetch_tips, select
+from resolver.git.history import (
+    CommitGraph,
+    Remote,
+    Tip,
+    fetch_selected,
+    fetch_tips,
+    first_parents,
+    select,
+)
 from resolver.git.remote import OBJECT_ID, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
@@ -144,7 +152,8 @@ def clone_checkout(
     tip = Tip(BASE_REF, resolved, resolved, depth)
     if depth > 1:
         # The commit graph is on this machine already: commits can be selected without a fetch.
-        fetch_selected(target, remote, [tip], select(git, [tip]))
+        graph = CommitGraph(git, {BASE_REF: first_parents(git, resolved, depth)})
+        fetch_selected(target, remote, [tip], select(graph, [tip]))
     else:
         fetch_tips(target, remote, [tip])
     return CloneBase(

@@ -5,7 +5,7 @@ returns its change as a bundle. No tree is ever checked out on the host.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from resolver.git.clone import (
 )
 from resolver.git.clone_cache import CloneCache
 from resolver.git.context import context_tar
-from resolver.git.git import Credential, HostGit
+from resolver.git.git import Credential, HostGit, ObjectCache, failure
 from resolver.git.gitdir import git_dir_tar
 from resolver.git.numbered_diff import numbered_diff
 from resolver.git.publish import (
@@ -32,7 +32,7 @@ from resolver.git.publish import (
     write_commit,
 )
 from resolver.git.pull_request import clone_pull, read_patches
-from resolver.git.tree import GITLINK, SYMLINK, read_blobs, read_patch, read_sizes, read_tree
+from resolver.git.tree import GITLINK, SYMLINK, find_entry, read_blobs, read_patch, read_tree
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Patch
 
@@ -54,6 +54,7 @@ class Workspace:
     source_is_dirty: True if the local checkout had uncommitted changes. They are not in `base`.
     pull: the pull request whose head is the base, None on an issue.
     default: the commit of the default branch if it is not the base, else "".
+    objects: what was read of the clone's objects already.
     """
 
     folder: Path
@@ -63,6 +64,7 @@ class Workspace:
     source_is_dirty: bool = False
     pull: PullRequestContext | None = None
     default: str = ""
+    objects: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @classmethod
     def clone(
@@ -134,7 +136,7 @@ class Workspace:
     @property
     def git(self) -> HostGit:
         """Git in the bare clone."""
-        return HostGit(git_dir=self.folder)
+        return HostGit(git_dir=self.folder, objects=self.objects)
 
     def git_dir_tar(self) -> Iterator[bytes]:
         """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack."""
@@ -233,17 +235,15 @@ class Workspace:
         where = self.base if commit is None else check_commit(commit)
         if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
             return None
-        found = self.git.run("ls-tree", "-z", "--full-tree", where, "--", path)
-        record, _, _ = found.partition(b"\0")
-        meta, _, name = record.partition(b"\t")
-        if name != path.encode("utf-8", "surrogateescape"):
+        entry = find_entry(self.git, where, path.encode("utf-8", "surrogateescape"))
+        if entry is None or entry.mode in {SYMLINK, GITLINK}:
             return None
-        mode, kind, blob = meta.decode("ascii").split(" ")
-        if kind != "blob" or mode == SYMLINK:
-            return None
-        if read_sizes(self.git, [blob])[blob] > limit:
+        found = self.git.attempt("cat-file", "blob", entry.id, limit=limit)
+        if found.truncated:
             raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
-        return self.git.run("cat-file", "blob", blob)
+        if found.status != 0:
+            raise failure(("cat-file",), found, f"reading {path}")
+        return found.stdout
 
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at the default branch, as `read` does.
