@@ -124,27 +124,47 @@ def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
 
 
 def fetch_pull_request(
-    git: HostGit, remote: Remote, head: Tip, base: Tip, others: Sequence[Tip]
+    git: HostGit,
+    remote: Remote,
+    head: Tip,
+    base: Tip,
+    others: Sequence[Tip],
+    *,
+    for_merge: bool = False,
 ) -> str | None:
     """Fetch the head of a pull request with its own commits, the tip of its base, and other tips.
+
+    for_merge: fetch all commits of both sides since their merge base, so that git merges them as it
+    would with all of their history.
 
     Returns the merge base of head and base, or None if they have no common history. Raises
     WorkspaceError if a fetch fails.
     """
     tips = [*others, base, head]
     if not remote.filters or any(tip.commits == 0 for tip in tips):
-        fetch_tips(git, remote, tips)
+        fetch_tips(git, remote, [replace(tip, commits=0) for tip in tips] if for_merge else tips)
         return _find_merge_base(git, remote, base, head, tips)
     with remote_graph(remote, tips) as graph:
-        parted = _find_merge_base(graph.git, remote, base, head, tips, "--filter=tree:0")
+        shallow = read_shallow(graph.git)
+        parted = _find_merge_base(
+            graph.git, remote, base, head, tips, "--filter=tree:0", for_merge=for_merge
+        )
+        if read_shallow(graph.git) != shallow:
+            graph = CommitGraph(graph.git, _read_chains(graph.git, tips))
         selection = select(graph, tips)
         if parted is not None:
-            own = ("rev-list", f"--max-count={MOST_OF_PULL}", f"{parted}..{head.commit}")
-            selection.whole |= set(graph.git.text(*own).split())
+            sides = [head.commit, base.commit] if for_merge else [head.commit]
+            most = () if for_merge else (f"--max-count={MOST_OF_PULL}",)
+            own = graph.git.text("rev-list", *most, *sides, f"^{parted}")
+            selection.whole |= set(own.split())
             selection.boundary.add(parted)
             selection.close(graph.git, [tip.commit for tip in tips])
         fetch_selected(git, remote, tips, selection)
-        return parted
+    # Two branches that were merged into each other may have several merge bases, which git merges
+    # first. That takes older history, up to the merge base of the merge bases, and so on.
+    if for_merge and read_shallow(git) and _merge_bases(git, base, head) != [parted]:
+        _fetch_by_name(git, remote, tips, ["--unshallow"])
+    return parted
 
 
 def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
@@ -172,23 +192,38 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
 
 
 def _find_merge_base(
-    git: HostGit, remote: Remote, base: Tip, head: Tip, tips: Sequence[Tip], *options: str
+    git: HostGit,
+    remote: Remote,
+    base: Tip,
+    head: Tip,
+    tips: Sequence[Tip],
+    *options: str,
+    for_merge: bool = False,
 ) -> str | None:
     """Return the merge base of base and head, deepening a shallow history if it shows none.
 
-    options: further options of the fetches that deepen it.
+    options: further options of the fetches that deepen it. for_merge: deepen it also if a commit
+    since the merge base is missing.
     """
 
     def find() -> str | None:
-        found = git.attempt("merge-base", base.commit, head.commit)
-        return found.stdout.decode().strip() if found.status == 0 else None
+        found = _merge_bases(git, base, head)
+        if not found or not for_merge:
+            return found[0] if found else None
+        since = git.text("rev-list", head.commit, base.commit, *(f"^{each}" for each in found))
+        return None if read_shallow(git) & set(since.split()) else found[0]
 
     parted = find()
     for deeper in _DEEPER:
-        if parted is None and git.text("rev-parse", "--is-shallow-repository") == "true":
+        if parted is None and read_shallow(git):
             _fetch_by_name(git, remote, tips, [*deeper, *options])
             parted = find()
     return parted
+
+
+def _merge_bases(git: HostGit, base: Tip, head: Tip) -> list[str]:
+    found = git.attempt("merge-base", "--all", base.commit, head.commit)
+    return found.stdout.decode().split() if found.status == 0 else []
 
 
 @contextmanager
@@ -212,7 +247,7 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[CommitGraph]:
             options = [f"--depth={LEVELS}", "--filter=tree:0"]
             fetch(graph, remote.url, specs, options, remote.credential)
             shallow = read_shallow(graph)
-            chains = {tip.ref: first_parents(graph, tip.commit, tip.commits) for tip in tips}
+            chains = _read_chains(graph, tips)
             oldest = {ref: list(chain)[-1] for ref, chain in chains.items()}
             wanted = {
                 f"{tip.ref}-behind": oldest[tip.ref]
@@ -279,6 +314,10 @@ def first_parents(git: HostGit, commit: str, count: int) -> dict[str, int]:
     args = ("rev-list", "--first-parent", "--timestamp", f"--max-count={count}", commit)
     rows = (line.split() for line in git.text(*args).splitlines())
     return {id: int(date) for date, id in rows}
+
+
+def _read_chains(git: HostGit, tips: Sequence[Tip]) -> dict[str, dict[str, int]]:
+    return {tip.ref: first_parents(git, tip.commit, tip.commits) for tip in tips}
 
 
 def read_shallow(git: HostGit) -> set[str]:

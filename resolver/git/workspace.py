@@ -32,6 +32,7 @@ from resolver.git.publish import (
     write_commit,
 )
 from resolver.git.pull_request import clone_pull, read_patches
+from resolver.git.remote import RefListing
 from resolver.git.tree import GITLINK, SYMLINK, find_entry, read_blobs, read_patch, read_tree
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Patch
@@ -77,6 +78,7 @@ class Workspace:
         depth: int = 0,
         credential: Credential | None = None,
         cache: CloneCache | None = None,
+        listing: RefListing | None = None,
     ) -> "Workspace":
         """Clone `source` (an HTTP(S) URL or the path of a local repository) into the new `folder`.
 
@@ -84,6 +86,7 @@ class Workspace:
         commit: used instead of the tip of the branch, which may have moved since.
         depth: number of first-parent commits of history, 0 for all.
         cache: clones of earlier runs.
+        listing: refs of a URL that are known already.
 
         Raises WorkspaceError if the repository can't be cloned.
         """
@@ -91,7 +94,7 @@ class Workspace:
         if commit is not None:
             check_commit(commit)
         if is_url(source):
-            base = clone_url(source, folder, branch, commit, depth, credential, cache)
+            base = clone_url(source, folder, branch, commit, depth, credential, cache, listing)
         else:
             base = clone_checkout(Path(source), folder, branch, commit, depth)
         return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
@@ -106,14 +109,18 @@ class Workspace:
         depth: int = 0,
         credential: Credential | None = None,
         cache: CloneCache | None = None,
+        for_merge: bool = False,
     ) -> "Workspace":
         """Clone `source` at the head of `pull` into the new `folder`.
 
         The `pull` of the result is completed with what git knows about the pull request. No file of
-        the head is ever trusted, see `trusted`. Raises WorkspaceError if it can't be cloned.
+        the head is ever trusted, see `trusted`. for_merge: the base branch is to be merged into the
+        head. Raises WorkspaceError if it can't be cloned.
         """
         folder = folder.absolute()
-        known, default = clone_pull(source, folder, pull, depth, credential, cache)
+        known, default = clone_pull(
+            source, folder, pull, depth, credential, cache, for_merge=for_merge
+        )
         return cls(folder, source, pull.head, f"pull/{pull.number}", pull=known, default=default)
 
     @property

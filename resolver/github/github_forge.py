@@ -19,6 +19,7 @@ from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.files import markdown_files
 from resolver.github.client.listing import RowsReadOnce
 from resolver.github.client.polled import PolledReader
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.client.workflow_runs import asked_at
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
@@ -32,6 +33,7 @@ from resolver.github.comments.review_publisher import ReviewPublisher, published
 from resolver.github.comments.run_comments import RunComments
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
+from resolver.github.context.default_template import REPOSITORY as DEFAULT_FILES
 from resolver.github.context.issue_context import DEFAULT, WantedContext
 from resolver.github.context.labelled_issues import LabelledIssues
 from resolver.github.context.new_comments import ThreadNews
@@ -63,6 +65,7 @@ class GitHubForge:
         self._wanted = wanted
         self._name = check_repository(repository)
         self._client = access.client()
+        self._missing_siblings: frozenset[str] = frozenset()
         self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
 
     def whoami(self) -> str:
@@ -154,6 +157,13 @@ class GitHubForge:
         """Return the finder of work on failing checks."""
         return CheckPlaces(self._access, self._repository, self.whoami())
 
+    def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
+        """Return the state of the repository's refs; see `Forge.snapshot`."""
+        found = read_snapshot(self._access, self._name, wanted)
+        if found is not None:
+            self._missing_siblings = frozenset(wanted.siblings) - found.siblings
+        return found
+
     def is_public(self) -> bool | None:
         """Return True if anybody can read the repository; see `Forge.is_public`."""
         return people.is_public(self._access, self._repository)
@@ -232,7 +242,12 @@ class GitHubForge:
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
         return opening.open_pull_request(
-            self._access, self._repository, self.whoami(), report, branch
+            self._access,
+            self._repository,
+            self.whoami(),
+            report,
+            branch,
+            has_default_files=DEFAULT_FILES not in self._missing_siblings,
         )
 
     def bring_up(self, report: Report) -> PullRequest | None:

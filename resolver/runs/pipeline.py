@@ -59,7 +59,7 @@ from resolver.runs.conversation.progress import start_progress_comment
 from resolver.runs.earlier_work import find_finished_work, find_pushed_work
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import clone, configure, load_task, open_run_log
-from resolver.runs.quotas.admission import reserve_quota
+from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
@@ -142,7 +142,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
         yield (values := values.with_value(pushed))
         if pushed.is_earlier:
             return
-    accepted = reserve_quota(request, settings, forge)
+    accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := values.with_value(accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
     yield (values := values.with_value(ReportedRun(progress)))
@@ -150,7 +150,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     yield (values := values.with_value(read))
     _show(values, read=True)
     with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
-        cloned = clone(read, settings, folder / "clone.git")
+        cloned = clone(read, settings, folder / "clone.git", accepted.snapshot)
         yield (values := values.with_value(cloned))
         _show(values, base=cloned.workspace.base)
         prepared = configure(accepted, read, cloned, forge, folder)

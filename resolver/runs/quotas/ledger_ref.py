@@ -147,7 +147,7 @@ class LedgerRef:
                 # Removing a ref that is gone already makes git push nothing at all.
                 more = replace(more, obsolete=())
                 if isinstance(pushed, str):
-                    return answer, KeptLedger(ledger, pushed)
+                    return answer, KeptLedger(ledger, pushed, pushed=True)
                 if not _OTHERS_FIRST.search(pushed.what):
                     troubles += 1
                 if troubles >= TROUBLES or _REFUSED.search(pushed.what) or self.clock() > end:
