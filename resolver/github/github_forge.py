@@ -33,7 +33,6 @@ from resolver.github.comments.review_publisher import ReviewPublisher, published
 from resolver.github.comments.run_comments import RunComments
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
-from resolver.github.context.default_template import REPOSITORY as DEFAULT_FILES
 from resolver.github.context.issue_context import DEFAULT, WantedContext
 from resolver.github.context.labelled_issues import LabelledIssues
 from resolver.github.context.new_comments import ThreadNews
@@ -65,7 +64,6 @@ class GitHubForge:
         self._wanted = wanted
         self._name = check_repository(repository)
         self._client = access.client()
-        self._missing_siblings: frozenset[str] = frozenset()
         self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
 
     def whoami(self) -> str:
@@ -158,14 +156,9 @@ class GitHubForge:
         return CheckPlaces(self._access, self._repository, self.whoami())
 
     def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
-        """Return the state of the repository's refs; see `Forge.snapshot`."""
-        found = read_snapshot(self._access, self._name, wanted)
-        if found is not None:
-            self._missing_siblings = frozenset(wanted.siblings) - found.siblings
-        return found
+        return read_snapshot(self._access, self._name, wanted)
 
     def is_public(self) -> bool | None:
-        """Return True if anybody can read the repository; see `Forge.is_public`."""
         return people.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
@@ -188,8 +181,7 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        own = self.whoami()
-        return read_task(self._access, self._repository, trigger, own, self._wanted)
+        return read_task(self._access, self._repository, trigger, self.whoami(), self._wanted)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
@@ -242,12 +234,7 @@ class GitHubForge:
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
         return opening.open_pull_request(
-            self._access,
-            self._repository,
-            self.whoami(),
-            report,
-            branch,
-            has_default_files=DEFAULT_FILES not in self._missing_siblings,
+            self._access, self._repository, self.whoami(), report, branch
         )
 
     def bring_up(self, report: Report) -> PullRequest | None:
@@ -290,7 +277,6 @@ class GitHubForge:
 
     @property
     def run_comments(self) -> RunComments:
-        """The comments of runs."""
         return RunComments(self._access, self._repository, self.whoami())
 
     @cached_property

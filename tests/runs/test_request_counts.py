@@ -26,6 +26,7 @@ API = (
     (r"POST .*/issues/1/comments$", "the run's comment", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-$", "open work on the issue", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-add-", "names of branches that are taken", 1),
+    (r"GET /repos/octo/.github$", "the owner's pull request template", 1),
     (r"GET .*/pulls\?.*head=", "a pull request of the branch", 1),
     (r"POST .*/pulls$", "the pull request", 1),
     (r"GET .*/issues/comments/\d+$", "the run's comment, which must be ours to be written", 1),

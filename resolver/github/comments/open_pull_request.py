@@ -61,32 +61,17 @@ mutation($input: ConvertPullRequestToDraftInput!) {
 
 
 def open_pull_request(
-    access: GitHubAccess,
-    repository: Repository,
-    own: str,
-    report: Report,
-    branch: str,
-    *,
-    has_default_files: bool = True,
+    access: GitHubAccess, repository: Repository, own: str, report: Report, branch: str
 ) -> PullRequest:
     """Return the pull request from `branch`, the open one or a new one.
 
-    Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. Raises
-    ForgeError.
-
-    Args:
-        access: The address of GitHub and the token.
-        repository: Where to open it.
-        own: Resolver's login.
-        report: The report of the run.
-        branch: The branch of the change.
-        has_default_files: False if the owner is known to have no repository of default files.
+    Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. `own` is
+    Resolver's login. Raises ForgeError.
     """
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
     base = report.task.base_branch
-    if has_default_files:
-        report = with_default_template(access, report)
+    report = with_default_template(access, report)
     title, body = pull_request_title(report), pull_request_body(report)
     what = f"open a pull request from {branch} to {base}"
     pull = write_once(
