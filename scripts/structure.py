@@ -67,31 +67,42 @@ def _called_by_package() -> bool:
     return False
 
 
-class Probe:
-    """Records what one process executes of the package between `start` and `stop`."""
+class ProcessRecorder:
+    """Records the programs that the package starts between `start` and `stop`."""
 
     def __init__(self) -> None:
-        self.modules: set[str] = set()
-        self.jumps: set[tuple[str, str]] = set()
         self.processes: list[str] = []
         self._active = False
-        sys.addaudithook(self._audit)
+        sys.addaudithook(self._audit)  # it can't be removed
 
     def start(self) -> None:
         self._active = True
+
+    def stop(self) -> None:
+        self._active = False
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._active and event == "subprocess.Popen" and _called_by_package():
+            self.processes.append(Path(os.fsdecode(arguments[1][0])).name)
+
+
+class Probe(ProcessRecorder):
+    """Records what one process executes of the package between `start` and `stop`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modules: set[str] = set()
+        self.jumps: set[tuple[str, str]] = set()
+
+    def start(self) -> None:
+        super().start()
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
 
     def stop(self) -> None:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        self._active = False
-
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._active and event == "subprocess.Popen" and _called_by_package():
-            command = [os.fsdecode(part) for part in arguments[1]]
-            words = [w for w in command if w != "env" and "=" not in w and not w.startswith("-")]
-            self.processes.append(Path(words[0]).name if words else "")
+        super().stop()
 
     def _profile(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" or _is_import(frame):

@@ -113,6 +113,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         progress=groups,
         log_url=job_url(environment, trigger),
         actions_run=actions_run(environment),
+        archives=settings.keep_log,
         continues=settings.keep_log,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():

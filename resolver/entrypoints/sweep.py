@@ -245,6 +245,7 @@ class Sweep:
             progress=self.progress,
             log_url=self.log_url,
             actions_run=self.actions_run,
+            archives=self.settings.keep_log,
             continues=self.settings.keep_log,
             budget=lambda _: left,
         )

@@ -17,18 +17,11 @@ from io import FileIO
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit, failure
+from resolver.git.git import HostGit, failure, repository_config
 from resolver.git.remote import OBJECT_ID
 
 _CHUNK = 1 << 20
 
-_CONFIG = """\
-[core]
-\trepositoryformatversion = {version}
-\tfilemode = true
-\tbare = false
-\tlogallrefupdates = true
-"""
 _PACK_FILES = (".pack", ".idx", ".rev")
 
 # Writable for everyone: the container engine unpacks the files as root, and the sandbox's
@@ -36,7 +29,6 @@ _PACK_FILES = (".pack", ".idx", ".rev")
 _FOLDER, _PLAIN = 0o777, 0o666
 
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
-_SHA256 = "[extensions]\n\tobjectformat = sha256\n"
 
 
 def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[bytes]:
@@ -44,8 +36,7 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
 
     branch: the branch that HEAD points to, "" for a detached HEAD.
     """
-    is_sha256 = len(base) == 64
-    config = _CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else "")
+    config = repository_config(bare=False, wide=len(base) == 64)
     head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
     small = {"HEAD": head, "config": config}
     if branch:

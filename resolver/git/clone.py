@@ -13,8 +13,16 @@ from urllib.parse import urlsplit
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, new_bare
-from resolver.git.history import Remote, Tip, fetch_selected, fetch_tips, select
-from resolver.git.remote import OBJECT_ID, check_url, list_refs
+from resolver.git.history import (
+    CommitGraph,
+    Remote,
+    Tip,
+    fetch_selected,
+    fetch_tips,
+    first_parents,
+    select,
+)
+from resolver.git.remote import OBJECT_ID, RefListing, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
 """The ref of the clone that points to the base commit."""
@@ -86,18 +94,21 @@ def clone_url(
     depth: int,
     credential: Credential | None,
     cache: CloneCache | None = None,
+    listing: RefListing | None = None,
 ) -> CloneBase:
     """Fetch one commit of a remote repository with its history into the new bare `folder`.
 
     branch: None for the default branch.
     commit: None for the tip of the branch.
     depth: number of first-parent commits of history, 0 for all.
+    listing: refs that are known already. If the branch is not among them, the server is asked.
 
     Raises WorkspaceError if the branch or commit doesn't exist or can't be fetched.
     """
     check_url(url)
     wanted = check_branch(HostGit(), branch) if branch is not None else None
-    listing = list_refs(url, [wanted] if wanted else [], credential)
+    if listing is None or (wanted is not None and wanted not in listing.refs):
+        listing = list_refs(url, [wanted] if wanted else [], credential)
     if wanted is None and listing.default is None:
         raise WorkspaceError(
             f"{url} has no default branch with a commit on it", "push a first commit, or name one"
@@ -144,7 +155,8 @@ def clone_checkout(
     tip = Tip(BASE_REF, resolved, resolved, depth)
     if depth > 1:
         # The commit graph is on this machine already: commits can be selected without a fetch.
-        fetch_selected(target, remote, [tip], select(git, [tip]))
+        graph = CommitGraph(git, {BASE_REF: first_parents(git, resolved, depth)})
+        fetch_selected(target, remote, [tip], select(graph, [tip]))
     else:
         fetch_tips(target, remote, [tip])
     return CloneBase(

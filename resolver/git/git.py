@@ -11,18 +11,20 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
-
-from git.cmd import Git
 
 from resolver.errors import WorkspaceError
 from resolver.models.known_failures import of_network, push_failure
 
 TIMEOUT = 900.0
 """Time limit of one git command in seconds, long enough to clone or push a large repository."""
+
+MOST_REMEMBERED = 16_000_000
+"""Maximum number of bytes of output that one `ObjectCache` keeps."""
 
 _GLOBAL_CONFIG = Path(__file__).parent / "gitconfig"
 
@@ -37,6 +39,9 @@ _KEPT = frozenset(
 )  # fmt: skip
 
 _ENVIRONMENT = {
+    # Messages are compared with patterns, so they are never translated.
+    "LANGUAGE": "C",
+    "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": str(_GLOBAL_CONFIG),
     "GIT_ATTR_NOSYSTEM": "1",
@@ -80,6 +85,9 @@ _SETTINGS = (
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
 )
+
+_NOT_INSTALLED = 127
+"""Exit code of a shell for a program that doesn't exist."""
 
 _ADVICE = (
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
@@ -135,10 +143,48 @@ class GitResult:
     truncated: bool = False
 
 
-class HostGit:
-    """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`)."""
+class ObjectCache:
+    """Keeps the output of git commands that depends on nothing but objects, which never change.
 
-    def __init__(self, *, git_dir: Path | None = None, checkout: Path | None = None) -> None:
+    The oldest outputs are dropped once all of them have more than `MOST_REMEMBERED` bytes.
+    """
+
+    def __init__(self) -> None:
+        self._outputs: OrderedDict[tuple[tuple[str, ...], bytes], bytes] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, args: tuple[str, ...], stdin: bytes) -> bytes | None:
+        """Return the output of the command, None if it is not known."""
+        return self._outputs.get((args, stdin))
+
+    def add(self, args: tuple[str, ...], stdin: bytes, output: bytes) -> None:
+        """Keep the output of the command."""
+        with self._lock:
+            if len(output) > MOST_REMEMBERED or (args, stdin) in self._outputs:
+                return
+            self._outputs[args, stdin] = output
+            self._size += len(output)
+            while self._size > MOST_REMEMBERED:
+                _, dropped = self._outputs.popitem(last=False)
+                self._size -= len(dropped)
+
+
+class HostGit:
+    """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`).
+
+    objects: the cache that `read_objects` uses, shared by all that read the same repository.
+    """
+
+    def __init__(
+        self,
+        *,
+        git_dir: Path | None = None,
+        checkout: Path | None = None,
+        objects: ObjectCache | None = None,
+    ) -> None:
+        self.git_dir = git_dir
+        self._objects = objects or ObjectCache()
         self._environment = dict(_ENVIRONMENT)
         self._prefix = ["git"]
         if git_dir is not None:
@@ -172,6 +218,18 @@ class HostGit:
         """Run `git args` and return its stdout as text, without surrounding whitespace."""
         return self.run(*args, stdin=stdin).decode("utf-8", "surrogateescape").strip()
 
+    def read_objects(self, *args: str, stdin: bytes = b"") -> bytes:
+        """Run `git args` and return its stdout, or the same command's earlier stdout.
+
+        args, stdin: they may name existing objects only, by their full ids. Then the output is
+        always the same.
+        """
+        known = self._objects.get(args, stdin)
+        if known is None:
+            known = self.run(*args, stdin=stdin)
+            self._objects.add(args, stdin, known)
+        return known
+
     def attempt(
         self,
         *args: str,
@@ -188,17 +246,21 @@ class HostGit:
         seconds after which git is killed and WorkspaceError is raised.
         """
         secret = credential.settings if credential else ()
-        wanted = self._variables([*_SETTINGS, *settings, *secret])
-        wanted.update(environment or {})
-        # GitPython passes on the whole environment of this process, so unwanted variables are
-        # removed with env(1). `--unset` takes names only: no value appears in an argument list.
-        dropped = [n for n in os.environ if n not in _KEPT and n not in wanted]
-        command = ["env", *(f"--unset={n}" for n in dropped), *self._prefix, *args]
+        variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        variables.update(self._variables([*_SETTINGS, *settings, *secret]))
+        variables.update(environment or {})
         with _open_stdin(stdin) as source:
-            guard = Git().execute(
-                command, istream=source, as_process=True, env=wanted, start_new_session=True
-            )
-        process = cast("subprocess.Popen[bytes]", guard.proc)
+            try:
+                process = subprocess.Popen(
+                    [*self._prefix, *args],
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=variables,
+                    start_new_session=True,
+                )
+            except FileNotFoundError:
+                return GitResult(_NOT_INSTALLED, b"", "")
         done = _collect(process, args, limit, timeout)
         if credential is None:
             return done
@@ -213,14 +275,35 @@ class HostGit:
 
 
 def new_bare(folder: Path, *, wide: bool = False) -> HostGit:
-    """Create a bare repository in `folder` without the machine's templates, and return git in it.
+    """Create a bare repository in `folder`, and return git in it.
+
+    Its files are written here instead of by `git init`, which would be a process of its own.
+    Layout: https://git-scm.com/docs/gitrepository-layout
 
     wide: use SHA-256 object ids instead of SHA-1.
     """
-    git = HostGit(git_dir=folder)
-    kind = "sha256" if wide else "sha1"
-    git.run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}")
-    return git
+    for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "config").write_text(repository_config(bare=True, wide=wide), "ascii")
+    (folder / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
+    return HostGit(git_dir=folder)
+
+
+def repository_config(*, bare: bool, wide: bool) -> str:
+    """Return the text of the `config` file of a new repository.
+
+    bare: whether it has no working tree. wide: use SHA-256 object ids instead of SHA-1.
+    """
+    # Extensions need version 1: https://git-scm.com/docs/repository-version
+    lines = [
+        "[core]",
+        f"\trepositoryformatversion = {int(wide)}",
+        "\tfilemode = true",
+        f"\tbare = {str(bare).lower()}",
+        *(() if bare else ("\tlogallrefupdates = true",)),
+        *(("[extensions]", "\tobjectformat = sha256") if wide else ()),
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...]:
@@ -239,7 +322,7 @@ def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceE
 
     doing: what the command was for, named in the message instead of the command.
     """
-    if done.status == 127:
+    if done.status == _NOT_INSTALLED:
         return WorkspaceError("git is not installed", "install git 2.39 or newer")
     lines = [
         line.strip() for line in done.stderr.splitlines() if line.strip() and "hint:" not in line

@@ -76,6 +76,18 @@ class Tip:
     commits: int
 
 
+@dataclass(frozen=True)
+class CommitGraph:
+    """Commits whose history can be listed.
+
+    git: in a repository that has them.
+    chains: the newest first-parent commits of each tip, by its ref; see `first_parents`.
+    """
+
+    git: HostGit
+    chains: Mapping[str, Mapping[str, int]]
+
+
 @dataclass
 class Selection:
     """The commits to fetch.
@@ -112,27 +124,47 @@ def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
 
 
 def fetch_pull_request(
-    git: HostGit, remote: Remote, head: Tip, base: Tip, others: Sequence[Tip]
+    git: HostGit,
+    remote: Remote,
+    head: Tip,
+    base: Tip,
+    others: Sequence[Tip],
+    *,
+    for_merge: bool = False,
 ) -> str | None:
     """Fetch the head of a pull request with its own commits, the tip of its base, and other tips.
+
+    for_merge: fetch all commits of both sides since their merge base, so that git merges them as it
+    would with all of their history.
 
     Returns the merge base of head and base, or None if they have no common history. Raises
     WorkspaceError if a fetch fails.
     """
     tips = [*others, base, head]
     if not remote.filters or any(tip.commits == 0 for tip in tips):
-        fetch_tips(git, remote, tips)
+        fetch_tips(git, remote, [replace(tip, commits=0) for tip in tips] if for_merge else tips)
         return _find_merge_base(git, remote, base, head, tips)
     with remote_graph(remote, tips) as graph:
-        parted = _find_merge_base(graph, remote, base, head, tips, "--filter=tree:0")
+        shallow = read_shallow(graph.git)
+        parted = _find_merge_base(
+            graph.git, remote, base, head, tips, "--filter=tree:0", for_merge=for_merge
+        )
+        if read_shallow(graph.git) != shallow:
+            graph = CommitGraph(graph.git, _read_chains(graph.git, tips))
         selection = select(graph, tips)
         if parted is not None:
-            own = ("rev-list", f"--max-count={MOST_OF_PULL}", f"{parted}..{head.commit}")
-            selection.whole |= set(graph.text(*own).split())
+            sides = [head.commit, base.commit] if for_merge else [head.commit]
+            most = () if for_merge else (f"--max-count={MOST_OF_PULL}",)
+            own = graph.git.text("rev-list", *most, *sides, f"^{parted}")
+            selection.whole |= set(own.split())
             selection.boundary.add(parted)
-            selection.close(graph, [tip.commit for tip in tips])
+            selection.close(graph.git, [tip.commit for tip in tips])
         fetch_selected(git, remote, tips, selection)
-        return parted
+    # Two branches that were merged into each other may have several merge bases, which git merges
+    # first. That takes older history, up to the merge base of the merge bases, and so on.
+    if for_merge and read_shallow(git) and _merge_bases(git, base, head) != [parted]:
+        _fetch_by_name(git, remote, tips, ["--unshallow"])
+    return parted
 
 
 def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
@@ -147,40 +179,56 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
         return
     if read_shallow(git) and remote.filters:
         with remote_graph(remote, [tip]) as graph:
-            chain = first_parents(graph, tip.commit, tip.commits)
+            chain = graph.chains[tip.ref]
             missing = _missing(git, set(chain))
             # Count up to the newest first-parent commit that the clone has already.
             count = next((n for n, each in enumerate(chain, 1) if each not in missing), len(chain))
             tip = replace(tip, commits=count)
-            fetch_selected(git, remote, [tip], select(graph, [tip]))
+            newer = CommitGraph(graph.git, {tip.ref: dict(list(chain.items())[:count])})
+            fetch_selected(git, remote, [tip], select(newer, [tip]))
         if git.attempt("merge-base", "--is-ancestor", start, tip.ref).status == 0:
             return
     _fetch_by_name(git, remote, [tip], [])
 
 
 def _find_merge_base(
-    git: HostGit, remote: Remote, base: Tip, head: Tip, tips: Sequence[Tip], *options: str
+    git: HostGit,
+    remote: Remote,
+    base: Tip,
+    head: Tip,
+    tips: Sequence[Tip],
+    *options: str,
+    for_merge: bool = False,
 ) -> str | None:
     """Return the merge base of base and head, deepening a shallow history if it shows none.
 
-    options: further options of the fetches that deepen it.
+    options: further options of the fetches that deepen it. for_merge: deepen it also if a commit
+    since the merge base is missing.
     """
 
     def find() -> str | None:
-        found = git.attempt("merge-base", base.commit, head.commit)
-        return found.stdout.decode().strip() if found.status == 0 else None
+        found = _merge_bases(git, base, head)
+        if not found or not for_merge:
+            return found[0] if found else None
+        since = git.text("rev-list", head.commit, base.commit, *(f"^{each}" for each in found))
+        return None if read_shallow(git) & set(since.split()) else found[0]
 
     parted = find()
     for deeper in _DEEPER:
-        if parted is None and git.text("rev-parse", "--is-shallow-repository") == "true":
+        if parted is None and read_shallow(git):
             _fetch_by_name(git, remote, tips, [*deeper, *options])
             parted = find()
     return parted
 
 
+def _merge_bases(git: HostGit, base: Tip, head: Tip) -> list[str]:
+    found = git.attempt("merge-base", "--all", base.commit, head.commit)
+    return found.stdout.decode().split() if found.status == 0 else []
+
+
 @contextmanager
-def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
-    """Yield git in a temporary repository that has the newest commits of the tips, but no trees.
+def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[CommitGraph]:
+    """Yield the newest commits of the tips, in a temporary repository that has no trees.
 
     The repository is a partial clone (https://git-scm.com/docs/partial-clone): `--filter=tree:0`
     makes the server leave out all trees and files. Git would fetch them on demand, so the
@@ -199,39 +247,39 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[HostGit]:
             options = [f"--depth={LEVELS}", "--filter=tree:0"]
             fetch(graph, remote.url, specs, options, remote.credential)
             shallow = read_shallow(graph)
-            chains = {tip.ref: first_parents(graph, tip.commit, tip.commits) for tip in tips}
+            chains = _read_chains(graph, tips)
+            oldest = {ref: list(chain)[-1] for ref, chain in chains.items()}
             wanted = {
-                f"{tip.ref}-behind": chains[tip.ref][-1]
+                f"{tip.ref}-behind": oldest[tip.ref]
                 for tip in tips
-                if len(chains[tip.ref]) < tip.commits and chains[tip.ref][-1] in shallow
+                if len(chains[tip.ref]) < tip.commits and oldest[tip.ref] in shallow
             }
             if not wanted:
                 break
-        yield graph
+        yield CommitGraph(graph, chains)
 
 
-def select(graph: HostGit, tips: Sequence[Tip]) -> Selection:
+def select(graph: CommitGraph, tips: Sequence[Tip]) -> Selection:
     """Return the commits to fetch for the tips.
 
     These are the first-parent commits of each tip and the newest commits merged by them, which are
-    at least as new as the oldest selected first-parent commit. graph: git in a repository that
-    contains the commits.
+    at least as new as the oldest selected first-parent commit.
     """
     whole: set[str] = set()
     ends: set[str] = set()
     merged: set[str] = set()
     for tip in tips:
-        chain = first_parents(graph, tip.commit, tip.commits)
+        chain = graph.chains[tip.ref]
+        oldest = list(chain)[-1]
         is_cut = len(chain) == tip.commits
-        whole |= set(chain[:-1] if is_cut else chain)
-        ends |= set(chain[-1:] if is_cut else ())
+        whole |= set(chain) - ({oldest} if is_cut else set())
+        ends |= {oldest} if is_cut else set()
         if tip.commits > 1:
-            oldest = graph.text("rev-list", "--no-walk", "--timestamp", chain[-1]).split()[0]
             count = len(chain) * (1 + MOST_MERGED)
-            bounds = (f"--max-age={oldest}", f"--max-count={count}")
-            merged |= set(graph.text("rev-list", *bounds, tip.commit).split())
+            bounds = (f"--max-age={chain[oldest]}", f"--max-count={count}")
+            merged |= set(graph.git.text("rev-list", *bounds, tip.commit).split())
     selection = Selection(whole | (merged - ends))
-    selection.close(graph, [tip.commit for tip in tips])
+    selection.close(graph.git, [tip.commit for tip in tips])
     return selection
 
 
@@ -249,16 +297,27 @@ def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection:
         # boundary. Commits whose parents were fetched too are removed from the `shallow` file
         # afterwards, which joins the single commits to a history.
         fetch(git, remote.url, wants, ["--depth=1"], remote.credential)
-    for ref, commit in by_ref.items():
-        git.run("update-ref", "--no-deref", ref, commit)
+    unchanged = {ref: commit for ref, commit in by_ref.items() if commit not in missing}
+    if unchanged:  # the fetch has written the others
+        lines = "".join(f"update {ref} {commit}\n" for ref, commit in unchanged.items())
+        git.run("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
     _write_shallow(git, read_shallow(git) - selection.whole)
     if remote.cache is not None and wants:
         remote.cache.keep(git, remote.url)
 
 
-def first_parents(git: HostGit, commit: str, count: int) -> list[str]:
-    """Return the ids of up to `count` first-parent commits from `commit` on, newest first."""
-    return git.text("rev-list", "--first-parent", f"--max-count={count}", commit).split()
+def first_parents(git: HostGit, commit: str, count: int) -> dict[str, int]:
+    """Return up to `count` first-parent commits from `commit` on, newest first.
+
+    The values are the commits' dates in seconds since 1970.
+    """
+    args = ("rev-list", "--first-parent", "--timestamp", f"--max-count={count}", commit)
+    rows = (line.split() for line in git.text(*args).splitlines())
+    return {id: int(date) for date, id in rows}
+
+
+def _read_chains(git: HostGit, tips: Sequence[Tip]) -> dict[str, dict[str, int]]:
+    return {tip.ref: first_parents(git, tip.commit, tip.commits) for tip in tips}
 
 
 def read_shallow(git: HostGit) -> set[str]:
@@ -279,6 +338,8 @@ def _write_shallow(git: HostGit, commits: set[str]) -> None:
 
 
 def _shallow_file(git: HostGit) -> Path:
+    if git.git_dir is not None:
+        return git.git_dir / "shallow"
     path = git.text("rev-parse", "--path-format=absolute", "--git-path", "shallow")
     return Path(path)
 

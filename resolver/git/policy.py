@@ -175,18 +175,22 @@ def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Itera
     A credential that some changed file had before is not counted: the change only moves it.
     """
     old = {c.old_blob for c in changes if c.old_blob is not None}
-    known: set[str] = set()
-    for _, data in read_blobs(workspace.git, old):
-        known |= {value for _, value, _ in _credential_forms(data)}
     paths: dict[str, list[bytes]] = {}
     for change in changes:
         if change.new_blob is not None and change.new_blob not in old:
             paths.setdefault(change.new_blob, []).append(change.path)
-    found = []
-    for blob, data in read_blobs(workspace.git, paths):
-        for name, value, line in _credential_forms(data):
-            if value not in known:
-                found += [f"{name} in {quote(path)} line {line}" for path in paths[blob]]
+    forms = {
+        blob: tuple(_credential_forms(data))
+        for blob, data in read_blobs(workspace.git, {*old, *paths})
+    }
+    known = {value for blob in old for _, value, _ in forms[blob]}
+    found = [
+        f"{name} in {quote(path)} line {line}"
+        for blob in sorted(paths)
+        for name, value, line in forms[blob]
+        if value not in known
+        for path in paths[blob]
+    ]
     if any(True for change in changes if change.new_blob for _ in _credential_forms(change.path)):
         found.append("the name of a file")
     if found:

@@ -77,11 +77,14 @@ def clone_pull(
     depth: int,
     credential: Credential | None,
     cache: CloneCache | None = None,
+    *,
+    for_merge: bool = False,
 ) -> tuple[PullRequestContext, str]:
     """Fetch a pull request's head, its base branch and the default branch into the new `folder`.
 
     Returns the pull request with what git knows about it, and the commit of the default branch. The
-    base is the tip of the base branch, unless `pull.base` names a commit. Raises WorkspaceError if
+    base is the tip of the base branch, unless `pull.base` names a commit. for_merge: the base is to
+    be merged into the head. Raises WorkspaceError if
     one of them can't be fetched, or the pull request was pushed to or has no merge base.
     """
     check_url(url)
@@ -102,7 +105,7 @@ def clone_pull(
     default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
     git = new_clone(folder, len(pull.head))
     remote = Remote(url, credential, listing.filters, cache)
-    parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip])
+    parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip], for_merge=for_merge)
     if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
         raise WorkspaceError(
             f"pull request #{pull.number} was pushed to in this very moment", "run it again"

@@ -331,7 +331,7 @@ def push_branch(
     Raises BranchTaken if the branch holds another commit, PushRefused if the server rejects the
     push, and WorkspaceError if it fails otherwise.
     """
-    _our_branch(git, branch)
+    _require_prefix(branch)
     push_ref(git, commit, branch, url, credential, "", retries)
 
 
@@ -386,8 +386,12 @@ def list_branches(where: str | Path, credential: Credential | None) -> frozenset
 
 def _our_branch(git: HostGit, branch: str) -> str:
     """Return the full ref name. Raises WorkspaceError unless the branch starts with `agent/`."""
+    _require_prefix(branch)
+    return check_branch(git, branch)
+
+
+def _require_prefix(branch: str) -> None:
     if not branch.startswith(PREFIX):
         raise WorkspaceError(
             f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"
         )
-    return check_branch(git, branch)

@@ -96,7 +96,8 @@ def _octal(data: bytes) -> str:
 
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     """Return the paths that differ, in tree order. A rename is a deletion and an addition."""
-    fields = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tree)
+    args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    fields = git.read_objects(*args, base, tree)
     parts = fields.split(b"\0")[:-1]
     changes = []
     for meta, path in zip(parts[::2], parts[1::2], strict=True):
@@ -167,10 +168,31 @@ def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
 
 def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
     """Yield every file, symlink and submodule of a tree, or of the tree of a commit."""
-    for record in git.run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]:
-        meta, _, path = record.partition(b"\t")
-        mode, _, id = meta.decode("ascii").split(" ")
-        yield TreeEntry(path, mode, id)
+    for record in _list_tree(git, tree).split(b"\0")[:-1]:
+        yield _entry(record)
+
+
+def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
+    """Return the file, symlink or submodule at `path` of a tree, None if there is none."""
+    listing = _list_tree(git, tree)
+    end = -1
+    # The end of another path that contains a tab may look like the whole path, so each place that
+    # matches is compared.
+    while (end := listing.find(b"\t" + path + b"\0", end + 1)) >= 0:
+        entry = _entry(listing[listing.rfind(b"\0", 0, end) + 1 : end + 1 + len(path)])
+        if entry.path == path:
+            return entry
+    return None
+
+
+def _list_tree(git: HostGit, tree: str) -> bytes:
+    return git.read_objects("ls-tree", "-r", "-z", "--full-tree", tree)
+
+
+def _entry(record: bytes) -> TreeEntry:
+    meta, _, path = record.partition(b"\t")
+    mode, _, id = meta.decode("ascii").split(" ")
+    return TreeEntry(path, mode, id)
 
 
 def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
@@ -179,7 +201,7 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
     if not asked:
         return {}
     stdin = "".join(f"{blob}\n" for blob in asked).encode()
-    out = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
+    out = git.read_objects("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
     return {name: int(size) for name, size in (line.split() for line in out.decode().splitlines())}
 
 
@@ -199,7 +221,7 @@ def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
     # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
-    out = git.run("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
+    out = git.read_objects("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
     at = 0
     for _ in blobs:
         end = out.index(b"\n", at)

@@ -6,7 +6,7 @@ another branch, the default branch remains the trusted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,18 +23,18 @@ from resolver.git.clone import (
     repository_identity,
 )
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit
+from resolver.git.git import Credential, HostGit, ObjectCache, failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull, numbered_diff, read_patches
 from resolver.git.push import Identity, list_branches, push_branch, write_branch, write_commit
-from resolver.git.remote import list_refs
+from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
     GITLINK,
     SYMLINK,
     context_tar,
+    find_entry,
     read_blobs,
     read_patch,
-    read_sizes,
     read_tree,
 )
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
@@ -58,6 +58,7 @@ class Workspace:
     source_is_dirty: True if the local checkout had uncommitted changes. They are not in `base`.
     pull: the pull request whose head is the base, None on an issue.
     default: the commit of the default branch if it is not the base, else "".
+    objects: what was read of the clone's objects already.
     """
 
     folder: Path
@@ -67,6 +68,7 @@ class Workspace:
     source_is_dirty: bool = False
     pull: PullRequestContext | None = None
     default: str = ""
+    objects: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @classmethod
     def clone(
@@ -79,6 +81,7 @@ class Workspace:
         depth: int = 0,
         credential: Credential | None = None,
         cache: CloneCache | None = None,
+        listing: RefListing | None = None,
     ) -> "Workspace":
         """Clone `source` (an HTTP(S) URL or the path of a local repository) into the new `folder`.
 
@@ -86,6 +89,7 @@ class Workspace:
         commit: used instead of the tip of the branch, which may have moved since.
         depth: number of first-parent commits of history, 0 for all.
         cache: clones of earlier runs.
+        listing: refs of a URL that are known already.
 
         Raises WorkspaceError if the repository can't be cloned.
         """
@@ -93,7 +97,7 @@ class Workspace:
         if commit is not None:
             check_commit(commit)
         if is_url(source):
-            base = clone_url(source, folder, branch, commit, depth, credential, cache)
+            base = clone_url(source, folder, branch, commit, depth, credential, cache, listing)
         else:
             base = clone_checkout(Path(source), folder, branch, commit, depth)
         return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
@@ -108,14 +112,18 @@ class Workspace:
         depth: int = 0,
         credential: Credential | None = None,
         cache: CloneCache | None = None,
+        for_merge: bool = False,
     ) -> "Workspace":
         """Clone `source` at the head of `pull` into the new `folder`.
 
         The `pull` of the result is completed with what git knows about the pull request. No file of
-        the head is ever trusted, see `trusted`. Raises WorkspaceError if it can't be cloned.
+        the head is ever trusted, see `trusted`. for_merge: the base branch is to be merged into the
+        head. Raises WorkspaceError if it can't be cloned.
         """
         folder = folder.absolute()
-        known, default = clone_pull(source, folder, pull, depth, credential, cache)
+        known, default = clone_pull(
+            source, folder, pull, depth, credential, cache, for_merge=for_merge
+        )
         return cls(folder, source, pull.head, f"pull/{pull.number}", pull=known, default=default)
 
     @property
@@ -138,7 +146,7 @@ class Workspace:
     @property
     def git(self) -> HostGit:
         """Git in the bare clone."""
-        return HostGit(git_dir=self.folder)
+        return HostGit(git_dir=self.folder, objects=self.objects)
 
     def git_dir_tar(self) -> Iterator[bytes]:
         """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack."""
@@ -237,17 +245,15 @@ class Workspace:
         where = self.base if commit is None else check_commit(commit)
         if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
             return None
-        found = self.git.run("ls-tree", "-z", "--full-tree", where, "--", path)
-        record, _, _ = found.partition(b"\0")
-        meta, _, name = record.partition(b"\t")
-        if name != path.encode("utf-8", "surrogateescape"):
+        entry = find_entry(self.git, where, path.encode("utf-8", "surrogateescape"))
+        if entry is None or entry.mode in {SYMLINK, GITLINK}:
             return None
-        mode, kind, blob = meta.decode("ascii").split(" ")
-        if kind != "blob" or mode == SYMLINK:
-            return None
-        if read_sizes(self.git, [blob])[blob] > limit:
+        found = self.git.attempt("cat-file", "blob", entry.id, limit=limit)
+        if found.truncated:
             raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
-        return self.git.run("cat-file", "blob", blob)
+        if found.status != 0:
+            raise failure(("cat-file",), found, f"reading {path}")
+        return found.stdout
 
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at the default branch, as `read` does.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
 from resolver.models.pull_request import (
@@ -140,6 +141,13 @@ class Forge(Protocol):
 
     def is_public(self) -> bool | None:
         """Return True if anybody can read the repository, None if the forge does not say."""
+        ...
+
+    def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
+        """Return the state of the repository's refs, None if it has to be read with git.
+
+        Never raises: the run does not depend on it.
+        """
         ...
 
     def operator_may_push(self) -> bool:

@@ -17,6 +17,7 @@ from resolver.errors import UsageError
 from resolver.github.client import people
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.resources import PolledReader, RowsReadOnce, asked_at, markdown_files
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments.check_places import CheckPlaces
@@ -148,8 +149,10 @@ class GitHubForge:
         """Return the finder of work on failing checks."""
         return CheckPlaces(self._access, self._repository, self.whoami())
 
+    def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
+        return read_snapshot(self._access, self._name, wanted)
+
     def is_public(self) -> bool | None:
-        """Return True if anybody can read the repository; see `Forge.is_public`."""
         return people.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
@@ -172,8 +175,7 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        own = self.whoami()
-        return read_task(self._access, self._repository, trigger, own, self._wanted)
+        return read_task(self._access, self._repository, trigger, self.whoami(), self._wanted)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
@@ -269,7 +271,6 @@ class GitHubForge:
 
     @property
     def run_comments(self) -> RunComments:
-        """The comments of runs."""
         return RunComments(self._access, self._repository, self.whoami())
 
     @cached_property

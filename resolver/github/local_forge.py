@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import UsageError
+from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
@@ -119,6 +120,9 @@ class LocalForge:
         return {name for name in self.branch_names if name.startswith(prefix)}
 
     def is_public(self) -> bool | None:
+        return None
+
+    def snapshot(self, wanted: SnapshotQuery) -> None:  # noqa: ARG002 - git reads it as fast
         return None
 
     def discard_abandoned(self, prefix: str, run: str) -> None:

@@ -76,7 +76,7 @@ from resolver.runs.prepare import (
     load_task,
     open_run_log,
 )
-from resolver.runs.quotas.admission import reserve_quota
+from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
@@ -159,7 +159,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
         yield (values := values.with_value(pushed))
         if pushed.is_earlier:
             return
-    accepted = reserve_quota(request, settings, forge)
+    accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := values.with_value(accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
     yield (values := values.with_value(ReportedRun(progress)))
@@ -167,7 +167,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     yield (values := values.with_value(read))
     _show(values, read=True)
     with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
-        cloned = clone(read, settings, folder / "clone.git")
+        cloned = clone(read, settings, folder / "clone.git", accepted.snapshot)
         yield (values := values.with_value(cloned))
         _show(values, base=cloned.workspace.base)
         prepared = configure(accepted, read, cloned, forge, folder)

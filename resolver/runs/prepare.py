@@ -21,7 +21,9 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions, read_issue_templates
 from resolver.git.pull_request import with_code
 from resolver.git.push import branches_of_issue
+from resolver.git.remote import RefListing
 from resolver.git.workspace import Workspace, at_branch, at_pull, with_default_branch
+from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
@@ -139,11 +141,16 @@ def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[R
     return replace(request, trigger=whole), whole_task
 
 
-def clone(read: RunTask, settings: Settings, folder: Path) -> ClonedRepository:
-    """Make the host's own clone, at the commit that the work starts from."""
+def clone(
+    read: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None = None
+) -> ClonedRepository:
+    """Make the host's own clone, at the commit that the work starts from.
+
+    snapshot: the refs of the repository, if they were read.
+    """
     started = time.monotonic()
     task = read.task
-    workspace = _cloned(read, settings, folder)
+    workspace = _cloned(read, settings, folder, snapshot)
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
     warnings = (render("run/dirty.md.j2").strip(),) if workspace.source_is_dirty else ()
     if workspace.pull is None:
@@ -160,18 +167,24 @@ def clone(read: RunTask, settings: Settings, folder: Path) -> ClonedRepository:
     return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
 
 
-def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
+def _cloned(
+    read: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None
+) -> Workspace:
     """Return the workspace of a pull request, or of the branch and commit that the task starts
     from."""
     task, depth = read.task, settings.clone_depth
     credential = read.request.credential(settings)
     clones = read.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
-    if task.trigger.command is Command.UPDATE:
-        depth = 0  # the merge base of two branches may be older than any shallow clone
     if task.pull is not None:
         return Workspace.clone_pull(
-            task.source, folder, task.pull, depth=depth, credential=credential, cache=cache
+            task.source,
+            folder,
+            task.pull,
+            depth=depth,
+            credential=credential,
+            cache=cache,
+            for_merge=task.trigger.command is Command.UPDATE,
         )
     cloned = Workspace.clone(
         task.source,
@@ -181,9 +194,23 @@ def _cloned(read: RunTask, settings: Settings, folder: Path) -> Workspace:
         depth=depth,
         credential=credential,
         cache=cache,
+        listing=_listing(read, settings, snapshot),
     )
     resumes = read.base is not None and is_url(task.source)
     return with_default_branch(cloned, depth, credential) if resumes else cloned
+
+
+def _listing(
+    read: RunTask, settings: Settings, snapshot: RepositorySnapshot | None
+) -> RefListing | None:
+    """Return the default branch of the repository in git's terms, None if git has to ask for it."""
+    server = settings.github_server_url.rstrip("/")
+    own = f"{server}/{read.request.trigger.repository}.git"
+    if snapshot is None or not snapshot.tip or read.task.source != own:
+        return None
+    branch = f"refs/heads/{snapshot.branch}"
+    # GitHub's servers can leave out trees and files.
+    return RefListing({branch: snapshot.tip}, branch, filters=True)
 
 
 def configure(
@@ -204,7 +231,14 @@ def configure(
     asked = opening.task.trigger if opening else request.trigger
     credential = request.credential(settings)
     knowledge = read_knowledge(
-        workspace, settings, asked, request.host, credential, folder, forge.is_public
+        workspace,
+        settings,
+        asked,
+        request.host,
+        credential,
+        folder,
+        forge.is_public,
+        accepted.snapshot.siblings if accepted.snapshot else None,
     )
     skills = [Callee(*skill) for skill in knowledge.tasks]
     begun_with = opening.agent if opening else settings.agent

@@ -17,6 +17,7 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
+from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
@@ -64,6 +65,7 @@ class RunRequest:
     source: clone URL or path that replaces the one in the log.
     continuation: the earlier run that this one continues. The output folder begins with its log.
     control: queue of people's requests to the running run.
+    archives: True if the caller archives the log in the repository, see `RunResult.archived`.
     continues: True if the log is kept where a later comment can find it to continue the run.
     notices: facts about how the run was started, shown as warnings.
     retry_until: time until which a run that ends with an outage is repeated; None if it is not.
@@ -86,6 +88,7 @@ class RunRequest:
     source: str = ""
     continuation: Continuation | None = None
     control: Control = field(default_factory=Control)
+    archives: bool = False
     continues: bool = False
     notices: tuple[str, ...] = ()
     retry_until: datetime | None = None
@@ -127,11 +130,13 @@ class AcceptedRun:
     reservation: the run's entry in the quota ledger; None if it has none.
     quota_left: US dollars that the daily quotas leave to the run.
     ledger: the ledger with the reservation, as this run wrote it.
+    snapshot: the repository's refs at the time of the decision; None if they were not read.
     """
 
     reservation: LedgerRun | None = None
     quota_left: float = float("inf")
     ledger: KeptLedger | None = None
+    snapshot: RepositorySnapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -382,6 +387,7 @@ class RunResult:
     publishable: True if an unpublished change is kept that can still be published.
     comment_failed: True if the final comment should have been written and could not be.
     outage: cause of the outage that ended the run or prevented its final comment; "" for none.
+    archived: True if the log was archived in the repository together with the run's cost.
     """
 
     request: RunRequest
@@ -395,6 +401,7 @@ class RunResult:
     publishable: bool = False
     comment_failed: bool = False
     outage: Cause = ""
+    archived: bool = False
     warnings: tuple[str, ...] = ()
 
     @property

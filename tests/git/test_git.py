@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit
+from resolver.git import git as host_git
+from resolver.git.git import HostGit, ObjectCache, new_bare
+from resolver.git.orphan_commits import OrphanCommit, write_orphans
+from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scene import make_repository, plain_git, write
 
 
@@ -51,3 +54,49 @@ def test_a_transport_that_runs_commands_is_off(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     done = HostGit(checkout=source).attempt("ls-remote", f"ext::touch {mark}")
     assert done.status != 0 and not mark.exists()
+
+
+def test_what_depends_on_objects_alone_is_read_once(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"a": "1"})
+    git, objects = HostGit(checkout=source), ObjectCache()
+    listing = ("ls-tree", git.text("rev-parse", "HEAD^{tree}"))
+    first = HostGit(git_dir=source / ".git", objects=objects).read_objects(*listing)
+    assert first == git.run(*listing)
+    # A repository that does not exist can only answer from what is known.
+    assert HostGit(git_dir=tmp_path / "gone", objects=objects).read_objects(*listing) == first
+    with pytest.raises(WorkspaceError):
+        HostGit(git_dir=tmp_path / "gone").read_objects(*listing)
+
+
+def test_what_is_remembered_of_objects_is_bounded() -> None:
+    objects, half = ObjectCache(), bytes(host_git.MOST_REMEMBERED // 2)
+    for name in ("a", "b", "c"):
+        objects.add((name,), b"", half)
+    assert [name for name in ("a", "b", "c") if objects.get((name,), b"")] == ["b", "c"]
+    objects.add(("d",), b"", half * 3)
+    assert objects.get(("d",), b"") is None
+
+
+def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
+    files = {"x\ta": "1", "d/a": "2", "a.txt": "3"}
+    git = HostGit(checkout=make_repository(tmp_path / "source", files))
+    tree = git.text("rev-parse", "HEAD^{tree}")
+    assert find_entry(git, tree, b"a") is None
+    assert find_entry(git, tree, b"d") is None
+    for path in files:
+        blob = git.text("rev-parse", f"{tree}:{path}")
+        assert find_entry(git, tree, path.encode()) == TreeEntry(path.encode(), "100644", blob)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_commits_without_parents_are_written(tmp_path: Path, wide: bool) -> None:
+    git = new_bare(tmp_path / "new.git", wide=wide)
+    assert git.text("rev-parse", "--is-bare-repository") == "true"
+    content = b"\x00done\nget-mark :9\n"
+    given = OrphanCommit("refs/x", "Words", {"b": content, "a.jsonl": b""})
+    first, second = write_orphans(git, [given, OrphanCommit("refs/y", "Other", {"c": b"1"})])
+    assert len(first) == (64 if wide else 40)
+    assert git.run("cat-file", "blob", f"{first}:b") == content
+    assert git.text("ls-tree", "--name-only", first).split() == ["a.jsonl", "b"]
+    assert git.text("show", "--no-patch", "--format=%s|%P|%an", second) == "Other||Resolver"
+    assert git.attempt("fsck", "--strict").status == 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.git.merge import is_ancestor
+from resolver.git.git import HostGit
+from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, at_branch, at_pull
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
@@ -171,6 +172,52 @@ def test_a_pull_request_comes_with_its_own_commits_however_far_behind_it_is(
     assert _chain(root)[:12] == [f"work {n}" for n in range(11, -1, -1)]
     _is_whole(root)
     _is_whole(workspace.folder)
+
+
+def _branch_of(served: Served, start: str, files: dict[str, str], *merged: str) -> str:
+    """Commit files on top of `start`, as a merge with other commits if there are any."""
+    links = [f"from {start}\n", *(f"merge {each}\n" for each in merged)]
+    data = [f"M 100644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items()]
+    who = "committer Ann <ann@example.com> 1800000000 +0000\n"
+    head = f"commit refs/scratch\nmark :1\n{who}data 4\nwork\n"
+    stream = "".join([head, *links, *data, "\nget-mark :1\n"]).encode()
+    return plain_git(served.path, "fast-import", "--quiet", "--force", stdin=stream)
+
+
+def _clone_for_merge(served: Served, folder: Path, head: str) -> tuple[Workspace, MergeResult]:
+    plain_git(served.path, "update-ref", "refs/pull/7/head", head)
+    pull = PullRequestContext(number=7, head=head, base_branch="main")
+    clone = Workspace.clone_pull(served.url, folder, pull, depth=3, for_merge=True)
+    assert clone.pull is not None
+    _is_whole(folder)
+    return clone, merge(clone.git, head, clone.pull.base)
+
+
+def test_an_update_brings_the_history_since_the_merge_base_and_not_all_of_it(
+    served: Served, tmp_path: Path
+) -> None:
+    start, main = plain_git(served.path, "rev-parse", "main~28", "main").split()
+    head = _branch_of(served, start, {"start.txt": "mine\n", "common.txt": "mine\n"})
+    workspace, merged = _clone_for_merge(served, tmp_path / "clone", head)
+    assert merged == merge(HostGit(git_dir=served.path), head, main)
+    assert merged.conflicts == (b"common.txt",)
+    assert workspace.git.attempt("cat-file", "-e", f"{start}~5").status != 0
+    behind = plain_git(served.path, "rev-list", f"{start}..main").split()
+    assert set(behind) <= set(workspace.git.text("rev-list", main).split())
+
+
+def test_branches_that_were_merged_into_each_other_are_updated_with_all_their_history(
+    served: Served, tmp_path: Path
+) -> None:
+    start, tip = plain_git(served.path, "rev-parse", "main~5", "main").split()
+    ours = _branch_of(served, start, {"common.txt": "ours\n"})
+    theirs = _branch_of(served, tip, {"common.txt": "theirs\n"})
+    head = _branch_of(served, ours, {"common.txt": "both\n", "a.txt": "1\n"}, theirs)
+    main = _branch_of(served, theirs, {"common.txt": "both, too\n", "b.txt": "1\n"}, ours)
+    plain_git(served.path, "update-ref", "refs/heads/main", main)
+    workspace, merged = _clone_for_merge(served, tmp_path / "clone", head)
+    assert merged == merge(HostGit(git_dir=served.path), head, main)
+    assert len(workspace.git.text("merge-base", "--all", head, main).split()) == 2
 
 
 def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) -> None:

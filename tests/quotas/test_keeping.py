@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
-from resolver.runs.quotas.ledger_ref import DAMAGED, FILE, REF, LedgerRef
+from resolver.git.orphan_commits import OrphanCommit
+from resolver.github.events.quota_ledger import KeptLedger, LedgerRun, QuotaLedger
+from resolver.runs.quotas.ledger_ref import DAMAGED, FILE, REF, AccompanyingPush, LedgerRef
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import Place, book, entry
 
@@ -213,3 +214,44 @@ def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) ->
     add(place.ledger(), entry(2))
     runs, _ = place.ledger().change_from(kept, lambda found: (None, found.runs))
     assert runs == (entry(1), entry(2))
+
+
+def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:
+    add(place.ledger(), entry(1))
+    place.ledger().change_from(KeptLedger(QuotaLedger()), with_entry(2))
+    assert place.ledger().read().runs == (entry(1), entry(2))
+
+
+LOG = AccompanyingPush((OrphanCommit("refs/resolver/runs/7/new", "Log", {"log": b"one\n"}),))
+
+
+def test_a_log_is_pushed_with_the_ledger(place: Place, github: GitHubServer) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    asked = len(github.requests)
+    place.ledger().change_from(kept, with_entry(2), LOG)
+    assert len(github.requests[asked:]) == 2
+    bare = github.repository(place.repository).git
+    assert bare.text("show", "refs/resolver/runs/7/new:log") == "one"
+    assert place.ledger().read().runs == (entry(1), entry(2))
+
+
+def test_a_log_is_pushed_if_others_have_changed_the_ledger(
+    place: Place, github: GitHubServer
+) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    add(place.ledger(), entry(2))
+    place.ledger().change_from(kept, with_entry(3), LOG)
+    assert "refs/resolver/runs/7/new" in github.repository(place.repository).git.refs("refs/")
+    assert place.ledger().read().runs == (entry(1), entry(2), entry(3))
+
+
+def test_an_old_log_that_is_gone_already_holds_up_nothing(
+    place: Place, github: GitHubServer
+) -> None:
+    gone = replace(LOG, obsolete=("refs/resolver/runs/7/gone",))
+    _, kept = place.ledger().change_from(None, with_entry(1), gone)
+    old = replace(LOG, commits=(), obsolete=("refs/resolver/runs/7/new",))
+    place.ledger().change_from(kept, with_entry(2), old)
+    refs = github.repository(place.repository).git.refs("refs/resolver/")
+    assert list(refs) == ["refs/resolver/ledger"]
+    assert place.ledger().read().runs == (entry(1), entry(2))

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+from scripts.structure import ProcessRecorder
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.runs import bash, finish
 from tests.runs.test_github import FIX, SUMMARY, Scene, scene
@@ -21,7 +22,7 @@ API = (
     (r"GET /repos/octo/calc$", "the repository and its default branch", 1),
     (r"GET .*/issues/1$", "the issue", 1),
     (r"GET .*/issues/1/comments\?per_page=100$", "its comments; comments of dead runs", 2),
-    (r"POST /graphql", "what the issue refers to", 1),
+    (r"POST /graphql", "the refs and the owner's repositories; what the issue refers to", 2),
     (r"POST .*/issues/1/comments$", "the run's comment", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-$", "open work on the issue", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-add-", "names of branches that are taken", 1),
@@ -32,15 +33,13 @@ API = (
     (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
 )
 GIT = (
-    (r"\.agents\.git/info/refs", "the organization's skills", 1),
-    (r"\.github\.git/info/refs", "the organization's skills, at their other place", 1),
-    (r"calc\.git/info/refs\?service=git-upload-pack", "ledger, clone (3), kept logs", 5),
-    (r"calc\.git/git-upload-pack", "the same, and what the clone fetches", 5),
-    (r"calc\.git/info/refs\?service=git-receive-pack", "ledger (2), branch, log", 4),
-    (r"calc\.git/git-receive-pack", "the same", 4),
+    (r"calc\.git/info/refs\?service=git-upload-pack", "the commit graph, the commits", 2),
+    (r"calc\.git/git-upload-pack", "their objects", 2),
+    (r"calc\.git/info/refs\?service=git-receive-pack", "ledger, branch, ledger with log", 3),
+    (r"calc\.git/git-receive-pack", "what is pushed", 3),
 )
-CLONE = 6
-"""Requests of git for the clone itself: two each for the refs, the commit graph, the commits."""
+MOST_PROCESSES = 35
+"""Processes on the host. One is the action execution server, the others are git."""
 
 Table = tuple[tuple[str, str, int], ...]
 
@@ -59,13 +58,32 @@ def purposes(made: list[str], table: Table) -> Counter[str]:
     )
 
 
-def test_a_mention_becomes_a_pull_request_with_few_requests(scene: Scene) -> None:
+def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(scene: Scene) -> None:
     scene.endpoint.script(bash("cat calc.py"), FIX, bash("python3 calc.py"), finish(SUMMARY))
+    recorder = ProcessRecorder()
+    recorder.start()
     done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+    recorder.stop()
     assert done.exit_code == 0, done.stdout + done.stderr
     api = [shown(each) for each in scene.github.requests if each.kind in {"rest", "graphql"}]
     git = [shown(each) for each in scene.github.requests if each.kind == "git"]
     assert purposes(api, API) == {what: many for _, what, many in API}
     assert purposes(git, GIT) == {what: many for _, what, many in GIT}
     assert len(api) <= 20
-    assert len(git) - CLONE <= 14
+    assert len(git) <= 10
+    programs = Counter(recorder.processes)
+    assert programs["git"] > 0
+    assert len(recorder.processes) <= MOST_PROCESSES, programs
+
+
+def test_later_runs_of_a_repository_take_as_few_requests_of_git(scene: Scene) -> None:
+    for _ in range(2):
+        scene.issue = scene.github.create_issue("octo/calc", "2 + 2", "It gives 0.", author="zoe")
+        scene.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
+        before = len(scene.github.requests)
+        done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+        assert done.exit_code == 0, done.stdout + done.stderr
+    git = [shown(each) for each in scene.github.requests[before:] if each.kind == "git"]
+    assert purposes(git, GIT) == {what: many for _, what, many in GIT}
+    refs = scene.github.repository("octo/calc").git.refs("refs/resolver/")
+    assert len([name for name in refs if name.startswith("refs/resolver/runs/")]) == 2

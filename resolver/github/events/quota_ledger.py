@@ -223,11 +223,15 @@ class QuotaLedger:
 class KeptLedger:
     """The ledger as stored in the repository.
 
-    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    `tip` is the id of the object that its ref points to, or "" when the ref does not exist. `wide`
+    is true if the repository is known to have SHA-256 object ids, `pushed` if this process has put
+    the ledger there.
     """
 
     ledger: QuotaLedger
     tip: str = ""
+    wide: bool = False
+    pushed: bool = False
 
 
 def day_of(moment: datetime) -> str:

@@ -421,7 +421,8 @@ def archive(result: RunResult, settings: Settings) -> None:
     """Archive the run's log in the repository. An error is logged as a warning and never fails the
     run."""
     job = result.request
-    if result.log is None or not settings.keep_log or job.trigger.subject is None:
+    kept = result.archived or not settings.keep_log
+    if result.log is None or kept or job.trigger.subject is None:
         return
     url = source_of(settings, job.trigger.repository)
     try:

@@ -139,7 +139,6 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     comment = publish_final_comment(values, conclusion, forge)
     report = build_report(values, comment.conclusion.failure)
     report = report.model_copy(update={"warnings": (*report.warnings, *comment.warnings)})
-    record_cost(values, report, forge)
     publication = values.publication
     if comment.url is not None:
         publication = publication.model_copy(update={"comment_url": comment.url or None})
@@ -151,6 +150,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     except OSError as error:
         failed = _unwritten(values, error)
         failure, exit_code = failure or failed, exit_code or 1
+    archived = record_cost(values, report, forge)  # with the log, which needs the outcome's file
     values.request.output.close()
     return RunResult(
         request=values.current_request,
@@ -164,6 +164,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
         publishable=publishable(values, failure) != "",
         comment_failed=comment.failed,
         outage=outage_of(values, failure, comment.cause),
+        archived=archived,
         warnings=(*values.warnings, *comment.warnings),
     )
 

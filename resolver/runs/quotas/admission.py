@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
-from resolver.errors import ForgeError, QuotaReached, ResolverError, RunStopped, WorkspaceError
+from resolver.errors import (
+    ForgeError,
+    LogError,
+    QuotaReached,
+    ResolverError,
+    RunStopped,
+    WorkspaceError,
+)
 from resolver.events.run_log import spent_by
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.events.quota_decision import (
     QuotaBound,
@@ -22,17 +30,21 @@ from resolver.github.events.quota_decision import (
     decide_quota,
 )
 from resolver.github.events.quota_ledger import (
+    KeptLedger,
     LedgerRefusal,
     LedgerRun,
     QuotaLedger,
     day_of,
     normalize_login,
+    read_ledger,
 )
 from resolver.github.forge import DashboardForge, Forge, LastSpeaker
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
-from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
+from resolver.runs.wiring.knowledge import OF_ORGANIZATION
 
 logger = logging.getLogger("resolver.runs.quotas")
 
@@ -80,15 +92,30 @@ def rerun_digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> AcceptedRun:
+def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
+    """Return the refs of the repository that the run works on, None if git has to read them."""
+    if request.is_local:
+        return None
+    below = runs_of_issue(request.trigger.subject or 0)
+    return forge.snapshot(SnapshotQuery(REF, FILE, below, tuple(OF_ORGANIZATION)))
+
+
+def reserve_quota(
+    request: RunRequest,
+    settings: Settings,
+    forge: Forge,
+    snapshot: RepositorySnapshot | None = None,
+) -> AcceptedRun:
     """Reserve the run's quota.
+
+    snapshot: the repository's refs, if they were read.
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
     board = forge.board() if _is_booked(request) else None
     ceilings = ceilings_of(settings)
     if board is None or (ceilings == QuotaLimits() and not settings.dashboard):
-        return AcceptedRun()
+        return AcceptedRun(snapshot=snapshot)
     now = request.now()
     asked = _asked(request, settings, board)
     keep = ledger_for_run(request, settings)
@@ -112,7 +139,7 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
     # today.
     told, kept = False, None
     try:
-        decided, kept = keep.change_from(None, book)
+        decided, kept = keep.change_from(_ledger_in(snapshot, now), book)
     except (WorkspaceError, ForgeError) as error:
         logger.warning("the ledger of runs could not be kept: %s", error.what)
         ledger = _as_read(keep)
@@ -128,7 +155,21 @@ def reserve_quota(request: RunRequest, settings: Settings, forge: Forge) -> Acce
         if not reached.is_silent and decided.ledger.readable:
             _show(request, settings, board, keep, decided.ledger)
         raise reached
-    return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None)
+    return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None, snapshot)
+
+
+def _ledger_in(snapshot: RepositorySnapshot | None, now: datetime) -> KeptLedger | None:
+    """Return the ledger in the snapshot, None if it has to be fetched.
+
+    An outdated one does no harm: the push that names its tip is refused then.
+    """
+    if snapshot is None or not snapshot.tip:
+        return None
+    if not snapshot.ref_tip:
+        return KeptLedger(QuotaLedger(), wide=len(snapshot.tip) == 64)
+    if snapshot.content is None:
+        return None
+    return KeptLedger(read_ledger(snapshot.content.encode(), now), snapshot.ref_tip)
 
 
 @dataclass(frozen=True)
@@ -152,15 +193,18 @@ def show_at_work(
             _show(request, settings, board, keep, ledger)
 
 
-def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
-    """Record the cost and the ending of the run in the ledger. Never raises."""
+def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
+    """Record the cost and the ending of the run in the ledger, and archive its log with it.
+
+    Returns True if the log was archived. Never raises.
+    """
     request, settings = values.request, values.settings
     reserved = values.accepted.reservation if values.accepted else None
     # A signal may have interrupted `reserve_quota` after the reservation was pushed and before it
     # was returned.
     interrupted = values.accepted is None and report.ending is Ending.STOPPED
     if reserved is None and not (interrupted and _is_booked(request)):
-        return
+        return False
     key = reserved.key if reserved else rerun_digest(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
@@ -187,14 +231,34 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
         return after, after
 
     keep = ledger_for_run(request, settings)
+    archived = False
     try:
         before = values.accepted.ledger if values.accepted else None
-        ledger, _ = keep.change_from(before, close)
+        more = _log_of(values)
+        ledger, kept = keep.change_from(before, close, more)
+        # Without a change of the ledger, nothing was pushed.
+        archived = bool(more.commits) and kept.pushed
         board = forge.board()
         if board is not None:
             _show(request, settings, board, keep, ledger)
     except (ResolverError, RunStopped) as error:
         logger.warning("the cost of run %s could not be booked: %s", request.run, error.what)
+    return archived
+
+
+def _log_of(values: StageValues) -> AccompanyingPush:
+    """Return what archives the run's log and removes old ones; nothing if it is not archived."""
+    request = values.current_request
+    issue, snapshot = request.trigger.subject, values.accepted.snapshot if values.accepted else None
+    if not request.archives or values.log is None or issue is None or snapshot is None:
+        return AccompanyingPush()
+    try:
+        commit = log_commit(request.output.folder, issue, request.run)
+    except LogError as error:
+        logger.info("%s", error.what)  # archiving it by itself will say so
+        return AccompanyingPush()
+    old = obsolete_logs(issue, request.run, snapshot.below)
+    return AccompanyingPush((commit,), old)
 
 
 def _show(

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import random
 from typing import TypeVar
@@ -26,6 +26,7 @@ from resolver.git.git import (
     fetching,
     new_bare,
 )
+from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import check_url
 from resolver.github.events.quota_ledger import (
     MOST_BYTES,
@@ -71,6 +72,18 @@ called more than once, with the newer ledger, if other runs have pushed first.""
 
 
 @dataclass(frozen=True)
+class AccompanyingPush:
+    """What is pushed together with the ledger, whether or not the ledger is accepted.
+
+    commits: they replace what their refs point to. obsolete: refs that are removed, at the first
+    attempt only.
+    """
+
+    commits: tuple[OrphanCommit, ...] = ()
+    obsolete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class LedgerRef:
     """The quota ledger of one repository.
 
@@ -107,12 +120,16 @@ class LedgerRef:
         return self.change_from(None, change)[0]
 
     def change_from(
-        self, known: KeptLedger | None, change: Change[Answer]
+        self,
+        known: KeptLedger | None,
+        change: Change[Answer],
+        more: AccompanyingPush = AccompanyingPush(),
     ) -> tuple[Answer, KeptLedger]:
         """Change the ledger as `change` does. Return the answer and the new ledger.
 
-        known: the ledger as this run last wrote it. It is used without reading, and the push fails
-        if another run has changed it since; only then is it fetched.
+        known: the ledger as it was last seen, None if it was not. It is used without reading, and
+        the push fails if another run has changed it since; only then is it fetched.
+        more: pushed as well if the ledger changes; all of its commits are there on return then.
         """
         end, pause, troubles = self.clock() + PATIENCE, 0.2, 0
         with temporary_directory() as folder:
@@ -126,9 +143,11 @@ class LedgerRef:
                 known = None
                 if ledger is None:
                     continue
-                pushed = self._pushed(git, kept, ledger)
+                pushed = self._pushed(git, kept, ledger, more)
+                # Removing a ref that is gone already makes git push nothing at all.
+                more = replace(more, obsolete=())
                 if isinstance(pushed, str):
-                    return answer, KeptLedger(ledger, pushed)
+                    return answer, KeptLedger(ledger, pushed, pushed=True)
                 if not _OTHERS_FIRST.search(pushed.what):
                     troubles += 1
                 if troubles >= TROUBLES or _REFUSED.search(pushed.what) or self.clock() > end:
@@ -140,9 +159,9 @@ class LedgerRef:
     def _known(self, folder: Path, known: KeptLedger | None) -> tuple[HostGit, KeptLedger] | None:
         """Return an empty repository and the known ledger; None if the ledger must be fetched
         first."""
-        if known is None or not known.tip or known.ledger.damaged or not known.ledger.readable:
+        if known is None or known.ledger.damaged or not known.ledger.readable:
             return None
-        wide = len(known.tip) == 64
+        wide = known.wide or len(known.tip) == 64
         return new_bare(folder / ("sha256.git" if wide else "sha1.git"), wide=wide), known
 
     def _fetched(self, folder: Path) -> tuple[HostGit, KeptLedger]:
@@ -166,19 +185,22 @@ class LedgerRef:
         args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
-    def _pushed(self, git: HostGit, kept: KeptLedger, ledger: QuotaLedger) -> WorkspaceError | str:
+    def _pushed(
+        self, git: HostGit, kept: KeptLedger, ledger: QuotaLedger, more: AccompanyingPush
+    ) -> WorkspaceError | str:
         """Push the ledger in place of `kept`. Return the new commit, or the error of the push."""
         data = serialize_ledger(ledger, self.now())
-        blob = git.text("hash-object", "-w", "--stdin", stdin=data)
-        tree = git.text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
         # A commit without parents: no history accumulates, and the fetch above always gets one
         # object of each kind. Because the new commit does not descend from the old one, the push is
         # never a fast-forward.
-        commit = git.text("commit-tree", "--no-gpg-sign", "-m", "Ledger of runs", tree)
+        made = OrphanCommit(REF, "Ledger of runs", {FILE: data})
+        commit, *others = write_orphans(git, [made, *more.commits])
         refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
         if kept.tip and (kept.ledger.damaged or not kept.ledger.readable):
             logger.warning("what is no entry of the ledger of runs is kept as %s", DAMAGED)
             refs.append(f"+{kept.tip}:{DAMAGED}")
+        refs += [f"+{id}:{each.ref}" for id, each in zip(others, more.commits, strict=True)]
+        refs += [f":{ref}" for ref in more.obsolete]
         # The compare-and-swap: the server updates the ref only if its value is still `kept.tip`; an
         # empty value means that the ref must not exist. See `--force-with-lease=<refname>:<expect>`
         # in https://git-scm.com/docs/git-push

@@ -10,12 +10,13 @@ import gzip
 import logging
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import LogError
 from resolver.git.git import Credential, HostGit, failure, fetching, new_bare
+from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import OBJECT_ID, check_url
 from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
 from resolver.runs.resuming.continuation import MOST_OUTCOME, EarlierRun
@@ -53,21 +54,37 @@ def archive_log(
     The files were redacted when they were written. A second call for the same run replaces the
     first. Raises WorkspaceError or LogError.
     """
-    ref = f"{RUNS}/{issue}/{_checked(run)}"
+    commit = log_commit(folder, issue, run)
     known, wide = _listed(url, credential, issue)
     with temporary_directory() as scratch:
         git = new_bare(scratch / "log.git", wide=wide)
-        tree = "".join(
-            f"100644 blob {git.text('hash-object', '-w', '--stdin', stdin=data)}\t{name}\n"
-            for name, data in sorted(_files(folder).items())
-        )
-        made = git.text("mktree", stdin=tree.encode())
-        commit = git.text("commit-tree", "--no-gpg-sign", "-m", f"Log of run {run}", made)
-        _push(git, url, credential, f"+{commit}:{ref}")
-        runs = sorted({*known, run})
-        old = [f":{RUNS}/{issue}/{each}" for each in runs[:-KEPT] if each != run]
-        if old:
-            _push(git, url, credential, *old)
+        [made] = write_orphans(git, [commit])
+        _push(git, url, credential, f"+{made}:{commit.ref}")
+        if old := obsolete_logs(issue, run, known):
+            _push(git, url, credential, *(f":{ref}" for ref in old))
+
+
+def log_commit(folder: Path, issue: int, run: str) -> OrphanCommit:
+    """Return the commit that archives log, outcome and unpublished change of an output `folder`.
+
+    Raises LogError if the log can't be read or is too large.
+    """
+    ref = f"{runs_of_issue(issue)}{_checked(run)}"
+    return OrphanCommit(ref, f"Log of run {run}", _files(folder))
+
+
+def runs_of_issue(issue: int) -> str:
+    """Return the prefix of the refs of an issue's archived logs."""
+    return f"{RUNS}/{issue}/"
+
+
+def obsolete_logs(issue: int, run: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the refs of the logs that are not kept any more once that of `run` is archived.
+
+    known: ids of the runs of the issue whose logs are archived.
+    """
+    runs = sorted({*(each for each in known if _RUN.fullmatch(each)), run})
+    return tuple(f"{runs_of_issue(issue)}{each}" for each in runs[:-KEPT] if each != run)
 
 
 def fetch_last(
@@ -126,7 +143,7 @@ def _checked(run: str) -> str:
 
 def _listed(url: str, credential: Credential | None, issue: int) -> tuple[list[str], bool]:
     """Return the ids of the archived runs, and whether the repository's object ids are SHA-256."""
-    prefix = f"{RUNS}/{issue}/"
+    prefix = runs_of_issue(issue)
     args = ("ls-remote", "--", check_url(url), "HEAD", f"{prefix}*")
     done = HostGit().attempt(*args, credential=credential, limit=10_000_000, timeout=SECONDS)
     if done.status != 0:

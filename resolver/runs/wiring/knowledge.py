@@ -5,7 +5,7 @@ Everything is read at commits that only people with write access can have made.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -109,17 +109,23 @@ def read_knowledge(
     credential: Credential | None,
     folder: Path,
     is_public: Callable[[], bool | None],
+    siblings: Collection[str] | None = None,
 ) -> Knowledge:
     """Read everything that is known for this run.
 
-    folder: for clones of the organization's repositories. is_public: whether anybody can read this
-    repository; None if the forge does not say. Raises Refused if the trigger calls a task with
-    missing, unknown or wrong arguments.
+    folder: for clones of the organization's repositories.
+    is_public: whether anybody can read this repository; None if the forge does not say.
+    siblings: the owner's shared repositories that exist; None if that is unknown.
+
+    Raises Refused if the trigger calls a task with missing, unknown or wrong arguments.
     """
     own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
     if settings.organization_skills and trigger.kind is not TriggerKind.LOCAL:
-        sources += _organization(settings, trigger.repository, credential, folder, is_public)
+        shared = OF_ORGANIZATION if siblings is None else siblings
+        sources += _organization(
+            settings, trigger.repository, credential, folder, is_public, shared
+        )
     library = read_library(sources)
     if trigger.named and (asked_for := library.skill(trigger.named)) is not None:
         fill_task_skill(asked_for, trigger.instruction)
@@ -145,8 +151,9 @@ def _organization(
     credential: Credential | None,
     folder: Path,
     is_public: Callable[[], bool | None],
+    siblings: Collection[str],
 ) -> list[SkillSource]:
-    """Return the skills of the owner's shared repositories.
+    """Return the skills of the owner's shared repositories, as far as they are among `siblings`.
 
     A repository that does not exist, or that the run's token can't read, has none: GitHub's answer
     is the same for both. A run on a public repository reads only public ones, since what its agent
@@ -162,7 +169,7 @@ def _organization(
         credential = None if public else credential
     found: list[SkillSource] = []
     for shared, folders in OF_ORGANIZATION.items():
-        if shared == name.lower():
+        if shared == name.lower() or shared not in siblings:
             continue
         url = f"{server}/{owner}/{shared}.git"
         try:

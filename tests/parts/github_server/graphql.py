@@ -22,6 +22,7 @@ from tests.parts.github_server.graphql_fields import (
     issue_fields,
 )
 from tests.parts.github_server.graphql_mutations import mutations
+from tests.parts.github_server.graphql_refs import ref_fields
 from tests.parts.github_server.graphql_related import related_fields
 from tests.parts.github_server.state import Repository
 
@@ -61,8 +62,9 @@ class _Reader:
         self._take("{")
         while self._tokens and self._tokens[0] != "}":
             if self._tokens[0] == "...":
-                on = self._tokens[2]
-                del self._tokens[:3]
+                self._take()
+                self._take("on")
+                on = self._take()
                 found.extend(replace(each, on=each.on or on) for each in self._selection())
             else:
                 found.append(self._field())
@@ -116,8 +118,8 @@ def _query(call: Call) -> Fields:
         full_name = f"{owner}/{name}"
         found = call.world.repositories.get(full_name.lower())
         if found is None or access.role(call.caller.token, found) == "none":
-            raise QueryError(f"Could not resolve to a Repository with the name '{full_name}'.")
-        return _repository(found)
+            return None
+        return {**_repository(found), **ref_fields(found)}
 
     def nodes(arguments: Mapping[str, Any]) -> list[Fields | None]:
         seen = call.world.repositories.values()
@@ -148,15 +150,26 @@ def _shown(wanted: Field, value: Resolved) -> Any:
 
 
 def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[str, Any]]:
-    """What GitHub says of issues and pull requests that do not exist."""
+    """What GitHub says of repositories, issues and pull requests that do not exist."""
     numbered = ("issue", "pullRequest", "issueOrPullRequest")
-    return [
+    repositories = [
+        {
+            "type": "NOT_FOUND",
+            "path": [wanted.alias],
+            "message": "Could not resolve to a Repository with the name "
+            f"'{wanted.arguments['owner']}/{wanted.arguments['name']}'.",
+        }
+        for wanted in selection
+        if wanted.name == "repository" and data[wanted.alias] is None
+    ]
+    return repositories + [
         {
             "type": "NOT_FOUND",
             "path": [outer.alias, wanted.alias],
             "message": f"Could not resolve to {wanted.name} {wanted.arguments.get('number')}.",
         }
         for outer in selection
+        if data[outer.alias] is not None
         for wanted in outer.selection
         if wanted.name in numbered and data[outer.alias][wanted.alias] is None
     ]

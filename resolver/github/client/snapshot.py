@@ -1,0 +1,138 @@
+"""Reads what a run needs to know of a repository's refs, and of its owner's shared repositories, in
+one query.
+
+Git could be asked for all of it, at two requests or more for each repository and for each ref that
+is read. Source: https://docs.github.com/en/graphql/reference/objects#repository
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import query_graphql
+
+logger = logging.getLogger("resolver.github")
+
+MOST_LISTED = 100
+"""Maximum number of refs below the prefix that are listed."""
+
+_QUERY = """
+query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: String!) {
+  repository(owner: $owner, name: $name) {
+    defaultBranchRef { name target { oid } }
+    ref(qualifiedName: $ref) { target {
+      oid
+      ... on Commit { file(path: $path) { object { ... on Blob { text isTruncated } } } }
+    } }
+    refs(refPrefix: $below, first: %d) { nodes { name } }
+  }
+  %s
+}
+"""
+
+
+class _Blob(BaseModel):
+    text: str | None = None
+    is_truncated: bool = Field(alias="isTruncated", default=True)
+
+
+class _File(BaseModel):
+    blob: _Blob | None = Field(alias="object", default=None)
+
+
+class _Target(BaseModel):
+    oid: str
+    file: _File | None = None
+
+
+class _Ref(BaseModel):
+    name: str = ""
+    target: _Target
+
+
+class _Named(BaseModel):
+    name: str
+
+
+class _Refs(BaseModel):
+    nodes: list[_Named]
+
+
+class _Repository(BaseModel):
+    default: _Ref | None = Field(alias="defaultBranchRef", default=None)
+    ref: _Ref | None = None
+    refs: _Refs | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotQuery:
+    """What to read besides the default branch.
+
+    ref, path: a ref and a file of its commit.
+    below: prefix of refs, with a slash at its end.
+    siblings: names of repositories of the same owner.
+    """
+
+    ref: str
+    path: str
+    below: str
+    siblings: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RepositorySnapshot:
+    """The state of a repository at one moment.
+
+    branch, tip: name and commit of the default branch, "" if it has no commit.
+    ref_tip: the commit of the ref, "" if there is no such ref.
+    content: the text of the ref's file, None if it can't be shown as a whole.
+    below: the names of the refs below the prefix, without it.
+    siblings: those of the owner's repositories that the token can read.
+    """
+
+    branch: str = ""
+    tip: str = ""
+    ref_tip: str = ""
+    content: str | None = None
+    below: tuple[str, ...] = ()
+    siblings: frozenset[str] = frozenset()
+
+
+def read_snapshot(
+    access: GitHubAccess, repository: str, wanted: SnapshotQuery
+) -> RepositorySnapshot | None:
+    """Return the state of the repository, None if GitHub does not answer.
+
+    Whatever it contains can be read from git as well, so this waits for nothing and never raises.
+    """
+    owner, _, name = repository.partition("/")
+    aliases = {f"sibling{n}": sibling for n, sibling in enumerate(wanted.siblings)}
+    siblings = "\n  ".join(
+        f'{alias}: repository(owner: $owner, name: "{sibling}") {{ id }}'
+        for alias, sibling in aliases.items()
+    )
+    variables = {
+        "owner": owner, "name": name, "ref": wanted.ref, "path": wanted.path, "below": wanted.below,
+    }  # fmt: skip
+    hasty = access.in_haste()
+    try:
+        with hasty.asking(f"read the refs of {repository}", "contents: read"):
+            query = _QUERY % (MOST_LISTED, siblings)
+            answer = query_graphql(hasty, query, variables, may_lack=tuple(aliases))
+            found = _Repository.model_validate(answer["repository"])
+    except ForgeError as error:
+        logger.info("%s", error.what)
+        return None
+    blob = found.ref.target.file.blob if found.ref and found.ref.target.file else None
+    return RepositorySnapshot(
+        branch=found.default.name if found.default else "",
+        tip=found.default.target.oid if found.default else "",
+        ref_tip=found.ref.target.oid if found.ref else "",
+        content=blob.text if blob and not blob.is_truncated else None,
+        below=tuple(each.name for each in found.refs.nodes) if found.refs else (),
+        siblings=frozenset(sibling for alias, sibling in aliases.items() if answer.get(alias)),
+    )

@@ -1,0 +1,66 @@
+"""One query shows the refs of a repository, and which of its owner's repositories exist."""
+
+from pathlib import Path
+
+from resolver.git.git import HostGit, new_bare
+from resolver.git.orphan_commits import OrphanCommit, write_orphans
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.graphql_refs import MOST_TEXT
+
+WANTED = SnapshotQuery(
+    "refs/resolver/ledger", "ledger.jsonl", "refs/resolver/runs/7/", (".a", ".b")
+)
+
+
+def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
+    token = github.token_for("octo", "octo/calc")
+    urls = (github.api_url, github.server_url, graphql_url or github.graphql_url)
+    return GitHubAccess(token, *urls, attempts=0)
+
+
+def put(github: GitHubServer, folder: Path, content: bytes) -> str:
+    """Write a ledger and a log to the server's repository, and return the commit of the ledger."""
+    git = new_bare(folder / "new.git")
+    ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
+    log = OrphanCommit(f"{WANTED.below}run", "Log", {"log": b"1"})
+    made = write_orphans(git, [ledger, log])
+    theirs = HostGit(git_dir=github.repository("octo/calc").git.path)
+    for commit, each in zip(made, (ledger, log), strict=True):
+        theirs.run("fetch", "--quiet", str(folder / "new.git"), f"{commit}:{each.ref}")
+    return made[0]
+
+
+def test_a_new_repository_has_a_default_branch_alone(github: GitHubServer) -> None:
+    made = github.create_repository("octo/calc", {"a": "1"})
+    github.create_repository("octo/.b", {"a": "1"})
+    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    assert found == RepositorySnapshot(
+        "main", made.git.tip("main") or "", siblings=frozenset({".b"})
+    )
+
+
+def test_a_ref_is_shown_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
+    github.create_repository("octo/calc", {"a": "1"})
+    tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
+    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    assert found is not None
+    assert (found.ref_tip, found.content, found.below) == (tip, '{"a": "\u00e9"}\n', ("run",))
+
+
+def test_a_file_that_is_not_shown_as_a_whole_is_unknown(
+    github: GitHubServer, tmp_path: Path
+) -> None:
+    github.create_repository("octo/calc", {"a": "1"})
+    tip = put(github, tmp_path, b"x" * (MOST_TEXT + 1))
+    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    assert found is not None
+    assert (found.ref_tip, found.content) == (tip, None)
+
+
+def test_git_reads_the_refs_if_github_does_not_answer(github: GitHubServer) -> None:
+    github.create_repository("octo/calc", {"a": "1"})
+    access = make_access(github, "http://127.0.0.1:1/graphql")
+    assert read_snapshot(access, "octo/calc", WANTED) is None
+    assert read_snapshot(make_access(github), "octo/none", WANTED) is None
