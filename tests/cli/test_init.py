@@ -133,7 +133,7 @@ def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
     shown = capsys.readouterr().out
     assert "workflow_run of Tests, .github/workflows/c.yaml." in shown
-    assert "come only with an App" in shown
+    assert "you need an App" in shown
     init(checkout, "--action", "octo/fixer@v1", "--force")
     init(checkout, *ACTION, "--force", "--fix-checks=all")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
@@ -141,7 +141,7 @@ def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     init(checkout, *ACTION, "--force", "--fix-checks=default-branch", "--check-workflow=Mine")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
     assert agent[True]["workflow_run"]["workflows"] == ["Mine"]
-    assert "Failing checks are heard of by workflow_run of Mine." in capsys.readouterr().out
+    assert "Failing checks are reported by workflow_run of Mine." in capsys.readouterr().out
 
 
 def test_a_link_that_leads_nowhere_is_left_alone(
@@ -214,8 +214,11 @@ def test_what_was_seen_of_the_repository_is_said(
     init(checkout, *ACTION)
     shown = capsys.readouterr().out
     assert "Python (and JavaScript): image" in shown and "tests: python -m pytest" in shown
-    assert "For JavaScript as well, give an image of your own." in shown
-    assert "The agent is told what AGENTS.md says." in shown and "An AGENTS.md at" not in shown
+    assert "To support JavaScript as well, set an image of your own." in shown
+    assert (
+        "The agent follows the instructions in AGENTS.md." in shown
+        and "An AGENTS.md at" not in shown
+    )
     assert "No tests" not in shown
 
 

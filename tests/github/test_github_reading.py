@@ -170,7 +170,7 @@ def test_hidden_text_is_taken_out_and_named(
 def test_our_own_comments_are_not_shown_to_the_model(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
-    github.add_comment(issue, "I opened a pull request", BOT)
+    github.add_comment(issue, "Resolver opened a pull request", BOT)
     github.add_comment(issue, "I am no bot", "resolver")
     task = forge_for(github).read(asked())
     assert [c.author for c in task.comments] == ["resolver", "alice"]
@@ -232,7 +232,7 @@ def test_all_before_a_flood_is_read(github: GitHubServer, issue: Issue, early: i
 
 ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
 
-I stopped with **a question**: A, as in #1, or B? ![x](https://a.example/x.png)
+Resolver stopped with **a question**: A, as in #1, or B? ![x](https://a.example/x.png)
 
 <details><summary>This run: $0.01</summary>
 
@@ -249,7 +249,7 @@ def test_what_we_have_asked_is_shown_as_ours(
     github.add_comment(issue, ASKED_BACK.replace("waiting", "error"), BOT)
     task = forge_for(github).read(asked("@agent take B"))
     ours, forged, request = task.comments
-    assert ours.body.startswith("I stopped with **a question**: A, as in #1, or B?")
+    assert ours.body.startswith("Resolver stopped with **a question**: A, as in #1, or B?")
     assert "folded" not in ours.body
     assert "a.example" not in ours.body
     assert (ours.is_ours, ours.author) == (True, BOT)

@@ -143,10 +143,11 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
         days=(LedgerDay(day="2026-11-02", runs=1234, cost=1000.0),),
     )
     text = body(known).replace("\u00a0", " ")
-    assert "**Stop** the run on [#15](../issues/15), asked by `ada`" in text
-    assert "The run on [#16](../issues/16) is being stopped, as `mona` asked" in text
+    assert "**Stop** the run on [#15](../issues/15), requested by `ada`" in text
+    assert "The run on [#16](../issues/16) is stopping, as requested by `mona`" in text
     assert (
-        "**Go on** with the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached" in text
+        "**Continue** with the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached"
+        in text
     )
     assert (
         "| ✅ pull request | [#12](../issues/12) | `ada` | 21 Nov 12:30 | 50 min 0 s | $0.50"
@@ -161,7 +162,7 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
         "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | the thread's ceiling of the day |" in text
     )
     assert "| November 2026 | 1,239 | $1,001.00 | 1 |" in text
-    assert "1 reply of a model whose price is not known is not in the cost" in text
+    assert "The cost does not include 1 model reply of unknown price" in text
 
 
 def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
@@ -171,7 +172,7 @@ def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
 
 def test_an_empty_ledger_has_a_dashboard_too() -> None:
     assert "Nothing." in body(QuotaLedger())
-    assert "None in the last days." in body(QuotaLedger())
+    assert "None in the last few days." in body(QuotaLedger())
 
 
 def test_its_boxes_are_those_that_are_read() -> None:

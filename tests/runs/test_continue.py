@@ -138,7 +138,7 @@ def test_a_continued_pull_request_gets_one_more_commit(scene: Continuing) -> Non
     assert pull.title == "Say so in the README"
     assert "calc.py" in pull.body and "README.md" in pull.body
     told = scene.told(on=pull)
-    assert f"I added a commit to [#{pull.number}]" in told
+    assert f"Resolver added a commit to [#{pull.number}]" in told
     assert len(scene.bot_comments()) == 1, "it was told where it was not asked"
     assert "say so in the README" in scene.last_request
 
@@ -185,7 +185,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Contin
     assert done.exit_code == 0, done.stdout + done.stderr
     assert scene.git("rev-parse", f"refs/heads/{branch}") == theirs
     assert len(scene.pulls()) == 2
-    assert "got commits meanwhile" in scene.told(on=pull)
+    assert "got new commits during the run" in scene.told(on=pull)
     new = done.outcome["branch"]
     assert scene.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
         "README.md",
@@ -387,7 +387,7 @@ def test_stop_with_nothing_at_work_is_answered_once(scene: Continuing) -> None:
         assert job.exit_code == 0
     assert scene.outputs() == {"state": "nothing"}
     [told] = scene.bot_comments()
-    assert "nothing at work" in told
+    assert "No run is in progress" in told
     assert [r.content for r in comment.reactions] == ["eyes"]
     assert not scene.work_done()
 

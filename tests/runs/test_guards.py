@@ -124,7 +124,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     assert "this thread has had 1 run today, of the 1 it may have" in told
     assert "Ask again from" in told
     assert "`max_runs_per_thread_day`" in told
-    assert "get no answer" in told
+    assert "get no reply" in told
     pushed = scene.repository.git.text("rev-parse", REF)
     for _ in range(2):
         again = scene.ask(**ceiling)
@@ -300,12 +300,12 @@ def failed(scene: GuardedScene) -> None:
 def test_a_failed_run_is_gone_on_with_when_a_person_ticks_its_box(scene: GuardedScene) -> None:
     failed(scene)
     scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.tick("**Go on**", **DASH)
+    done = scene.tick("**Continue**", **DASH)
     assert done.exit_code == 0, done.stdout + done.stderr
     [pull] = scene.pulls()
     assert pull.title == "Make add add"
     [dashboard] = scene.dashboards()
-    assert "**Go on**" not in (dashboard.body or "")
+    assert "**Continue**" not in (dashboard.body or "")
     assert len(scene.ledger().runs) == 2
 
 
@@ -317,7 +317,7 @@ def test_a_box_for_work_on_our_own_pull_request_is_about_that(scene: GuardedScen
     scene.endpoint.script(error(400))
     assert scene.action(scene.github.event_issue_comment(comment), **DASH).exit_code == 1
     scene.answer_once()
-    done = scene.tick("**Go on**", **DASH)
+    done = scene.tick("**Continue**", **DASH)
     assert "none of the dashboard's" not in done.stdout
     assert [run.thread for run in scene.ledger().runs[1:]] == [pull.number, pull.number]
 
@@ -330,14 +330,14 @@ def test_a_box_that_is_ticked_by_somebody_who_may_not_is_unticked_in_silence(
     scene.github.grant("tess", REPOSITORY, "triage")
     failed(scene)
     asked, said = len(scene.endpoint.requests), len(scene.bot_comments())
-    done = scene.tick("**Go on**", who, **DASH)
+    done = scene.tick("**Continue**", who, **DASH)
     assert done.exit_code == 0
     assert f"The box is not for {who}" in done.stdout
     assert len(scene.endpoint.requests) == asked
     assert len(scene.bot_comments()) == said
     [dashboard] = scene.dashboards()
     assert "- [x]" not in (dashboard.body or "")
-    assert "**Go on**" in (dashboard.body or "")
+    assert "**Continue**" in (dashboard.body or "")
 
 
 def test_a_box_on_another_issue_starts_nothing(scene: GuardedScene) -> None:

@@ -232,7 +232,7 @@ def test_a_patch_is_pushed_by_a_comment_once_the_author_lets_us(scene: PullScene
     scene.endpoint.script(HALF, finish(DONE))
     right(scene.ask(on=pull))
     before = scene.tip(repository=FORK)
-    assert "`@agent publish` makes public what is done" in scene.told(pull)[-1]
+    assert "comment `@agent publish` to publish the change" in scene.told(pull)[-1]
     assert pull.pull is not None
     pull.pull.maintainer_can_modify = True
     right(scene.ask("@agent publish", on=pull))
@@ -392,7 +392,9 @@ def test_a_change_that_somebody_else_has_made_meanwhile_is_theirs(scene: PullSce
     done = scene.action(event)
     assert done.exit_code == 3, done.stdout
     assert scene.tip() == theirs
-    assert "nothing more to change" in scene.told()[-1] and "I pushed" not in scene.told()[-1]
+    assert (
+        "nothing more to change" in scene.told()[-1] and "Resolver pushed" not in scene.told()[-1]
+    )
 
 
 def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scene: PullScene) -> None:

@@ -56,7 +56,7 @@ def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ende
     done = command_line.call("replay", log)
     assert done.exit_code == 1, done.stderr
     assert f"event {changed - 1}, cmd_run: pwd; date" in done.stdout
-    assert f"content of what came of it (event {changed})" in done.stdout
+    assert f"content of its result (event {changed})" in done.stdout
     assert "a * b" in done.stdout
     assert "a - b" in done.stdout
 

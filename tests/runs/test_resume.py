@@ -124,7 +124,7 @@ def test_a_change_that_comes_out_otherwise_is_told(
     [told] = again.outcome["divergences"]
     assert told["field"] == "content"
     assert (told["recorded"].strip(), told["found"].strip()) == ("morning", "evening")
-    assert "taken up in a fresh sandbox" in again.stderr
+    assert "resumed in a new sandbox" in again.stderr
     assert b"a + b" in (again.output / "patch.diff").read_bytes()
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 

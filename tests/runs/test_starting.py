@@ -260,8 +260,8 @@ def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     is_done(scene, issue, done)
     asked = str(scene.endpoint.requests[0].body)
     assert "a check that failed has started it" in asked
-    assert 'The check "CI" has failed on main' in asked.replace("\\", "")
-    assert "Started by | the check `CI`, which failed" in (scene.pulls()[0].body or "")
+    assert 'The check "CI" failed on main' in asked.replace("\\", "")
+    assert "Started by | the failure of the check `CI`" in (scene.pulls()[0].body or "")
     asked = len(scene.endpoint.requests)
     scene.github.commit(REPOSITORY, "main", {"other.py": "y = 1\n"})
     later = scene.action(events.workflow_failed("main", "mona"), "workflow_run", **wanted)

@@ -90,7 +90,7 @@ def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scene: Scene) -> N
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"#{issues[0].number}  done  {scene.github.server_url}")
     assert lines[2] == f"#{issues[2].number}  not begun: a sweep begins 2 at most (--max-issues)"
-    assert "2 done, 28 not begun; $0.00 of $10.00" in lines[-1]
+    assert "2 done, 28 not begun; $0.00 of $10.00 spent" in lines[-1]
     assert (done.output / f"issue-{issues[0].number}" / "outcome.json").exists()
     assert scene.summary.read_text().count("| not begun |") == 28
 
@@ -228,9 +228,9 @@ def test_the_money_of_a_sweep_is_shared_by_its_runs(scene: Scene) -> None:
     assert second.startswith("#2  done")
     assert second.endswith("($1.00)")
     assert third == "#3  not begun: $2.00 of $2.10 are spent (--max-total)"
-    assert total == "2 done, 1 not begun; $2.00 of $2.10"
-    assert "The budget of this run was cut to" in scene.told(issues[1])[0]
-    assert "The budget of this run was cut to" not in scene.told(issues[0])[0]
+    assert total == "2 done, 1 not begun; $2.00 of $2.10 spent"
+    assert "The budget of this run was reduced to" in scene.told(issues[1])[0]
+    assert "The budget of this run was reduced to" not in scene.told(issues[0])[0]
 
 
 def test_a_dry_run_changes_nothing(scene: Scene) -> None:
@@ -315,7 +315,7 @@ def test_without_an_issue_that_wears_the_label_there_is_nothing_to_do(scene: Sce
     scene.github.create_issue(REPOSITORY, "No label", "", author="zoe")
     done = scene.sweep()
     assert done.exit_code == 0
-    assert "No open issue of octo/calc wears the label agent." in done.stdout
+    assert "No open issue of octo/calc has the label agent." in done.stdout
 
 
 def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scene: Scene) -> None:

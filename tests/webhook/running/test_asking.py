@@ -65,7 +65,9 @@ def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: P
     assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
     say(forge, server, issue, "@agent stop")
     until(lambda: len(forge.told(issue)) == 2)
-    assert sum("What I do" in each for each in told(forge, issue)) == 1
+    assert (
+        sum("People with write access can ask Resolver" in each for each in told(forge, issue)) == 1
+    )
     assert not plans.times("helps") and nothing_made(forge, issue)
     assert not [run for run in server.runs.glob("*") if (run / "events.jsonl").exists()
                 and "octo/helps" in (run / "events.jsonl").read_text()]  # fmt: skip

@@ -173,7 +173,7 @@ def test_a_pull_request_counts_as_its_issues_thread(
     assert "stopped" in thread.told(pull)[0]
     thread.say("@agent continue +5 steps", on=pull)
     until(lambda: len(thread.told(pull)) == 2)
-    assert "I added a commit" in thread.told(pull)[1]
+    assert "Resolver added a commit" in thread.told(pull)[1]
     [branch] = forge.branches(thread.issue.repository)
     count = thread.issue.repository.git.text("rev-list", "--count", f"main..{branch}")
     assert count.strip() == "2"
@@ -184,7 +184,7 @@ def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, pl
     thread = Thread(forge, server, "others")
     stop = thread.say("@agent stop")
     [told] = until(thread.told)
-    assert "nothing at work" in told
+    assert "No run is in progress" in told
     thread.again(stop)
     told_twice = f"stop on {thread.repository}#{thread.issue.number} finds nothing"
     until(lambda: server.log.count(told_twice) == 2)
