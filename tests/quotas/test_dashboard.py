@@ -146,7 +146,7 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
     assert "**Stop** the run on [#15](../issues/15), requested by `ada`" in text
     assert "The run on [#16](../issues/16) is stopping, as requested by `mona`" in text
     assert (
-        "**Continue** with the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached"
+        "**Continue** the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached"
         in text
     )
     assert (
@@ -167,11 +167,11 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
 
 def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
     known = ledger(ended(1, ending="error", at=NOW - timedelta(hours=1)), ended(2))
-    assert "Go on" not in body(known)
+    assert "**Continue**" not in body(known)
 
 
 def test_an_empty_ledger_has_a_dashboard_too() -> None:
-    assert "Nothing." in body(QuotaLedger())
+    assert "None." in body(QuotaLedger())
     assert "None in the last few days." in body(QuotaLedger())
 
 
