@@ -43,7 +43,7 @@ def test_a_log_replays_without_a_model_elsewhere(
         command_line.environment.pop(name)
     done = command_line.call("replay", recorded.output / "events.jsonl", "--source", moved)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "As recorded: 3 actions" in done.stdout
+    assert "Same as the recording: 3 actions" in done.stdout
     assert len(model_endpoint.requests) == asked
     assert recorded.everything == before
 

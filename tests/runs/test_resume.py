@@ -71,7 +71,7 @@ def test_a_run_that_sigterm_stopped_goes_on(
     process.send_signal(signal.SIGTERM)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert f"Go on         resolver resolve --resume {output}\n" in shown
+    assert f"Continue      resolver resolve --resume {output}\n" in shown
     assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
     model_endpoint.script(finish("Make add add"))
     done = resume(command_line, output)
