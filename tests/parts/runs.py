@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
-from resolver.events.log import Event
-from resolver.events.reading import read_log
+from resolver.events.log import Event, read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 
 RESOLVER = Path(sys.executable).parent / "resolver"
