@@ -57,7 +57,7 @@ def close(environment: Mapping[str, str], console: Console) -> int:
             trigger = trigger_for_target(settings, name, payload, own, arrival)
             closed = _of_request(trigger, settings, environment, host)
     said = (
-        "The run of this job could not say how it ended; its comment says now what is known."
+        "The run of this job ended without a result. Its comment was completed."
         if closed
         else "Nothing to close."
     )

@@ -35,7 +35,9 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
 def run_options(function: F) -> F:
     """Add the options of the settings, and those for a run's output."""
     function = click.option(
-        "--no-publish", is_flag=True, help="Do everything but push, open and comment."
+        "--no-publish",
+        is_flag=True,
+        help="Do everything except push, open a pull request and comment.",
     )(function)
     function = click.option(
         "--output",

@@ -149,7 +149,7 @@ def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("words", "says"),
     [
         ([], "no log is given"),
-        (["x.jsonl", "--output", "y"], "--output goes with --repair"),
+        (["x.jsonl", "--output", "y"], "--output is only valid with --repair"),
         (["sqlite:///x.db#r", "--repair"], "only a file can be repaired"),
     ],
 )

@@ -124,15 +124,15 @@ def test_somebody_elses_pull_request_from_such_a_branch_is_left_alone(
     server: GitHubServer,
 ) -> None:
     our_pull(server, author="eve")
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
 
 
 def test_a_branch_without_an_open_pull_request_is_left_alone(server: GitHubServer) -> None:
     server.commit(NAME, BRANCH, {"calc.py": "x = 2\n"})
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
     pull = our_pull(server)
     pull.state = "closed"
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
 
 
 @pytest.mark.parametrize("branch", ["main", BRANCH])

@@ -194,11 +194,11 @@ def test_a_comment_says_what_was_pinned() -> None:
     known = report.task.model_copy(update={"left_out": left_out})
     body = comment_body(report.model_copy(update={"task": known}))
     at = f"{report.trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-    told = f"| Read | commit `{'d' * 12}`; what was there at {at}, and not 302 later texts |"
+    told = f"| Read | commit `{'d' * 12}`; the conversation as of {at}, without 302 later texts |"
     assert told in body
     made = report.trigger.at + timedelta(seconds=1)
     late = report.model_copy(update={"base_made": made})
-    assert f"commit `{'d' * 12}`, made after the request; what" in comment_body(late)
+    assert f"commit `{'d' * 12}`, made after the request; the" in comment_body(late)
 
 
 def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:

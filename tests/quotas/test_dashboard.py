@@ -145,22 +145,18 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
     text = body(known).replace("\u00a0", " ")
     assert "**Stop** the run on [#15](../issues/15), requested by `ada`" in text
     assert "The run on [#16](../issues/16) is stopping, as requested by `mona`" in text
-    assert (
-        "**Continue** the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached"
-        in text
-    )
+    assert "**Continue** the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached" in text
     assert (
         "| ✅ pull request | [#12](../issues/12) | `ada` | 21 Nov 12:30 | 50 min 0 s | $0.50"
         in text
     )
     assert "| [#40](../pull/40) | [log](../actions/runs/77) |" in text
     assert (
-        "| 🔴 never came back | [#14](../issues/14) | `ada` | 21 Nov 07:30 |  | unknown |" in text
+        "| 🔴 ended unexpectedly | [#14](../issues/14) | `ada` | 21 Nov 07:30 |  | unknown |"
+        in text
     )
     assert "$0.50 + unknown" in text
-    assert (
-        "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | the thread's ceiling of the day |" in text
-    )
+    assert "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | daily quota of the issue or PR |" in text
     assert "| November 2026 | 1,239 | $1,001.00 | 1 |" in text
     assert "The cost does not include 1 model reply of unknown price" in text
 

@@ -271,7 +271,7 @@ def test_a_log_that_cannot_be_pushed_is_a_warning(scene: Continuing) -> None:
     scene.github.fail_next("*", r"git-receive-pack", 403, times=9)
     done = scene.ask("@agent please fix this")
     assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the log could not be kept" in done.stderr
+    assert "the log could not be stored" in done.stderr
     assert "add is fine" in scene.told()
 
 

@@ -86,7 +86,7 @@ def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(scene:
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 DECLINED = [
     ("cannot_reproduce", "rejected", "could not reproduce", "exact steps"),
-    ("already_fixed", "rejected", "done already", "Close this if you agree"),
+    ("already_fixed", "rejected", "already finished", "Close this if you agree"),
     ("not_wanted", "rejected", "did not do this", "why it should be done"),
     ("needs_answer", "waiting", "a question", "with your answer"),
 ]
@@ -238,8 +238,8 @@ def test_a_disk_that_is_full_in_the_middle_is_told(scene: Scene) -> None:
     scene.endpoint.answer_with(answer)
     done, body = asked(scene)
     assert done.exit_code == 1 and ending(body) == "error"
-    assert "disk of the machine that I work on is full" in body
-    assert "**What next:** Make room on it, then ask again." in body
+    assert "disk of the machine that runs Resolver is full" in body
+    assert "**What next:** Free some disk space, then ask again." in body
 
 
 def no_writing(scene: Scene, times: int) -> None:

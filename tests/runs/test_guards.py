@@ -121,15 +121,15 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     assert first.exit_code == 5
     assert len(scene.bot_comments()) == said + 1
     told = scene.bot_comments()[-1]
-    assert "this thread has had 1 run today, of the 1 it may have" in told
-    assert "Ask again from" in told
+    assert "this thread has had 1 run today, and the limit is 1" in told
+    assert "Ask again on or after" in told
     assert "`max_runs_per_thread_day`" in told
     assert "get no reply" in told
     pushed = scene.repository.git.text("rev-parse", REF)
     for _ in range(2):
         again = scene.ask(**ceiling)
         assert again.exit_code == 5
-        assert "of the 1 it may have" in again.stdout  # the job's log says it all the same
+        assert "and the limit is 1" in again.stdout  # the job's log says it all the same
     assert len(scene.bot_comments()) == said + 1
     assert scene.repository.git.text("rev-parse", REF) == pushed
     assert len(scene.endpoint.requests) == asked
@@ -205,7 +205,7 @@ def test_a_token_that_may_not_push_works_with_what_it_can_read(scene: GuardedSce
     scene.answer_once()
     done = scene.ask(GITHUB_TOKEN=token)
     assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the ledger of runs could not be kept" in done.stderr
+    assert "the quota ledger could not be updated" in done.stderr
     assert scene.ledger() == QuotaLedger()
 
 
@@ -282,7 +282,7 @@ def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
     scene.endpoint.answer_with(answer)
     done = scene.ask(**DASH)
     assert "- [ ] <!-- resolver:box stop run=" in shown[0]
-    assert "finds the stop in the ledger" in shown[1]
+    assert "reads the stop request from the ledger" in shown[1]
     assert done.outcome["state"] == "stopped", done.stdout
     assert "mona" in done.outcome["reason"]
     [dashboard] = scene.dashboards()
@@ -318,7 +318,7 @@ def test_a_box_for_work_on_our_own_pull_request_is_about_that(scene: GuardedScen
     assert scene.action(scene.github.event_issue_comment(comment), **DASH).exit_code == 1
     scene.answer_once()
     done = scene.tick("**Continue**", **DASH)
-    assert "none of the dashboard's" not in done.stdout
+    assert "does not belong to the dashboard" not in done.stdout
     assert [run.thread for run in scene.ledger().runs[1:]] == [pull.number, pull.number]
 
 
@@ -352,7 +352,7 @@ def test_a_box_on_another_issue_starts_nothing(scene: GuardedScene) -> None:
     event["changes"] = {"body": {"from": before}}
     asked = len(scene.endpoint.requests)
     done = scene.action(event, "issues", **DASH)
-    assert "none of the dashboard's" in done.stdout
+    assert "does not belong to the dashboard" in done.stdout
     assert len(scene.endpoint.requests) == asked
     assert copy.body == after
 

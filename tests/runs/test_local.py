@@ -42,8 +42,8 @@ def fingerprint(checkout: Path) -> dict[str, str]:
 
 def resume_command_in(done: Ended) -> list[str]:
     """The words of the command that a run's last lines offer."""
-    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Go on ")]
-    return shlex.split(line.removeprefix("  Go on "))
+    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Continue ")]
+    return shlex.split(line.removeprefix("  Continue "))
 
 
 def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(

@@ -155,7 +155,7 @@ def test_a_text_that_can_not_be_written_is_told_and_ends_nothing(scene: OwnScene
     pull = scene.opened(TESTS)
     scene.github.fail_next("PATCH", r"/pulls/\d+$", 422, times=99)
     told = scene.asked(pull, TESTS)
-    assert "Resolver pushed the commit" in told and "could not bring the text of" in told
+    assert "Resolver pushed the commit" in told and "could not update the text of" in told
 
 
 def test_the_same_request_again_adds_nothing_to_the_text(scene: OwnScene) -> None:

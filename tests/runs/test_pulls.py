@@ -178,7 +178,7 @@ def test_a_push_that_is_in_conflict_leads_to_a_pull_request_beside(scene: PullSc
     assert scene.tip() == theirs
     beside = scene.pulls()[-1]
     assert beside.pull.base == "half" and beside.pull.head.startswith("agent/")
-    assert f"#{scene.pull.number}" in beside.body and "somebody has pushed" in beside.body
+    assert f"#{scene.pull.number}" in beside.body and "somebody pushed" in beside.body
     assert f"[#{beside.number}]" in scene.told()[-1]
 
 
@@ -283,7 +283,7 @@ def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_pu
     assert beside.pull.base == head and beside.pull.head.startswith("agent/")
     assert scene.git("rev-parse", f"{beside.pull.head}^") == before
     assert f"[#{beside.number}]" in scene.told(pull)[-1]
-    assert "which I never push to" in scene.told(pull)[-1]
+    assert "and Resolver never pushes there" in scene.told(pull)[-1]
 
 
 @pytest.mark.parametrize("whose", ["the fork's", "the fork's, since", "a merge of main's"])
@@ -317,7 +317,7 @@ def test_a_fork_can_not_bring_its_workflows_into_this_repository(
         assert len(scene.branches()) == 1
         return
     assert scene.branches() == [] and len(scene.pulls()) == 2
-    assert "protected files here" in told and "ci.yml" in told
+    assert "changes to protected files" in told and "ci.yml" in told
     assert "+    return x / 2" in told and "git am" in told
 
 

@@ -143,10 +143,10 @@ def test_a_schedule_and_a_dispatch_that_names_nothing_sweep(
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is no number"),
-        ("repository_dispatch", {"isue": "1"}, "names no `issue`, but says 'isue'"),
-        ("repository_dispatch", {"issue": None}, "`issue` is no number"),
-        ("workflow_dispatch", {"issue": "abc"}, "`issue` is no number of an issue: 'abc'"),
+        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is not an issue number"),
+        ("repository_dispatch", {"isue": "1"}, "names no `issue`, but sets 'isue'"),
+        ("repository_dispatch", {"issue": None}, "`issue` is not an issue number"),
+        ("workflow_dispatch", {"issue": "abc"}, "`issue` is not an issue number: 'abc'"),
         ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "says 'instruction'"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
     assert done.exit_code == 2, done.stdout + done.stderr
     [error] = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
     assert why in error
-    assert "without any input it is a sweep" in error
+    assert "leave all inputs empty for a sweep" in error
     assert scene.outputs() == {"state": "error"}
     assert not scene.endpoint.requests
     assert not scene.work_done()

@@ -89,10 +89,13 @@ def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scene: Scene) -> N
     ]
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"#{issues[0].number}  done  {scene.github.server_url}")
-    assert lines[2] == f"#{issues[2].number}  not begun: a sweep begins 2 at most (--max-issues)"
-    assert "2 done, 28 not begun; $0.00 of $10.00 spent" in lines[-1]
+    assert (
+        lines[2]
+        == f"#{issues[2].number}  not started: a sweep starts at most 2 runs (--max-issues)"
+    )
+    assert "2 done, 28 not started; $0.00 of $10.00 spent" in lines[-1]
     assert (done.output / f"issue-{issues[0].number}" / "outcome.json").exists()
-    assert scene.summary.read_text().count("| not begun |") == 28
+    assert scene.summary.read_text().count("| not started |") == 28
 
 
 def test_a_second_sweep_goes_on_with_the_rest_and_repeats_nothing(scene: Scene) -> None:
@@ -227,8 +230,8 @@ def test_the_money_of_a_sweep_is_shared_by_its_runs(scene: Scene) -> None:
     assert first.endswith("($1.00)")
     assert second.startswith("#2  done")
     assert second.endswith("($1.00)")
-    assert third == "#3  not begun: $2.00 of $2.10 are spent (--max-total)"
-    assert total == "2 done, 1 not begun; $2.00 of $2.10 spent"
+    assert third == "#3  not started: $2.00 of $2.10 are spent (--max-total)"
+    assert total == "2 done, 1 not started; $2.00 of $2.10 spent"
     assert "The budget of this run was reduced to" in scene.told(issues[1])[0]
     assert "The budget of this run was reduced to" not in scene.told(issues[0])[0]
 
@@ -240,7 +243,7 @@ def test_a_dry_run_changes_nothing(scene: Scene) -> None:
     done = scene.sweep("--dry-run", "--max-issues", "1", LLM_MODEL="")
     assert done.exit_code == 0, done.stderr
     assert f"#{first.number}  would begin" in done.stdout
-    assert f"#{last.number}  not begun" in done.stdout
+    assert f"#{last.number}  not started" in done.stdout
     assert (len(scene.github.writes()), scene.endpoint.requests) == (writes, [])
     assert not done.output.exists()
     done = scene.sweep("--dry-run")
@@ -258,7 +261,7 @@ def test_a_sweep_that_is_stopped_says_what_was_not_begun(scene: Scene) -> None:
     done = scene.sweep()
     assert done.exit_code == 1
     assert f"#{first.number}  failed: the run was stopped by SIGTERM" in done.stdout
-    assert f"#{second.number}  not begun: the sweep was stopped" in done.stdout
+    assert f"#{second.number}  not started: the sweep was stopped" in done.stdout
     assert "stopped" in scene.told(first)[0]
     assert not scene.told(second)
 
@@ -328,7 +331,7 @@ def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scene: Scene) -> None:
     see(scene, at_work)
     done = scene.sweep("--dry-run")
     assert f"#{killed.number}  would begin" in done.stdout
-    assert f"#{at_work.number}  skipped: a run that began at " in done.stdout
+    assert f"#{at_work.number}  skipped: a run that started at " in done.stdout
 
 
 def see(scene: Scene, issue: Issue) -> None:

@@ -110,7 +110,7 @@ def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
     done = scene.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head
-    assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
 
 
 @pytest.mark.parametrize("line", ["<<<<<<<", "=======", ">>>>>>>"])
@@ -122,7 +122,7 @@ def test_a_single_line_of_the_markers_stops_the_merge(scene: UpdateScene, line: 
     done = scene.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head
-    assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
 
 
 def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) -> None:
@@ -280,7 +280,7 @@ def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scene: UpdateScene) -> N
 def test_an_issue_can_not_be_updated(scene: UpdateScene) -> None:
     done = scene.ask("@agent /update", on=scene.issue)
     assert done.exit_code == 5
-    assert "nothing in it to bring up to date" in scene.told(scene.issue)[-1]
+    assert "only a pull request can be updated" in scene.told(scene.issue)[-1]
 
 
 def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(scene: UpdateScene) -> None:

@@ -99,7 +99,7 @@ def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> 
     [told] = scene.forge.told(issue)
     assert "mona, Resolver did not start work on this" in told.body
     assert r"have cost \$0.20 of the \$0.20 that a month may cost" in told.body
-    assert "Ask again from" in told.body
+    assert "Ask again on or after" in told.body
     again = scene.request(issue)
     runs.work_on(started(again, 1))
     assert len(scene.forge.told(issue)) == 2, "who asks again is answered again"

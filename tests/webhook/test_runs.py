@@ -53,7 +53,7 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
     done = scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))
     assert done["state"] == "error"
     [told] = scene.forge.told(scene.issue)
-    assert "the server crashed 5 times while it worked on this run" in told.body
+    assert "the server crashed 5 times during this run" in told.body
     assert "ask again" in told.body
     assert not scene.folder.exists()
 

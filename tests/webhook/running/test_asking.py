@@ -50,7 +50,7 @@ def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
     comment = say(forge, server, issue, "@agent is it so?")
     told(forge, issue)
     server.deliver(forge.github.event_issue_comment(comment))
-    until(lambda: "was done before" in server.log)
+    until(lambda: "was handled before" in server.log)
     assert len(told(forge, issue)) == 1
     assert len(plans.times("twice")) == 1
 
@@ -93,5 +93,5 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are(
     issue = forge.issue(forge.repository("octo/nobody"), "nobody")
     say(forge, server, issue, "@agent /nobody at all")
     [text] = told(forge, issue)
-    assert "nothing here is called /nobody" in text and "/CodeActAgent" in text
+    assert "there is no agent or task /nobody here" in text and "/CodeActAgent" in text
     assert not plans.times("nobody")

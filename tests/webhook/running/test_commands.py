@@ -103,7 +103,7 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
 
     thread.again(going_on)
     thread.again(stop)
-    until(lambda: server.log.count("was done before") >= 2)
+    until(lambda: server.log.count("was handled before") >= 2)
     assert len(thread.told()) == 2
     assert len(plans.times("stopped")) == 3
 

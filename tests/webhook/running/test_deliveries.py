@@ -99,7 +99,7 @@ def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
     [told] = until(lambda: forge.told(issue))
     assert "@agent" in told.body
     status, said = server.deliver(forge.github.event_issue_comment(told, sender=BOT))
-    assert (status, said) == (202, "ignored: it's our own")
+    assert (status, said) == (202, "ignored: it was made by Resolver itself")
 
 
 def test_what_asks_for_nothing_is_not_stored(forge: Forge, server: Server) -> None:
