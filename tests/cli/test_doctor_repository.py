@@ -164,7 +164,7 @@ def test_what_init_writes_has_all_that_its_features_need(
     repository(github, "admin", **workflow("agent", text))
     code, bad, seen = doctor(github.token_for("mona"))
     assert code == 0
-    assert not told(bad, "permissions") and not told(bad, "checks that fail")
+    assert not told(bad, "permissions") and not told(bad, "failing checks can be read")
     assert not told(bad, "failing checks") and not told(bad, "ticks")
     assert any(what.startswith("failing checks (") for what in seen) is bool(fix_checks)
     assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard

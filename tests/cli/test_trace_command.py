@@ -133,7 +133,7 @@ def test_a_repair_goes_where_it_is_told_and_overwrites_nothing(
     assert run(words, {}) == 0
     saved = output.read_bytes()
     assert run(words, {}) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert output.read_bytes() == saved
 
 

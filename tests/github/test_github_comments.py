@@ -209,4 +209,4 @@ def test_the_runs_own_comment_is_not_told_of_as_left_out(
     forge = forge_for(github)
     asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
     forge.apart().tell_progress(progress(issue, trigger=asked), None)
-    assert not any("our own" in line for line in forge.read(asked).left_out)
+    assert not any("earlier comment" in line for line in forge.read(asked).left_out)

@@ -260,7 +260,7 @@ def test_a_base_branch_that_a_checkout_has_not_is_refused(
     ("args", "says", "next_step"),
     [
         (["."], "is a folder and no issue is given", "--issue FILE.md"),
-        (["nonsense"], "'nonsense' is no issue", "OWNER/NAME#N"),
+        (["nonsense"], "'nonsense' is not an issue", "OWNER/NAME#N"),
         ([".", "--issue", "missing.md"], "there is no file missing.md", "--issue"),
         (["elsewhere", "--issue", "x.md"], "elsewhere is not a folder", "git checkout"),
         ([".", "--issue", "/dev/null", "--max-iterations", "0"], "--max-iterations", "settings.md"),

@@ -360,7 +360,7 @@ def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workfl
     done = scene.action(event)
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == theirs
-    assert "on top of what was pushed meanwhile" in scene.told()[-1]
+    assert "on top of the commits pushed during the run" in scene.told()[-1]
 
 
 def test_the_command_line_works_on_a_pull_request_by_its_number(scene: PullScene) -> None:

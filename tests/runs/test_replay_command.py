@@ -73,7 +73,7 @@ def test_a_fork_goes_on_live_from_a_step(
         "--output", output,
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert f"the fork keeps 0 to {second - 1}" in done.stderr
+    assert f"the fork keeps events 0 to {second - 1}" in done.stderr
     fork = Ended(done.exit_code, done.stdout, done.stderr, output)
     assert fork.outcome["run"] != recorded.outcome["run"]
     assert b"b + a" in (output / "patch.diff").read_bytes()

@@ -242,7 +242,7 @@ def test_a_dry_run_changes_nothing(scene: Scene) -> None:
     writes = len(scene.github.writes())
     done = scene.sweep("--dry-run", "--max-issues", "1", LLM_MODEL="")
     assert done.exit_code == 0, done.stderr
-    assert f"#{first.number}  would begin" in done.stdout
+    assert f"#{first.number}  would start" in done.stdout
     assert f"#{last.number}  not started" in done.stdout
     assert (len(scene.github.writes()), scene.endpoint.requests) == (writes, [])
     assert not done.output.exists()
@@ -283,7 +283,7 @@ def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(scene: Sc
     done = scene.sweep("--dry-run")
     assert done.exit_code == 1
     assert f"#{lost.number}  failed: could not read the events of #{lost.number}" in done.stdout
-    assert f"#{good.number}  would begin" in done.stdout
+    assert f"#{good.number}  would start" in done.stdout
 
 
 def test_in_a_job_the_output_lies_in_the_workspace(scene: Scene) -> None:
@@ -330,7 +330,7 @@ def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scene: Scene) -> None:
     at_work = scene.issue("Two")
     see(scene, at_work)
     done = scene.sweep("--dry-run")
-    assert f"#{killed.number}  would begin" in done.stdout
+    assert f"#{killed.number}  would start" in done.stdout
     assert f"#{at_work.number}  skipped: a run that started at " in done.stdout
 
 

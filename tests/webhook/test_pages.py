@@ -151,7 +151,7 @@ def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
     assert "The run is in progress" in page.body
     served.write(realistic(), ended=True)
     page = served.page()
-    assert 'http-equiv="refresh"' not in page.body and "at work" not in page.body
+    assert 'http-equiv="refresh"' not in page.body and "in progress" not in page.body
     assert page.headers["content-type"] == "text/html; charset=utf-8"
 
 
@@ -361,7 +361,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
         assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
         until(lambda: scene.forge.done_once(scene.issue))
         assert scene.link("Full trace", base) == path
-        page = until(lambda: "at work" not in (body := get(server.port, path).body) and body)
+        page = until(lambda: "in progress" not in (body := get(server.port, path).body) and body)
         assert "sed -i" in page and 'http-equiv="refresh"' not in page
         key = path.rpartition("=")[2]
         assert key not in server.log

@@ -102,7 +102,7 @@ def test_a_commit_status_that_failed_starts_work_like_a_check(state: str) -> Non
             status(branches=[{"name": "main", "commit": {"sha": "0" * 40}}]),
             "not the newest of a branch",
         ),
-        (status("main", sender={"login": BOT, "id": 1}), "our own"),
+        (status("main", sender={"login": BOT, "id": 1}), "by Resolver itself"),
     ],
 )
 def test_another_commit_status_starts_nothing(payload: Payload, why: str) -> None:
@@ -159,7 +159,7 @@ def test_a_workflow_is_told_of_by_its_own_event(name: str) -> None:
     suite["app"]["slug"] = "github-actions"
     assert "workflow_run" in reason(name, payload, checks="all")
     suite["app"]["slug"] = "resolver"
-    assert "our own" in reason(name, payload, checks="all", bot_login="Resolver[bot]")
+    assert "by Resolver itself" in reason(name, payload, checks="all", bot_login="Resolver[bot]")
 
 
 def test_a_check_waits_for_the_others_of_its_suite() -> None:

@@ -222,7 +222,7 @@ def test_bots_closed_ones_and_the_denied_start_nothing(name: str, action: str) -
     assert parsed(name, payload, allowed_users=["helper[bot]"]) is not None
     started(name, payload, allowed_users=["helper[bot]"])
     payload["sender"] |= {"login": BOT, "type": "User"}
-    assert "our own" in reason(name, payload)
+    assert "by Resolver itself" in reason(name, payload)
     payload["sender"]["login"] = "mona"
     payload["issue" if name == "issues" else name]["state"] = "closed"
     assert "closed" in reason(name, payload)
@@ -234,7 +234,7 @@ def test_our_own_words_ask_nothing_whoever_we_are() -> None:
     assert "doesn't ask" in reason("pull_request", done("pull_request", "opened", ours))
     payload = example("issue_comment", "created")
     payload["comment"] |= {"body": ours, "user": payload["sender"]}
-    assert "our own" in reason("issue_comment", payload)
+    assert "by Resolver itself" in reason("issue_comment", payload)
 
 
 def test_the_same_event_has_the_same_key() -> None:

@@ -22,7 +22,7 @@ PLANS = {
 
 
 def nothing_runs(server: Server) -> bool:
-    ends = server.log.count(" ended with ") + server.log.count(" was done before")
+    ends = server.log.count(" ended with ") + server.log.count(" was handled before")
     return server.log.count(" starts for ") == ends
 
 
