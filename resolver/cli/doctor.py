@@ -39,7 +39,7 @@ ASKING_SECONDS = 60.0
 
 @click.command()
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(
     "--model",
     is_flag=False,

@@ -42,8 +42,8 @@ def run_options(function: F) -> F:
     function = click.option(
         "--output",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html; "
-        "a folder of its own below ~/.local/state/resolver unless given.",
+        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html. "
+        "Default: a new folder below ~/.local/state/resolver.",
     )(function)
     return settings_options(function)
 
