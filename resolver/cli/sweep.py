@@ -44,8 +44,8 @@ from resolver.trace.text import TerminalProgress
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder with a subfolder issue-N for each run. Default: resolver-output in a GitHub Actions "
-    "job, otherwise a new folder below ~/.local/state/resolver.",
+    help="Folder with a subfolder issue-N for each run. Default: resolver-output in a job of "
+    "GitHub Actions, otherwise a new folder below ~/.local/state/resolver.",
 )
 @settings_options
 @click.pass_obj
