@@ -195,7 +195,9 @@ def test_opening_with_words_label_and_assignee_is_one_request(name: str) -> None
 
 def test_opening_with_words_and_an_assignee_is_one_request() -> None:
     assert isinstance(started("issues", done("issues", "opened", "@agent fix")).key, str)
-    assert "words" in reason("issues", at_once(done("issues", "assigned", "@agent fix")))
+    assert "text already asks" in reason(
+        "issues", at_once(done("issues", "assigned", "@agent fix"))
+    )
 
 
 def test_somebody_else_who_labels_at_once_asks_for_themselves() -> None:
