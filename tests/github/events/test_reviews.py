@@ -118,7 +118,7 @@ def test_what_steers_a_run_is_not_said_on_the_code(comment: Payload, words: str)
 def test_thanks_on_the_code_start_no_work(comment: Payload, review: Payload) -> None:
     comment["comment"]["body"] = review["review"]["body"] = "Thanks @agent!"
     assert "no request" in reason(COMMENT, comment)
-    assert "nothing" in reason(REVIEW, review)
+    assert "no request" in reason(REVIEW, review)
 
 
 @pytest.mark.parametrize("body", [None, "", "`@agent review`", "> @agent review", "review it"])
