@@ -129,7 +129,9 @@ class _Head(BaseModel):
     @classmethod
     def _is_callable(cls, name: str) -> str:
         if name and not _NAME.fullmatch(name):
-            raise ValueError("a name is small letters, digits and hyphens, at most 50 characters")
+            raise ValueError(
+                "a name consists of lower-case letters, digits and hyphens, at most 50 characters"
+            )
         return name
 
     @field_validator("model")
@@ -243,10 +245,13 @@ def _offered(head: _Head) -> tuple[str, ...]:
 def _prompt(document: Document) -> str:
     prompt = document.body.strip()
     if not prompt:
-        raise FrontmatterError(document.path, 1, "there is no text below the head: the agent's own")
+        raise FrontmatterError(
+            document.path, 1, "there is no text below the front matter: the agent's own"
+        )
     if len(prompt) > MAX_PROMPT:
         what = (
-            f"the text below the head has {len(prompt):,} characters, more than {MAX_PROMPT:,}: "
+            f"the text below the front matter has {len(prompt):,} characters, more than "
+            f"{MAX_PROMPT:,}: "
             "put what is not always needed in a file that it names"
         )
         raise FrontmatterError(document.path, 1, what)

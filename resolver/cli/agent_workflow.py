@@ -98,7 +98,9 @@ def _workflows(root: Path) -> Iterator[WorkflowFile]:
 def plain_yaml(what: str, value: str) -> str:
     """Return `value` if it is safe in an expression and in YAML. Raises UsageError if it is not."""
     if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
-        raise UsageError(f"the {what} {value!r} can't stand in a workflow", "take a plainer word")
+        raise UsageError(
+            f"the {what} {value!r} can't be used in a workflow", "choose a simpler one"
+        )
     return value
 
 
@@ -106,12 +108,12 @@ def _cron(value: str) -> str:
     text = " ".join(value.split())
     if not _CRON.fullmatch(text):
         raise UsageError(
-            f"{value!r} is no schedule", 'give one as cron has it, like --schedule "0 6 * * 1"'
+            f"{value!r} is not a schedule", 'use cron syntax, for example --schedule "0 6 * * 1"'
         )
     return text
 
 
 def _name(value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise UsageError(f"{value!r} can't be a workflow's name here", "give its file to it")
+        raise UsageError(f"{value!r} can't be used as a workflow name here", "give its file to it")
     return value

@@ -18,9 +18,9 @@ PAGE = "https://docs.github.com/apps"
 
 @click.command()
 @click.argument("server", metavar="URL", required=False)
-@click.option("--owner", help="Organization that is to own the App; else it is you.")
-@click.option("--name", default="my-resolver", show_default=True, help="Its name on GitHub.")
-@click.option("--json", "as_json", is_flag=True, help="The manifest, in place of the steps.")
+@click.option("--owner", help="Organization that will own the App. Default: your account.")
+@click.option("--name", default="my-resolver", show_default=True, help="Name of the App on GitHub.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest instead of the steps.")
 @click.pass_obj
 def command(
     environment: Mapping[str, str],
@@ -87,7 +87,8 @@ def _webhook(server: str) -> str:
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname:
         raise UsageError(
-            f"{server!r} is no https:// address", "give the one at which GitHub reaches the server"
+            f"{server!r} is no https:// address",
+            "use the address at which GitHub reaches the server",
         )
     path = parts.path.rstrip("/").removesuffix("/webhook")
     return f"https://{parts.netloc}{path}/webhook"

@@ -27,7 +27,7 @@ from resolver.runs.wiring.sandbox import RunHost
 @click.command()
 @click.pass_obj
 def command(environment: Mapping[str, str]) -> int:
-    """Mark the comment of this job's run as died if it still says that the run is in progress.
+    """Complete the comment of this job's run if it still says that the run is in progress.
 
     This is for a step with `if: always()` after the step of the Action: a run that was killed could
     not write its final comment. The command reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH,
@@ -57,7 +57,7 @@ def close(environment: Mapping[str, str], console: Console) -> int:
             trigger = trigger_for_target(settings, name, payload, own, arrival)
             closed = _of_request(trigger, settings, environment, host)
     said = (
-        "The run of this job could not say how it ended; its comment says now what is known."
+        "The run of this job ended without a result. Its comment was completed."
         if closed
         else "Nothing to close."
     )

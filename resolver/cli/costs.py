@@ -17,9 +17,9 @@ from resolver.trace.plain import for_terminal
 
 
 @click.command()
-@click.option("--repository", default="", help="Only this one, as OWNER/NAME.")
-@click.option("--month", default="", help="Only this one, as YYYY-MM.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON list.")
+@click.option("--repository", default="", help="Only this repository, as OWNER/NAME.")
+@click.option("--month", default="", help="Only this month, as YYYY-MM.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.pass_obj
 def command(environment: Mapping[str, str], /, repository: str, month: str, as_json: bool) -> int:
     """Show what the server's runs have cost, by month and repository.
@@ -46,7 +46,7 @@ def _totals(address: str, repository: str, month: str) -> Sequence[SpendingTotal
     if not is_cost_recorded(url):
         raise UsageError(
             f"there is no database {url.database}",
-            "set RESOLVER_DATABASE_URL to the server's, or call it in the server's folder",
+            "set RESOLVER_DATABASE_URL to the server's, or run this in the server's folder",
         )
     ledger = SpendingLedger(url)
     try:

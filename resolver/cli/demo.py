@@ -44,7 +44,7 @@ RECORDING = HERE / "recording.jsonl"
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("resolver-demo"),
     show_default=True,
-    help="Where the demo's repository and output are put.",
+    help="Directory for the demo's repository and output.",
 )
 @settings_options
 @click.pass_obj

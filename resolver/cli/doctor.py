@@ -39,13 +39,13 @@ ASKING_SECONDS = 60.0
 
 @click.command()
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON, on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(
     "--model",
     is_flag=False,
     flag_value=CONFIGURED,
     metavar="[NAME]",
-    help="Make one tiny call to this model, or to those of the settings; costs a few tokens.",
+    help="Make one small call to this model, or to the models of the settings (a few tokens).",
 )
 @click.option("--ask", is_flag=True, help="The same as --model without a name.")
 @settings_options_but("model")
@@ -92,7 +92,7 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
     for name in settings.services:
         if name not in (*SERVICES, *AGENTS):
             yield DoctorFinding(
-                False, f"services: {name} is no service and no agent of Resolver's own",
+                False, f"services: {name} is neither a service nor a built-in agent",
                 f"the services are {', '.join(SERVICES)}, the agents {', '.join(AGENTS)}; it is "
                 "used where a repository defines an agent of this name", required=False,
             )  # fmt: skip

@@ -25,7 +25,8 @@ from resolver.runtime.toolbox import Toolbox
     type=click.FloatRange(min=0),
     default=KEPT.days,
     show_default=True,
-    help="Days after which built and prepared images, and toolboxes of other versions, go.",
+    help="Days after which built and prepared images, and toolboxes of other versions, are "
+    "removed.",
 )
 @click.pass_obj
 def command(environment: Mapping[str, str], /, older_than: float) -> int:
@@ -53,7 +54,7 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
     for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
         yield f"clone {name}"
     if not engine_answers(environment):
-        click.echo("no Docker engine answers: only this machine was cleaned", err=True)
+        click.echo("no Docker engine is available: only this machine was cleaned", err=True)
         return
     engine = connect_engine(environment)
     now = datetime.now(UTC)

@@ -54,12 +54,15 @@ class Checkout:
 @click.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option(
-    "--action", help="The Action to use, as OWNER/NAME@REF; where this was installed from."
+    "--action",
+    help="The Action to use, as OWNER/NAME@REF. Default: where Resolver was installed from.",
 )
-@click.option("--mention", default="@agent", show_default=True, help="Word that asks for work.")
-@click.option("--label", default="agent", show_default=True, help="Label that asks for work.")
-@click.option("--sweep", is_flag=True, help="Resolve what is labelled, every night.")
-@click.option("--schedule", metavar="CRON", help='The same at these times (UTC): "0 6 * * 1".')
+@click.option("--mention", default="@agent", show_default=True, help="Mention that starts work.")
+@click.option("--label", default="agent", show_default=True, help="Label that starts work.")
+@click.option("--sweep", is_flag=True, help="Resolve labelled issues every night.")
+@click.option(
+    "--schedule", metavar="CRON", help='Resolve labelled issues at these times (UTC): "0 6 * * 1".'
+)
 @click.option(
     "--fix-checks",
     type=click.Choice(["own", "default-branch", "all"]),
@@ -70,12 +73,12 @@ class Checkout:
     "checked",
     multiple=True,
     metavar="NAME",
-    help="Name of a workflow whose failures count; those that run tests, unless given.",
+    help="Workflow whose failures start work. Default: all that run tests.",
 )
-@click.option("--dashboard", is_flag=True, help="Keep an issue that shows runs and their cost.")
-@click.option("--force", is_flag=True, help="Write over files that are there already.")
+@click.option("--dashboard", is_flag=True, help="Maintain an issue that shows runs and their cost.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
-    "--check", is_flag=True, help="Try the setup once in a sandbox, at the commit checked out."
+    "--check", is_flag=True, help="Try the setup once in a sandbox, at the checked-out commit."
 )
 @click.pass_obj
 def command(
@@ -205,7 +208,7 @@ def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str
         if target.is_file() and target.read_text(errors="replace") == text:
             yield name, "unchanged"
         elif os.path.lexists(target) and not force:
-            yield name, "left alone (--force writes over it)"
+            yield name, "left unchanged (--force overwrites it)"
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
@@ -260,12 +263,14 @@ def _action(given: str | None) -> str:
     address = given or _installed_from()
     if address is None:
         raise UsageError(
-            "it is not known where the workflow finds Resolver's Action",
-            "give it: --action OWNER/resolver@REF, where OWNER/resolver is the repository of "
+            "the location of Resolver's Action is not known",
+            "set it with --action OWNER/resolver@REF, where OWNER/resolver is the repository of "
             "Resolver that you use",
         )
     if not _ACTION.fullmatch(address):
-        raise UsageError(f"{address!r} is no OWNER/NAME@REF", "give --action OWNER/resolver@REF")
+        raise UsageError(
+            f"{address!r} does not have the form OWNER/NAME@REF", "give --action OWNER/resolver@REF"
+        )
     return address
 
 

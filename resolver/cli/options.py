@@ -35,13 +35,15 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
 def run_options(function: F) -> F:
     """Add the options of the settings, and those for a run's output."""
     function = click.option(
-        "--no-publish", is_flag=True, help="Do everything but push, open and comment."
+        "--no-publish",
+        is_flag=True,
+        help="Do everything except push, open a pull request and comment.",
     )(function)
     function = click.option(
         "--output",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html; "
-        "a folder of its own below ~/.local/state/resolver unless given.",
+        help="Folder for events.jsonl, outcome.json, patch.diff, trace.md and trace.html. "
+        "Default: a new folder below ~/.local/state/resolver.",
     )(function)
     return settings_options(function)
 

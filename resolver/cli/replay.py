@@ -80,15 +80,15 @@ class Fork:
     "--from",
     "event",
     type=click.IntRange(min=0),
-    help="Fork: keep the log up to this event, and let the agent go on from there.",
+    help="Fork: keep the log up to this event, and let the agent continue from there.",
 )
-@click.option("--say", default="", help="Fork: what the agent is told before it goes on.")
+@click.option("--say", default="", help="Fork: message to the agent before it continues.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     help="Fork: folder of the new run.",
 )
-@click.option("--publish", is_flag=True, help="Fork: publish the change as a run of its own.")
+@click.option("--publish", is_flag=True, help="Fork: publish the change as a separate run.")
 @settings_options
 @click.pass_obj
 def command(
@@ -116,11 +116,14 @@ def command(
     if event is not None:
         kept = boundary(events, event)
         if kept != event + 1:
-            click.echo(f"Event {event} ends no step: the fork keeps 0 to {kept - 1}.", err=True)
+            click.echo(
+                f"Event {event} does not end a step: the fork keeps events 0 to {kept - 1}.",
+                err=True,
+            )
         fork = Fork(read, events[:kept], say.strip(), publish, output)
         return _go_on_from(fork, environment, options)
     if say or output or publish:
-        raise UsageError("--say, --output and --publish belong to a fork", "add --from ID")
+        raise UsageError("--say, --output and --publish are only valid for a fork", "add --from ID")
     settings = load_settings(options, environment)
     host = open_host(environment)
     with stop_on_signals(), filtered_log(settings, host):
@@ -137,7 +140,7 @@ def boundary(events: Sequence[Event], event: int) -> int:
     """
     if event >= len(events):
         raise UsageError(
-            f"the log ends with event {len(events) - 1}", "give the id of one of its events"
+            f"the log ends with event {len(events) - 1}", "use the id of one of its events"
         )
     if event == len(events) - 1:
         return len(events)
@@ -238,7 +241,7 @@ def _source(source: str) -> str:
     if not Path(source).is_dir():
         raise UsageError(
             f"the repository of the log is not at {source}",
-            "say where it is: --source PATH or --source URL",
+            "set its location with --source PATH or --source URL",
         )
     return str(Path(source).resolve())
 

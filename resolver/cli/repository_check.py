@@ -71,26 +71,34 @@ READ_OF_CHECKS = ("checks", "statuses", "actions")
 _LEVELS = ("none", "read", "write", "admin")
 
 _RULES: Mapping[str, tuple[str, str, bool]] = {
-    "creation": ("a rule forbids to create branches like agent/...", "let us bypass it", True),
-    "update": ("a rule forbids to push to branches like agent/...", "let us bypass it", True),
+    "creation": (
+        "a rule forbids creating branches like agent/...",
+        "let Resolver's account bypass it",
+        True,
+    ),
+    "update": (
+        "a rule forbids pushing to branches like agent/...",
+        "let Resolver's account bypass it",
+        True,
+    ),
     "pull_request": (
-        "a rule wants a pull request for each push to branches like agent/...",
-        "leave `agent/**` out of the ruleset's branches",
+        "a rule requires a pull request for each push to branches like agent/...",
+        "exclude `agent/**` from the ruleset's branches",
         True,
     ),
     "required_signatures": (
-        "a rule wants signed commits on branches like agent/...",
+        "a rule requires signed commits on branches like agent/...",
         "set `signed_commits: true`: commits made by the API as an App are signed",
         True,
     ),
     "required_linear_history": (
-        "a rule wants a linear history on branches like agent/...",
+        "a rule requires a linear history on branches like agent/...",
         "merges of the base into the agent's branch will be refused there",
         False,
     ),
     "deletion": (
-        "a rule forbids to delete branches like agent/...",
-        "what a cut-off attempt has pushed stays until a person removes it",
+        "a rule forbids deleting branches like agent/...",
+        "branches of interrupted attempts stay until a person removes them",
         False,
     ),
 }
@@ -106,7 +114,7 @@ def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
         yield DoctorFinding(False, f"GitHub App: {error.what}", error.next_step)
         return
     yield DoctorFinding(True, f"GitHub App: {page.login} (id {page.id})")
-    where = "on the App's page: Permissions & events; then its installations have to agree"
+    where = "on the App's page: Permissions & events; then its installations have to accept that"
     yield from _permissions("the App asks for", page.permissions, where)
     missing = [event for event in EVENTS if event not in page.events]
     yield DoctorFinding(
@@ -222,7 +230,7 @@ def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
         content = standing.file(REPOSITORY_FILE)
         load_settings({}, {}, repository_settings(content))
-        return "good" if content is not None else "not there, so the defaults hold"
+        return "good" if content is not None else "not found, so the defaults apply"
 
     return check_finding(REPOSITORY_FILE, read)
 
@@ -237,7 +245,7 @@ def _rules(standing: RepositoryAccess, settings: Settings) -> Iterator[DoctorFin
         found -= {"required_signatures"}
     hindering = sorted(found & set(_RULES))
     if not hindering:
-        yield DoctorFinding(True, "rules: none is in the way of branches like agent/...")
+        yield DoctorFinding(True, "rules: none blocks branches like agent/...")
     for name in hindering:
         what, fix, required = _RULES[name]
         yield DoctorFinding(False, f"rules: {what}", fix, required)
@@ -273,7 +281,7 @@ def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
     what = f"{why}, so GitHub starts no workflow on what the agent pushes"
     return DoctorFinding(
         not checks,
-        f"CI on the agent's commits: {what}" if checks else "CI: there is none to start",
+        f"CI on the agent's commits: {what}" if checks else "CI: there is no workflow to start",
         "give the Action an App (app-id, app-private-key) or a personal token (github-token); or "
         "close and reopen each pull request",
         required=False,
@@ -287,7 +295,7 @@ def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[Doc
     if not (job.own_token or job.given.get("args")):
         yield DoctorFinding(
             not unread,
-            f"checks that fail can be read by {named}"
+            f"failing checks can be read by {named}"
             + (f": not {', '.join(unread)}" * bool(unread)),
             f"add to the job's `permissions:` {', '.join(unread)}",
             required=False,
@@ -298,7 +306,7 @@ def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[Doc
         yield DoctorFinding(
             bool(heard) and listens,
             f"failing checks (`fix-failing-checks: {fixes}`) reach {named}: "
-            + ("yes" if heard and listens else "its `if:` stops them" if heard else "no event"),
+            + ("yes" if heard and listens else "its `if:` blocks them" if heard else "no event"),
             f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
             "job's `if:`",
             required=False,
@@ -350,10 +358,10 @@ def _agent_job(
 
     def may_open() -> str | None:
         may = standing.actions_may_open_pulls()
-        return {True: "yes", False: None}.get(may, "unknown, only an administrator may ask")  # type: ignore[arg-type]
+        return {True: "yes", False: None}.get(may, "unknown, only an administrator can read it")  # type: ignore[arg-type]
 
     finding = check_finding("Actions may open pull requests", may_open)
-    fix = "tick it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
+    fix = "enable it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
         "pull requests"
     )
     yield DoctorFinding(finding.good, finding.what, finding.next_step or fix)

@@ -63,7 +63,7 @@ RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunStat
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Go on with the run in this output folder, which was killed or stopped. Needs no TARGET.",
+    help="Continue the killed or stopped run in this output directory. Needs no TARGET.",
 )
 @run_options
 @click.pass_obj
@@ -95,7 +95,7 @@ def command(
         if target or issue or output:
             raise UsageError(
                 "--resume takes everything but the limits from the folder of the run",
-                f"give it alone: resolver resolve --resume {shlex.quote(str(resume))}",
+                f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
             )
         folder, request = resumed_request(resume)
         if is_done(folder):
@@ -153,7 +153,7 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
     log cannot be continued.
     """
     if not any((folder / name).is_file() for name in (EVENTS, REQUEST)):
-        raise UsageError(f"{folder} holds no run", "give the output folder of an earlier run")
+        raise UsageError(f"{folder} contains no run", "give the output folder of an earlier run")
     output = Output(folder, resume=True)
     request = output.request
     if output.has_events:
@@ -211,7 +211,7 @@ def describe_result(output: Output) -> str:
     outcome = output.outcome or {}
     where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
     came = where or outcome.get("reason") or outcome.get("state")
-    return f"The run {outcome.get('run')} is done already: {came}."
+    return f"The run {outcome.get('run')} has already finished: {came}."
 
 
 def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
@@ -233,7 +233,9 @@ def _number(target: str, settings: Settings) -> tuple[str, int]:
     if found is None:
         there = Path(target).is_dir()
         raise UsageError(
-            f"{target} is a folder and no issue is given" if there else f"{target!r} is no issue",
+            f"{target} is a folder and no issue is given"
+            if there
+            else f"{target!r} is not an issue",
             f"add --issue FILE.md: resolver resolve {shlex.quote(target)} --issue FILE.md"
             if there
             else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",

@@ -63,31 +63,35 @@ def command() -> None:
     default=8010,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 takes a free one, which the first line says.",
+    help="Port to listen on; with 0, a free port is chosen and printed first.",
 )
-@click.option("--tls-cert", help="Certificate chain, PEM; with --tls-key the server talks TLS.")
+@click.option("--tls-cert", help="Certificate chain, PEM; with --tls-key, the server uses TLS.")
 @click.option("--tls-key", help="Private key of the certificate, PEM.")
-@click.option("--plain-http", is_flag=True, help="Listen beyond this machine without TLS.")
+@click.option(
+    "--plain-http", is_flag=True, help="Accept connections from other machines without TLS."
+)
 @click.option(
     "--runtime",
     default="docker",
     show_default=True,
     type=click.Choice(["docker", "local"]),
-    help="What a sandbox is: a container, or a folder and processes of this machine.",
+    help="Kind of sandbox: a container, or a directory and processes of this machine.",
 )
 @click.option("--image", "images", multiple=True, default=["*"], show_default=True,
-              help="Pattern of images that may be asked for; may be given again.")  # fmt: skip
-@click.option("--max-memory", default="4g", show_default=True, help="Memory of one sandbox.")
+              help="Pattern of allowed images; may be repeated.")  # fmt: skip
+@click.option("--max-memory", default="4g", show_default=True, help="Memory limit of one sandbox.")
 @click.option("--max-cpus", default=2.0, show_default=True, type=click.FloatRange(0.1, 1024),
-              help="Processors of one sandbox.")  # fmt: skip
+              help="Number of processors of one sandbox.")  # fmt: skip
 @click.option("--max-pids", default=1024, show_default=True,
-              type=click.IntRange(16, 1_000_000), help="Processes of one sandbox.")  # fmt: skip
+              type=click.IntRange(16, 1_000_000), help="Maximum number of processes of one "
+              "sandbox.")  # fmt: skip
 @click.option("--max-disk", default=10.0, show_default=True, type=click.FloatRange(0.01, 1e6),
               help="Gigabytes that one sandbox may write.")  # fmt: skip
 @click.option("--max-sandboxes", default=4, show_default=True, type=click.IntRange(1, 200),
-              help="Sandboxes at a time.")  # fmt: skip
+              help="Maximum number of sandboxes at a time.")  # fmt: skip
 @click.option("--idle", default=120.0, show_default=True, type=click.FloatRange(1, 86_400),
-              help="Seconds without a word of its run that a sandbox lives.")  # fmt: skip
+              help="Seconds without a request of its run after which a sandbox is "
+              "removed.")  # fmt: skip
 @click.option("--name", help="Name of this server on its engine; host name and port by default.")
 @click.pass_obj
 def serve(
@@ -121,7 +125,9 @@ def serve(
     """
     memory_bytes(max_memory)
     if name is not None and not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name", "--name takes up to 60 letters, digits, - and _")
+        raise UsageError(
+            f"{name!r} is not a valid name", "--name takes up to 60 letters, digits, - and _"
+        )
     disk = int(max_disk * 10**9)
     bounds = ServiceBounds(
         runtime, images, max_memory, max_cpus, max_pids, disk, max_sandboxes, idle
@@ -187,7 +193,9 @@ def _token(environment: Mapping[str, str]) -> str:
 def _check_tls(host: str, cert: str | None, key: str | None, plain_http: bool) -> None:
     """Raise UsageError for an invalid certificate, or if the token would be sent unencrypted."""
     if (cert is None) != (key is None):
-        raise UsageError("a certificate and its key go together", "give --tls-cert and --tls-key")
+        raise UsageError(
+            "a certificate and its key are only valid together", "give --tls-cert and --tls-key"
+        )
     if cert is not None:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
@@ -199,7 +207,7 @@ def _check_tls(host: str, cert: str | None, key: str | None, plain_http: bool) -
     elif host not in ("127.0.0.1", "::1", "localhost") and not plain_http:
         raise UsageError(
             f"on {host} the token would travel unencrypted",
-            "give --tls-cert and --tls-key, or --plain-http behind a proxy that talks TLS",
+            "give --tls-cert and --tls-key, or --plain-http behind a proxy that terminates TLS",
         )
 
 

@@ -72,14 +72,14 @@ DRAIN_SECONDS = 3
     default=8000,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 takes a free one, which the first line says.",
+    help="Port to listen on; with 0, a free port is chosen and printed first.",
 )
 @click.option(
     "--concurrency",
     default=2,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Runs at a time; never two of one repository.",
+    help="Maximum number of runs at a time; never two of one repository.",
 )
 @settings_options
 @click.pass_obj
@@ -210,7 +210,7 @@ def _check(settings: Settings) -> str:
     require_model(settings)
     if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
         raise UsageError(
-            "there is no webhook secret, so nobody could be told from GitHub",
+            "there is no webhook secret, so requests can't be verified to come from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
     has_token = settings.github_token is not None and settings.github_token.get_secret_value()
@@ -224,7 +224,7 @@ def _check(settings: Settings) -> str:
 
 def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
     logger.info("listening on http://%s/webhook", address_of(listening))
-    logger.info("deliveries are kept in %s, runs in %s", url, folder.path)
+    logger.info("deliveries are stored in %s, runs in %s", url, folder.path)
 
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:
@@ -248,7 +248,7 @@ def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # n
     A regular exit would wait for the threads of the runs, which can take an hour.
     """
     logger.info(
-        "stopped by %s; what is unfinished goes on at the next start", signal.Signals(number).name
+        "stopped by %s; unfinished runs continue at the next start", signal.Signals(number).name
     )
     folder.note_stop()
     logging.shutdown()

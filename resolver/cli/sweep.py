@@ -33,19 +33,19 @@ from resolver.trace.text import TerminalProgress
 @click.option(
     "--max-issues",
     type=click.IntRange(min=1),
-    help="Most runs that are begun; else as `sweep_issues` says, 5.",
+    help="Maximum number of runs to start. Default: `sweep_issues`, 5.",
 )
 @click.option(
     "--max-total",
     type=click.FloatRange(min=0, min_open=True, max=1e9),
-    help="Most US dollars that the runs may cost together; else as `sweep_total` says, 10.",
+    help="Maximum cost of all runs in US dollars. Default: `sweep_total`, 10.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder with a folder issue-N for each run; in a job of GitHub Actions resolver-output, "
-    "else a folder of its own below ~/.local/state/resolver unless given.",
+    help="Folder with a subfolder issue-N for each run. Default: resolver-output in a job of "
+    "GitHub Actions, otherwise a new folder below ~/.local/state/resolver.",
 )
 @settings_options
 @click.pass_obj
@@ -70,7 +70,7 @@ def command(
     """
     # click's range lets infinity and NaN through
     if max_total is not None and not isfinite(max_total):
-        raise UsageError("--max-total is not an amount", "give US dollars, like 10")
+        raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
     given = {"sweep_issues": max_issues, "sweep_total": max_total}
     return sweep(environment, {**options, **given}, repository, dry_run, output)
 

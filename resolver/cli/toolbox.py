@@ -19,7 +19,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--engine", is_flag=True, help="Put it on the Docker engine as well.")
+@click.option("--engine", is_flag=True, help="Copy it to the Docker engine as well.")
 @settings_options
 @click.pass_obj
 def build(environment: Mapping[str, str], /, engine: bool, **options: object) -> int:

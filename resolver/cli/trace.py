@@ -34,14 +34,14 @@ LISTED = 50
     type=click.Choice(list(RENDERERS)),
     default="text",
     show_default=True,
-    help="How to show it.",
+    help="Output format.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON schema of a log's lines instead.")
-@click.option("--repair", is_flag=True, help="Save what can be saved of a damaged log instead.")
+@click.option("--repair", is_flag=True, help="Recover the readable part of a damaged log instead.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="New file for --repair; LOG with .repaired.jsonl at its end unless given.",
+    help="New file for --repair. Default: LOG with .repaired.jsonl at its end.",
 )
 def command(log: str | None, form: str, schema: bool, repair: bool, output: Path | None) -> int:
     """Show the event log LOG.
@@ -53,12 +53,16 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
         click.echo(json.dumps(log_schema(), indent=2))
         return 0
     if log is None:
-        raise UsageError("no log is given", "give an events.jsonl, or the folder of a run")
+        raise UsageError(
+            "no log is given", "pass an events.jsonl, or the output directory of a run"
+        )
     if repair:
         _repair(log, output)
         return 0
     if output is not None:
-        raise UsageError("--output goes with --repair", "redirect the output: resolver trace LOG >")
+        raise UsageError(
+            "--output is only valid with --repair", "redirect the output: resolver trace LOG >"
+        )
     click.echo(RENDERERS[form](list(open_log(log))).rstrip("\n"))
     return 0
 

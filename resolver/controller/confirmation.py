@@ -94,7 +94,7 @@ class JudgingAnalyzer:
         try:
             reply = self.model.complete(messages)
         except ModelError as error:
-            self._warn(f"the judge could not be asked, so the rules alone count: {error.what}")
+            self._warn(f"the judge could not be asked, so only the rules apply: {error.what}")
             return None
         # Models reason before they decide, so the last valid object is the answer.
         for found in reversed(_OBJECT.findall(reply.text)):
@@ -102,7 +102,7 @@ class JudgingAnalyzer:
                 return _Opinion.model_validate_json(found)
             except ValidationError:
                 continue
-        self._warn("the judge's answer could not be read, so the rules alone count")
+        self._warn("the judge's answer could not be read, so only the rules apply")
         return None
 
     def _warn(self, message: str) -> None:

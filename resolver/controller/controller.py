@@ -171,7 +171,7 @@ class AgentController:
             self._enter(RunState.ERROR, error.what, error)
         except Exception as error:
             logger.exception("a step failed")
-            self._enter(RunState.ERROR, f"a fault of Resolver itself: {error!r}")
+            self._enter(RunState.ERROR, f"an internal error of Resolver: {error!r}")
 
     def _begin(self) -> None:
         """Handle the actions whose results are missing in a loaded log, if there are any."""

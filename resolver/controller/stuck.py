@@ -190,9 +190,9 @@ class StuckDetector:
 
     def _repetition(self) -> str | None:
         if self._condensations >= CONDENSATIONS:
-            return "the conversation is shortened again and again, and nothing is done in between"
+            return "the conversation is condensed again and again without any action in between"
         if len(self._words) == MONOLOGUE and len(set(self._words)) == 1:
-            return f"the same words {MONOLOGUE} times, and nothing is done in between"
+            return f"the same words {MONOLOGUE} times without any action in between"
         if not self._steps:
             return None
         return self._same() or self._failing() or self._in_turn() or self._nearly_same()

@@ -72,7 +72,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
         try:
             _tell_of_set_up(environment, host, error)
         except ResolverError as untold:
-            logger.warning("the thread could not be told: %s", untold.what)
+            logger.warning("the result could not be posted on GitHub: %s", untold.what)
             write_outputs(environment, {"state": "error"})
         raise
 
@@ -83,7 +83,10 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     settings = load_settings(options, environment)
     trigger = event_from_environment(settings, environment, host)
     if isinstance(trigger, MalformedEvent):
-        raise UsageError(trigger.reason, "give `issue`, a number; without any input it is a sweep")
+        raise UsageError(
+            trigger.reason,
+            "set the input `issue` to a number, or leave all inputs empty for a sweep",
+        )
     if isinstance(trigger, IgnoredEvent):
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
@@ -188,7 +191,7 @@ def event_from_environment(
         # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
         if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
-            return IgnoredEvent("another event has asked for the same already")
+            return IgnoredEvent("another event has already made the same request")
         return found
 
 

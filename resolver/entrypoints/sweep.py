@@ -43,8 +43,8 @@ class SweepFate(StrEnum):
     DONE_BEFORE = "done before"
     SKIPPED = "skipped"
     FAILED = "failed"
-    NOT_BEGUN = "not begun"
-    WOULD_BEGIN = "would begin"
+    NOT_BEGUN = "not started"
+    WOULD_BEGIN = "would start"
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Sweep:
         if self.stopping.is_set():
             return "the sweep was stopped"
         if self.begun >= self.bounds.issues:
-            return f"a sweep begins {self.bounds.issues} at most (--max-issues)"
+            return f"a sweep starts at most {self.bounds.issues} runs (--max-issues)"
         if self.left < LEAST_SHARE * min(self.settings.max_budget, self.bounds.total):
             return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
         return ""
@@ -201,7 +201,7 @@ class Sweep:
             comments.close_died(issue.number, self.now(), mention)
         since = None if found else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._longest:
-            why = f"a run that began at {since:%H:%M} UTC may be at work on it"
+            why = f"a run that started at {since:%H:%M} UTC may still be working on it"
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, why)
         if self.dry:
             authorize(trigger, self.forge, self.settings.who_may)

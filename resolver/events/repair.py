@@ -175,6 +175,6 @@ def _write(output: Path, lines: list[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError as error:
-        raise LogError(f"{output} is there already", "remove it, or give --output FILE") from error
+        raise LogError(f"{output} already exists", "remove it, or give --output FILE") from error
     except OSError as error:
         raise LogError(f"{output} can't be written: {error.strerror}", "give --output") from error

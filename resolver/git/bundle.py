@@ -186,7 +186,7 @@ def _line(file: FileIO) -> bytes:
 
 def _object_id(text: str) -> str:
     if not OBJECT_ID.fullmatch(text):
-        raise _broken(f"its header holds {text!r:.100} in the place of an object id")
+        raise _broken(f"its header holds {text!r:.100} instead of an object id")
     return text
 
 

@@ -112,7 +112,7 @@ class Credential:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\x21-\x7e]+", self.token):
             raise WorkspaceError(
-                "the forge token is empty or holds blanks or line ends", "set the token again"
+                "the GitHub token is empty or contains blanks or line breaks", "set the token again"
             )
 
     @property

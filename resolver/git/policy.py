@@ -81,7 +81,7 @@ def check(
     if problems:
         raise PolicyViolation(
             "; ".join(problems),
-            "the patch is kept with the run's output: look at it and apply by hand what is right",
+            "the patch is kept with the run's output: review it, and apply manually what is right",
             settings_decide=len(problems) == len(bounds),
         )
 
@@ -150,7 +150,7 @@ def _through_links(
 def _submodules(changes: tuple[TreeChange, ...]) -> Iterator[str]:
     found = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)}
     if found:
-        yield f"it changes submodules, or holds another git repository: {_list(found)}"
+        yield f"it changes submodules, or contains another git repository: {_list(found)}"
 
 
 def _links_out(
@@ -166,7 +166,7 @@ def _links_out(
     before = escaping_symlinks(workspace.symlinks(patch.base))
     found = {link for link, _ in escaping_symlinks(workspace.symlinks(patch.tree)) - before}
     if found:
-        yield f"it has symlinks that lead out of the repository: {_list(found)}"
+        yield f"it has symlinks that point outside the repository: {_list(found)}"
 
 
 def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:

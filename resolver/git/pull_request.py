@@ -107,9 +107,7 @@ def clone_pull(
     remote = Remote(url, credential, listing.filters, cache)
     parted = fetch_pull_request(git, remote, head_tip, base_tip, [default_tip], for_merge=for_merge)
     if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
-        raise WorkspaceError(
-            f"pull request #{pull.number} was pushed to in this very moment", "run it again"
-        )
+        raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
     if parted is None:
         raise WorkspaceError(
             f"pull request #{pull.number} has no history in common with {pull.base_branch}",

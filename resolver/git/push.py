@@ -81,12 +81,12 @@ logger = logging.getLogger("resolver.git")
 
 _REFUSALS = (
     (r"refusing to allow .* (?:create or update|update or create) workflow|without `?workflows?`?",
-     "it holds a change to a workflow file, which this token may not make",
+     "it contains a change to a workflow file, which this token may not make",
      "give the token the permission `workflows: write` (the scope `workflow` of a classic token; "
      "the job's own GITHUB_TOKEN never has it), or make that change by hand"),
     (r"GH006|GH013|[Pp]rotected branch|[Rr]epository rule violations",
      "the branch is protected",
-     "let the account that pushes pass the branch's rules, or take the change over by hand"),
+     "let the pushing account bypass the branch's rules, or apply the change manually"),
     (r"archived",
      "the repository is archived",
      "unarchive it first"),
@@ -247,8 +247,8 @@ def _refused(
 def taken(branch: str, where: str) -> BranchTaken:
     """Return the error for a branch that holds another commit."""
     return BranchTaken(
-        f"the branch {branch} exists in {where} with something else on it",
-        "delete it there, or let another name be chosen",
+        f"the branch {branch} already exists in {where} with other commits",
+        "delete it there, or choose another name",
     )
 
 
@@ -393,5 +393,6 @@ def _our_branch(git: HostGit, branch: str) -> str:
 def _require_prefix(branch: str) -> None:
     if not branch.startswith(PREFIX):
         raise WorkspaceError(
-            f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"
+            f"{branch!r} is not a branch of Resolver",
+            f"a branch that is written starts with {PREFIX}",
         )

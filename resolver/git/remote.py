@@ -38,11 +38,11 @@ def check_url(url: str) -> str:
         )
     if "@" in parts.netloc:
         raise WorkspaceError(
-            f"the address {_without_userinfo(url)} holds a user name or password",
-            "give the plain address; the token is set apart from it",
+            f"the address {_without_userinfo(url)} contains a user name or password",
+            "use the plain address; the token is configured separately",
         )
     if not re.fullmatch(r"[\x21-\x7e]+", url):
-        raise WorkspaceError(f"the address {url!r} holds blanks or control characters")
+        raise WorkspaceError(f"the address {url!r} contains blanks or control characters")
     return url
 
 
@@ -120,6 +120,6 @@ def fetch(
         missing = next((name for name in commits if name in done.stderr), commits[-1])
         raise WorkspaceError(
             f"{url} has no commit {missing} any more",
-            "its branch was forced to another history: start a new run",
+            "its branch was force-pushed: start a new run",
         )
     raise failure(args, done, f"cloning {url}")

@@ -309,7 +309,7 @@ def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iter
     if sum(sizes[blob] * len(places) for blob, places in by_blob.items()) > MOST_BYTES:
         raise WorkspaceError(
             f"the build's context {folder} has more than {MOST_BYTES:,} bytes",
-            "leave more out with .dockerignore",
+            "exclude more files with .dockerignore",
         )
     for blob, content in read_blobs(git, by_blob):
         for path, mode in by_blob[blob]:

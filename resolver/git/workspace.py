@@ -299,7 +299,7 @@ def at_branch(
     listing = list_refs(workspace.source, [ref], credential)
     if ref not in listing.refs:
         raise WorkspaceError(
-            f"there is no branch {branch} to start from, as the setting base_branch has it",
+            f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
     remote = Remote(workspace.source, credential, listing.filters)
@@ -325,9 +325,7 @@ def at_pull(
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, pull.head, name, depth)])
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     if base != pull.head:
-        raise WorkspaceError(
-            f"pull request #{pull.number} was pushed to in this very moment", "run it again"
-        )
+        raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
     return replace(workspace, base=base, branch=pull.branch, default=workspace.base)
 
 

@@ -66,7 +66,7 @@ class Embedder:
         except (package.exceptions.openai.OpenAIError, *_MALFORMED) as error:
             # The message of the error may contain the request, so only its type is reported.
             raise ModelError(
-                f"the embedding model {config.model} could not be asked ({type(error).__name__})",
+                f"the embedding model {config.model} could not be called ({type(error).__name__})",
                 "check skills_embedding_model, or leave it empty",
             ) from None
         if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1:

@@ -96,7 +96,7 @@ def model_failure_of(
     """
     detail = _detail(text, call.key)
     if status == 408 and _TIMED_OUT.search(detail):
-        detail = f"no whole answer within {call.timeout:g} seconds"
+        detail = f"no complete answer within {call.timeout:g} seconds"
     said = f"{detail or 'no explanation'} (status {status})"
     says_so = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
     if is_too_long or (status in (400, 413, 422) and says_so):
@@ -121,7 +121,8 @@ def model_failure_of(
     if status in _TRANSIENT or status >= 500 or _UNREADABLE.search(detail):
         error = ModelError(
             f"{call.endpoint} gave no usable answer: {said}",
-            f"try again later; if it stays so, check {call.set_by.base_url} and the provider's "
+            f"try again later; if the problem persists, check {call.set_by.base_url} and the "
+            "provider's "
             "status page",
             "provider_down",
         )
@@ -141,7 +142,7 @@ def _not_accepted(call: FailedCall, said: str) -> ModelAuthError:
         own = own_variable(call.model.partition("/")[0]) if "/" in call.model else ""
         other = f", or {own}" if own and own != call.set_by.api_key else ""
         return ModelAuthError(
-            f"{call.endpoint} wants a key and none is set: {said}",
+            f"{call.endpoint} requires a key and none is set: {said}",
             f"set {call.set_by.api_key}{other}",
             "model_key",
         )
@@ -157,7 +158,7 @@ def _refused(call: FailedCall, said: str, status: int) -> ModelError:
     what = f"{call.endpoint} refused the request to {call.model}: {said}"
     if "LLM Provider NOT provided" in said:
         return ModelError(
-            f"the model name {call.model!r} names no provider that is known",
+            f"the model name {call.model!r} names no known provider",
             "write it as litellm does (anthropic/NAME, openai/NAME), or set "
             f"{call.set_by.base_url} for an endpoint that speaks OpenAI's API",
         )
@@ -168,7 +169,7 @@ def _refused(call: FailedCall, said: str, status: int) -> ModelError:
             f"({call.set_by.base_url})",
         )
     if call.has_tools and _ABOUT_TOOLS.search(said):
-        return ModelError(what, "if the model takes no tool calls, use --dialect tags")
+        return ModelError(what, "if the model does not support tool calls, use --dialect tags")
     return ModelError(
         what,
         f"check the model's name and settings ({call.set_by.model}, {call.set_by.base_url})",

@@ -64,8 +64,8 @@ class ReplayModel:
             raise ReplayExhausted(
                 f"the recording holds {count} model {'reply' if count == 1 else 'replies'} "
                 "and the run asked for one more",
-                "the run does not go as it was recorded: look for the first difference in the "
-                "event log, or record the run anew with a live model",
+                "the run differs from the recording: look for the first difference in the event "
+                "log, or record the run again with a live model",
             )
         completion = self._completions[self._given]
         self._given += 1
@@ -126,7 +126,7 @@ def _model(replies: Sequence[str | ScriptedReply], name: str) -> ReplayModel:
 
 def _wrong(path: Path, why: str) -> UsageError:
     return UsageError(
-        f"{path} is no script of replies: {why}",
+        f"{path} is not a script of replies: {why}",
         "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`; "
         "for several services, such a list below the name of each",
     )

@@ -122,7 +122,7 @@ class McpServers:
             return observation_of_result(self._run(server.call(action)), self._clean, self._keep)
         except TimeoutError:
             seconds = f"{server.endpoint.timeout:g} seconds"
-            return self._failed(action, "timeout", f"no sign of life in {seconds}")
+            return self._failed(action, "timeout", f"no activity for {seconds}")
         except CancelledError:
             return self._failed(action, "interrupted", "somebody has interrupted it")
         except ToolRefused as error:

@@ -64,10 +64,12 @@ def read_document(text: str, path: str) -> Document:
     first = begin + 1
     end = next((n for n, line in enumerate(lines[first:], first) if line.rstrip() == FENCE), None)
     if end is None:
-        raise FrontmatterError(path, first, "the head that begins here has no closing `---` line")
+        raise FrontmatterError(
+            path, first, "the front matter that begins here has no closing `---` line"
+        )
     head = "\n".join(lines[first:end])
     if len(head) > MAX_HEAD:
-        raise FrontmatterError(path, first, f"the head has more than {MAX_HEAD} characters")
+        raise FrontmatterError(path, first, f"the front matter has more than {MAX_HEAD} characters")
     reader = _HeadReader(path, first + 1)
     fields = reader.fields(head)
     return Document(path, fields, "\n".join(lines[end + 1 :]).strip("\n"), reader.lines)
@@ -93,10 +95,10 @@ def validated(document: Document, model: type[M]) -> M:
 
 
 _NOT_OF_TYPE = {
-    "tuple_type": "this is to be a list",
-    "list_type": "this is to be a list",
-    "model_type": "this is to be a mapping of fields (`name: value`)",
-    "dict_type": "this is to be a mapping of fields (`name: value`)",
+    "tuple_type": "this has to be a list",
+    "list_type": "this has to be a list",
+    "model_type": "this has to be a mapping of fields (`name: value`)",
+    "dict_type": "this has to be a mapping of fields (`name: value`)",
 }
 """Clearer messages for pydantic's error types: people who write YAML know lists, not tuples."""
 
@@ -136,16 +138,20 @@ class _HeadReader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = error.problem or error.context or "can't be read"
-            raise self._error(mark, f"this is no YAML: {what}{_hint(head, mark)}") from error
+            raise self._error(mark, f"this is not valid YAML: {what}{_hint(head, mark)}") from error
         except yaml.reader.ReaderError as error:
             line = head.count("\n", 0, int(error.position)) + self._first
             raise FrontmatterError(self._path, line, "a character that YAML forbids") from error
         except (ValueError, OverflowError) as error:  # an escape beyond the last code point
-            raise FrontmatterError(self._path, self._first, f"this is no YAML: {error}") from error
+            raise FrontmatterError(
+                self._path, self._first, f"this is not valid YAML: {error}"
+            ) from error
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
-            raise self._error(node.start_mark, "the head is no mapping of fields (`name: value`)")
+            raise self._error(
+                node.start_mark, "the front matter is not a mapping of fields (`name: value`)"
+            )
         return dict(self._pairs(node, ""))
 
     def _refuse_what_is_no_plain_data(self, head: str) -> None:
@@ -161,22 +167,22 @@ class _HeadReader:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > MAX_DEPTH:
-                raise self._error(
-                    event.start_mark, "lists or mappings stand too deep in each other"
-                )
+                raise self._error(event.start_mark, "lists or mappings are nested too deeply")
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                raise self._error(event.start_mark, "anchors (`&name`, `*name`) are not read here")
+                raise self._error(
+                    event.start_mark, "anchors (`&name`, `*name`) are not supported here"
+                )
             if getattr(event, "tag", None) not in (None, "!"):
-                raise self._error(event.start_mark, "tags (`!name`) are not read here")
+                raise self._error(event.start_mark, "tags (`!name`) are not supported here")
 
     def _pairs(self, node: yaml.MappingNode, prefix: str) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(key.start_mark, "the name of a field is no text")
+                raise self._error(key.start_mark, "the name of a field is not text")
             name = self._text(key)
             if name in seen:
-                raise self._error(key.start_mark, f"`{name}` stands here twice")
+                raise self._error(key.start_mark, f"`{name}` occurs twice")
             seen.add(name)
             self.lines[f"{prefix}{name}"] = key.start_mark.line + self._first
             yield name, self._value(value, f"{prefix}{name}")

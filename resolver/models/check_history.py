@@ -22,8 +22,8 @@ _ENDED = {
     "passed": "passes",
     "failed": "fails",
     "not_run": "did not run",
-    "unfinished": "has not ended",
-    "unknown": "ended unseen",
+    "unfinished": "did not finish",
+    "unknown": "has an unknown result",
 }
 """The words that follow the command in a table, such as "pytest passes"."""
 

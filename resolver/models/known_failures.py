@@ -47,7 +47,7 @@ _ANYWHERE = (
     _known(
         "moved",
         r"repository moved|moved permanently|base from redirection|returned error: 30[1278]",
-        "the repository has another name now: ask there, or bring the address up to date",
+        "the repository has a new name: ask there, or update the address",
     ),
 )
 

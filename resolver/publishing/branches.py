@@ -192,7 +192,10 @@ def apply_to_branch(
             return AppliedChange(tip, "unchanged")
         if placed := push(made, tip):
             return AppliedChange(placed, "pushed")
-    raise ForgeError(f"{branch} was pushed to again and again", "try again when it is quiet there")
+    raise ForgeError(
+        f"{branch} received new pushes again and again",
+        "try again when there is less activity on the branch",
+    )
 
 
 def change_since(making: CommitBuilder, earlier: Publication) -> PlannedChange | None:

@@ -245,7 +245,7 @@ class CommitBuilder:
             check(self.workspace, patch, patch_policy_of(settings))
         except PolicyViolation as violation:
             raise PolicyViolation(
-                f"on top of what was pushed meanwhile, {violation.what}",
+                f"on top of the commits pushed during the run, {violation.what}",
                 violation.next_step,
                 settings_decide=violation.settings_decide,
             ) from violation

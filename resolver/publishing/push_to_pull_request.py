@@ -22,7 +22,7 @@ from resolver.publishing.branches import (
 )
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedChange
 
-_APART = "that does not go together with the change by itself"
+_APART = "that can't be combined with the change automatically"
 
 MOST_PATCH = 30_000
 """Maximum size in bytes of a patch that a comment shows. Longer ones are only kept with the run."""
@@ -49,12 +49,12 @@ def _require_branch(settings: Settings, pull: PullRequestContext) -> None:
     if pull.is_fork:
         return
     kept = {
-        settings.base_branch: "where work is merged into, as base_branch has it",
+        settings.base_branch: "the branch that base_branch names",
         pull.default_branch: "the default branch",
     }
     if pull.head_branch and pull.head_branch in kept:
         raise BranchUnavailable(
-            f"{pull.head_branch} is {kept[pull.head_branch]}, which I never push to"
+            f"{pull.head_branch} is {kept[pull.head_branch]}, and Resolver never pushes there"
         )
 
 
@@ -67,8 +67,9 @@ def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
     pull = pull_of(making)
     if pull.number != making.request.trigger.subject:
         raise LogError(
-            f"the log is about #{pull.number}, and not about where it was asked to go on",
-            "make the request anew",
+            f"the log is about #{pull.number}, not about the conversation that asked to continue "
+            "it",
+            "make a new request",
         )
     source = making.forge.heads().source(pull.number)
     now = pull.model_copy(
@@ -79,7 +80,7 @@ def refresh_pull_request(making: CommitBuilder) -> CommitBuilder:
         }
     )
     if not source.is_open:
-        raise BranchUnavailable("it is merged or closed by now", is_there=False)
+        raise BranchUnavailable("it has been merged or closed", is_there=False)
     _require_branch(making.request.settings, now)
     if source.is_protected:
         raise BranchUnavailable(f"its branch {source.branch} is protected")
@@ -103,15 +104,15 @@ def require_way(making: CommitBuilder) -> None:
 
 def _not_taken(pull: PullRequestContext, refused: PushRefused) -> BranchUnavailable:
     where = f"{pull.head_branch} of {pull.head_repository}"
-    return BranchUnavailable(f"GitHub did not take the push to {where}: {refused.why}")
+    return BranchUnavailable(f"GitHub rejected the push to {where}: {refused.why}")
 
 
 def _require_fork(settings: Settings, source: PullRequestSource) -> None:
     """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
-        raise BranchUnavailable("its repository is gone", is_there=False)
+        raise BranchUnavailable("its repository no longer exists", is_there=False)
     if settings.fork_changes != "push":
-        raise BranchUnavailable("nothing is pushed to forks here")
+        raise BranchUnavailable("pushing to forks is disabled here")
     if not source.can_modify:
         raise BranchUnavailable("its author does not let maintainers edit the fork's branch")
 
@@ -144,7 +145,7 @@ def _land(making: CommitBuilder, change: PlannedChange) -> Publication:
         lambda commit, tip: push_change(making, commit, tip),
     )
     if landed is None:
-        raise BranchUnavailable(f"somebody has pushed to {branch} meanwhile, and {_APART}")
+        raise BranchUnavailable(f"somebody pushed to {branch} during the run, and {_APART}")
     return published_change(making, landed.commit, landed.how)
 
 
@@ -173,7 +174,7 @@ def change_of(making: CommitBuilder) -> PlannedChange:
     change = change_since(making, public)
     if change is None:
         raise BranchUnavailable(
-            f"others have pushed to {pull.head_branch} in between, and {_APART}"
+            f"others pushed to {pull.head_branch} in the meantime, and {_APART}"
         )
     return change
 
@@ -192,7 +193,7 @@ def tip_of(making: CommitBuilder) -> str:
             raise
         raise BranchUnavailable(f"the fork can't be read ({error.what})") from error
     if tip is None:
-        raise BranchUnavailable(f"its branch {pull.head_branch} is gone", is_there=False)
+        raise BranchUnavailable(f"its branch {pull.head_branch} no longer exists", is_there=False)
     return tip
 
 
@@ -225,7 +226,7 @@ def separate_branch(
     if pull.is_fork and (why := why_no_branch(making, commit, missed)):
         if merges:
             raise ForgeError(
-                f"#{pull.number} can't be brought up to date from here, because {why}",
+                f"#{pull.number} can't be updated from here, because {why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             )
         patch = format_patch(making.workspace.git, commit, MOST_PATCH)
@@ -261,8 +262,7 @@ def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable)
     if not found:
         return ""
     return (
-        f"a branch of this repository would bring the fork's changes of protected files here: "
-        f"{found}"
+        f"a branch of this repository would contain the fork's changes to protected files: {found}"
     )
 
 

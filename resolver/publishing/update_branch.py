@@ -50,7 +50,7 @@ from resolver.publishing.push_to_pull_request import (
 )
 from resolver.publishing.review import readable_pull_request
 
-_AGAIN = "ask for it again: it begins with what is there then"
+_AGAIN = "ask for the update again; it then starts from the newest commits"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def require_update_way(making: CommitBuilder) -> None:
     except BranchUnavailable as missed:
         if pull.is_fork and (why := why_no_branch(making, pull.head, missed)):
             raise Refused(
-                f"#{pull.number} can't be brought up to date from here, because {why}",
+                f"#{pull.number} can't be updated from here, because {why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             ) from missed
 
@@ -158,14 +158,14 @@ def _push_clean(making: CommitBuilder) -> Publication:
         merged = merge(git, tip, pull.base)
         if merged.conflicts:
             raise ForgeError(
-                f"{pull.head_branch} was pushed to meanwhile, and what is there now is in conflict "
-                f"with {pull.base_branch}",
+                f"{pull.head_branch} received pushes during the run, and now conflicts with "
+                f"{pull.base_branch}",
                 _AGAIN,
             )
         made = making.commit(merged.tree, tip, pull.base)
         if placed := push_change(making, made, tip):
             return published_change(making, placed, "updated")
-    raise ForgeError(f"{pull.head_branch} was pushed to again and again", _AGAIN)
+    raise ForgeError(f"{pull.head_branch} received new pushes again and again", _AGAIN)
 
 
 def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
@@ -182,13 +182,13 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
     left = unresolved(git, merged, patch.tree, pull.head, pull.base)
     if left:
         raise PolicyViolation(
-            f"conflicts are left as git wrote them, in {', '.join(quote(p) for p in left[:10])}",
-            "resolve them by hand, or say how they are to be resolved",
+            f"unresolved conflicts are left in {', '.join(quote(p) for p in left[:10])}",
+            "resolve them manually, or comment how they should be resolved",
         )
     if not outcome.task_completed:
         raise PolicyViolation(
             "the agent says that not all conflicts are resolved, so the merge was not published",
-            "resolve them by hand, or say how they are to be resolved",
+            "resolve them manually, or comment how they should be resolved",
         )
     return taken_over(git, merged, patch.tree, pull.base)
 
@@ -225,7 +225,7 @@ def _publish_merge(making: CommitBuilder) -> PushedChange:
         if not placed and tip == pull.head:
             placed = push_change(making, made, tip)
         if not placed:
-            raise BranchUnavailable(f"somebody has pushed to {pull.head_branch} meanwhile")
+            raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
     except BranchUnavailable as missed:
         return separate_branch(making, made, missed, merges=True)
     return PushedChange(published_change(making, placed, "updated"))

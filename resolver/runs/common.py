@@ -112,7 +112,7 @@ def parse_target(target: str, server_url: str) -> tuple[str, int] | None:
     wanted, host = urlsplit(server_url).netloc.lower(), target.split("/")[2].lower()
     if host != wanted:
         raise UsageError(
-            f"{target} is at {host}, and Resolver is set to work at {wanted}",
+            f"{target} is at {host}, and Resolver is configured for {wanted}",
             "give the URL of an issue there, or set GITHUB_SERVER_URL and GITHUB_API_URL to the "
             "GitHub that it is on",
         )
@@ -203,7 +203,7 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
     try:
         return github_forge(settings, name, host).whoami()
     except ResolverError as error:
-        logger.warning("our own login is not known: %s", error.what)
+        logger.warning("Resolver's own login could not be determined: %s", error.what)
         return ""
 
 
@@ -255,7 +255,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise RunStopped(
             f"the run was stopped by {signal.Signals(number).name}",
-            "start it again: what it did so far is in the event log",
+            "start it again; its work so far is in the event log",
         )
 
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -211,7 +211,7 @@ def _state(
     if failure is not None:
         return _STATES.get(failure.kind, RunState.ERROR), failure.what
     if outcome is None:
-        return RunState.FINISHED, "an earlier run of the same request did it"
+        return RunState.FINISHED, "an earlier run has already handled this request"
     reason = outcome.reason or ("" if publication.pull_request else "finished without a change")
     return outcome.state, reason or "finished"
 
@@ -407,7 +407,7 @@ def _lock(descriptor: int, folder: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(
-            f"another process is at work in {folder}",
+            f"another process is already using {folder}",
             "wait until it has ended, or choose another --output",
         ) from None
     except OSError:

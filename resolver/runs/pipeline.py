@@ -134,7 +134,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
     except Exception as error:
         logger.exception("run %s failed", request.run)
-        what = f"a fault of Resolver itself: {error!r}"
+        what = f"an internal error of Resolver: {error!r}"
         conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
     # The work stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
@@ -486,9 +486,9 @@ def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
     """
     if executed.leaking:
         raise PolicyViolation(
-            f"the change holds a secret of this run, in {', '.join(executed.leaking[:10])}, "
+            f"the change contains a secret of this run, in {', '.join(executed.leaking[:10])}, "
             "so it was not published",
-            "rotate the secret, and look in the event log for how it got there",
+            "rotate the secret, and check the event log for how it got there",
         )
     settled = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
     check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), settled)

@@ -125,7 +125,7 @@ class WireClient:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            self._end(f"the answer to `{method}` is not of its shape: {where}: {first['msg']}")
+            self._end(f"the answer to `{method}` is malformed: {where}: {first['msg']}")
             raise self._why() from error
         for name, value in checked.items():
             if isinstance(value, str) and len(value) > MAX_FIELD:
@@ -167,7 +167,7 @@ class WireClient:
         with self._lock:
             call = self._waiting.pop(id, None) if well_formed else None
         if call is None:
-            self._end("the action server sent an answer that nobody asked for")
+            self._end("the action server sent an unexpected answer")
             return False
         call.answer = answer
         call.done.set()
@@ -345,7 +345,7 @@ def _copy_only_file(tar: Iterator[bytes], target: IO[bytes], max_bytes: int) -> 
 
 def _unexpected(why: str) -> SandboxError:
     return SandboxError(
-        f"the sandbox handed out something else than the file asked for: {why}",
+        f"the sandbox returned something other than the requested file: {why}",
         "the run's event log shows what ran in the sandbox",
     )
 

@@ -260,7 +260,7 @@ class LocalMachine:
         files = "files (read-only)" if report.get("files") else "files"
         problem = f" ({report['problem']})" if report.get("problem") else ""
         self.isolation = (
-            f"this machine, as user {os.getuid()}; out of its sight: {', '.join(hidden)}; "
+            f"this machine, as user {os.getuid()}; hidden from it: {', '.join(hidden)}; "
             f"NOT separated: {', '.join([files, 'memory and processor use', *shown])}{problem}"
         )
 

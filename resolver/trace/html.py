@@ -115,7 +115,7 @@ def _entry(entry: Entry, above: str) -> dict[str, Any]:
         "number": entry.number,
         "anchor": f"{above}-{entry.number}",
         "nested": [_entry(each, f"{above}-{entry.number}") for each in entry.nested],
-        "nested_label": f"What it did, {plural(entry.nested_steps, 'step')}",
+        "nested_label": f"What it did ({plural(entry.nested_steps, 'step')})",
         "verb": entry.verb,
         "subject": entry.subject,
         "badge": entry.badge,

@@ -220,7 +220,7 @@ def _entry(entry: Entry, cap: int | None) -> str:
         blocks=[_block(block, label, cap) for block, label in named if cap != 0],
         images=len(entry.images),
         nested=[_entry(each, cap) for each in inner] if cap != 0 else [],
-        nested_label=f"What it did, {plural(entry.nested_steps, 'step')}",
+        nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
     )
 
 

@@ -93,7 +93,7 @@ def _header(header: TraceHeader) -> str:
         ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
-        *(("Of it", text) for text in header.parts),
+        *(("Of which", text) for text in header.parts),
         ("Work", f"{plural(header.iterations, 'iteration')} in {duration(header.seconds)}"),
         *(("Left out", text) for text in header.left_out),
     ]

@@ -201,9 +201,11 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
             wait = f"attempt {event.attempt}, after {duration(event.wait)}"
-            return "retry", f"The model was asked again{_by(event)} ({wait}): {event.reason}", ""
+            return "retry", f"The model call was retried{_by(event)} ({wait}): {event.reason}", ""
         case life.ModelSwitched():
-            said = f"From here on {event.to_model} is asked{_by(event)}, not {event.from_model}"
+            said = (
+                f"From here on, {event.to_model} is used{_by(event)} instead of {event.from_model}"
+            )
             return "retry", f"{said}: {event.reason}", ""
         case life.ModelReplied():
             return "event", "The model replied, and the reply led to no action", _said(event)
@@ -213,8 +215,8 @@ def _told(event: Event) -> tuple[str, str, str]:
         case life.Condensation():
             return "memory", _told_condensation(event), _condensed(event)
         case life.Resumed():
-            asked = f", asked for by {event.by}" if event.by else ""
-            text = f"The run goes on as {event.run}{asked}{_after_colon(event.reason)}"
+            asked = f", requested by {event.by}" if event.by else ""
+            text = f"The run continues as {event.run}{asked}{_after_colon(event.reason)}"
             return "state", text, ""
         case life.LimitsExtended():
             return "state", _told_limits(event), ""
@@ -225,7 +227,7 @@ def _told(event: Event) -> tuple[str, str, str]:
         case life.ReplayDiverged():
             seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
             where = f"the {event.field} of event {event.recorded_id}"
-            return "warning", f"The replay saw something else than {where}", seen
+            return "warning", f"The replay differs from the recording in {where}", seen
         case o.AgentStateChanged():
             state = event.state.value.replace("_", " ")
             return "state", f"{state}{_after_colon(event.reason)}", ""
@@ -254,7 +256,7 @@ def _told_condensation(event: life.Condensation) -> str:
 
 def _condensed(event: life.Condensation) -> str:
     """Return what replaces the forgotten events, with a model's notes marked as such."""
-    notes = f"What a model noted:\n{event.notes}" if event.notes else ""
+    notes = f"Notes by a model:\n{event.notes}" if event.notes else ""
     return "\n\n".join(part for part in (event.summary, notes) if part)
 
 

@@ -86,7 +86,7 @@ def test_an_answer_without_a_change_is_given_once(scene: Scene) -> None:
     assert "::error title=Resolver::Finished without a change" in first.logs
     assert "it subtracts on purpose" in first.summary
     [comment] = [c for c in scene.issue.comments if c.author.login == ACTIONS]
-    assert "::notice title=Resolver::An earlier run of the same request" in second.logs
+    assert "::notice title=Resolver::An earlier run has already handled this request" in second.logs
     assert f"issuecomment-{comment.id}" in second.summary
     assert len(scene.endpoint.requests) == 1
 

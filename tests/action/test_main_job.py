@@ -68,7 +68,7 @@ def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
 
 def test_it_is_said_that_ci_does_not_start_by_itself(done: Done) -> None:
     [told] = done.scene.bot_comments()
-    assert told.count("GitHub starts no workflow on what the token of an Actions job pushes") == 1
+    assert told.count("GitHub starts no workflows, including CI, for pushes made with") == 1
     assert "app-id" in told
 
 
@@ -148,7 +148,7 @@ def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
 
 def test_the_log_tells_a_person_what_happens(done: Done) -> None:
     lines = done.run.logs.splitlines()
-    assert lines[0] == f"{REPOSITORY}#1, asked by mona"
+    assert lines[0] == f"{REPOSITORY}#1, requested by mona"
     assert "3. Run sed -i 's/a - b/a + b/' calc.py" in lines
     assert "  Trace         resolver-output/trace.html" in lines
     assert "Traceback" not in done.run.logs
@@ -158,7 +158,7 @@ def test_the_log_tells_a_person_what_happens(done: Done) -> None:
 def test_the_summary_says_what_the_issue_was_told(done: Done) -> None:
     [told] = done.scene.bot_comments()
     assert done.run.summary.startswith(f"## Resolver: finished, [{REPOSITORY}#1](http://")
-    for part in ("I opened [#2](", "<details>", "sed -i", "$0.0004"):
+    for part in ("Resolver opened [#2](", "<details>", "sed -i", "$0.0004"):
         assert part in told
         assert part in done.run.summary
     assert "/actions/runs/" not in done.run.summary, "a link from the page to itself"
@@ -169,8 +169,8 @@ def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
     [comment] = [c for c in done.scene.issue.comments if c.author.login == "mona"]
     again = done.scene.run(done.scene.event(comment))
     assert again.exit_code == 0, again.logs
-    assert "An earlier run of the same request did it already." in again.logs
-    assert "An earlier run of the same request did it already" in again.summary
+    assert "An earlier run has already handled this request." in again.logs
+    assert "An earlier run has already handled this request" in again.summary
     assert len(done.scene.endpoint.requests) == asked
     found = (done.scene.branches(), done.scene.pulls(), done.scene.bot_comments())
     assert [len(each) for each in found] == [1, 1, 1]

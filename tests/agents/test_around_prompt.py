@@ -96,7 +96,7 @@ def test_labels_type_milestone_and_assignees_are_told_in_one_block() -> None:
     task = make_task(
         labels=("bug", "p1"), issue_type="Bug", milestone="2.0\n--- end", assignees=("ann", "bo")
     )
-    assert block(rendered(task), "what the forge says of it").splitlines()[1:] == [
+    assert block(rendered(task), "what GitHub says about it").splitlines()[1:] == [
         "Labels: bug, p1",
         "Type: Bug",
         "Milestone: 2.0 --- end",

@@ -76,8 +76,8 @@ def test_an_agent_with_a_shell_is_not() -> None:
         ("tools: [Bash]\n", 3, "did you mean 'execute_bash'?"),
         ("tools: [xyz]\n", 3, "known: execute_bash"),
         ("tools: 3\n", 3, "`tools`"),
-        ("name: Release Notes\n", 3, "small letters"),
-        ("name: -x\n", 3, "small letters"),
+        ("name: Release Notes\n", 3, "lower-case letters"),
+        ("name: -x\n", 3, "lower-case letters"),
         ("name: 7\n", 3, "`name`"),
         ("read_only: maybe\n", 3, "`read_only`"),
         ("read-only: true\n", 3, "did you mean `read_only`?"),
@@ -86,7 +86,7 @@ def test_an_agent_with_a_shell_is_not() -> None:
         ("model: huggingface/https://evil.example\n", 3, "named like"),
         ("model: huggingface/https:/evil.example\n", 3, "named like"),
         ("model: a b\n", 3, "named like"),
-        ("x: [\n", 3, "no YAML"),
+        ("x: [\n", 3, "not valid YAML"),
     ],
 )
 def test_a_wrong_field_is_told_with_its_line(head: str, line: int, words: str) -> None:
@@ -104,7 +104,7 @@ def test_fields_of_other_programs_do_no_harm() -> None:
         (b"Do it.\n", "`description`"),
         (b"---\nname: x\n---\nDo it.\n", "`description`"),
         (b"---\ndescription: ''\n---\nDo it.\n", "`description`"),
-        (file_of(body=" \n"), "no text below the head"),
+        (file_of(body=" \n"), "no text below the front matter"),
         (file_of(body="x" * (MAX_PROMPT + 1)), "4,001 characters"),
         (b"---\ndescription: x\n---\ncaf\xe9\n", "not UTF-8"),
         (file_of() + b"\0" * 70_000, "more than 64,000 bytes"),

@@ -135,7 +135,7 @@ def test_no_token_of_one_repository_is_shown_for_another(
 
 def _is_done(issue: Issue) -> bool:
     pulls = [i for i in list(issue.repository.issues.values()) if i.pull is not None]
-    return bool(pulls) and any("I opened" in c.body for c in list(issue.comments))
+    return bool(pulls) and any("Resolver opened" in c.body for c in list(issue.comments))
 
 
 def test_a_run_outlives_its_first_token(

@@ -161,7 +161,7 @@ def test_the_models_of_services_are_asked_as_well(
     assert "ok       asking the model: gpt-4o answered" in shown
     assert "missing  asking the model of condenser: the model endpoint at" in shown
     assert "RESOLVER_SERVICES (condenser)" in shown
-    assert "typo is no service and no agent" in shown
+    assert "typo is neither a service nor a built-in agent" in shown
 
 
 def test_the_models_of_fallbacks_and_rules_are_asked_once_each(
@@ -249,7 +249,7 @@ def test_a_certificate_that_is_not_trusted_is_told_and_trusted_when_it_is_named(
 @pytest.mark.parametrize(
     ("days", "name"),
     [(-1, LOOPBACK), (1, x509.DNSName("other.example"))],
-    ids=["expired", "another name"],
+    ids=["expired", "a new name"],
 )
 def test_a_certificate_that_does_not_hold_is_told(
     tmp_path: Path, days: int, name: x509.GeneralName
@@ -269,7 +269,7 @@ def test_a_proxy_that_wants_a_password_is_told() -> None:
             LLM_BASE_URL="https://model.example/v1", HTTPS_PROXY=f"http://127.0.0.1:{port}"
         )
     assert code == 1
-    assert "a proxy stands in between" in said
+    assert "a proxy refuses" in said
     assert "HTTPS_PROXY" in said
 
 

@@ -70,7 +70,7 @@ def test_a_good_classic_token_is_enough(github: GitHubServer, doctor: Any) -> No
     assert "scopes of the token: repo, workflow" in seen
     assert "contents: write: allowed" in seen
     assert "CI on the agent's commits: .github/workflows/ci.yml" in seen
-    assert ".github/resolver.yml: not there, so the defaults hold" in seen
+    assert ".github/resolver.yml: not found, so the defaults apply" in seen
 
 
 def test_nothing_is_changed(github: GitHubServer, doctor: Any) -> None:
@@ -164,7 +164,7 @@ def test_what_init_writes_has_all_that_its_features_need(
     repository(github, "admin", **workflow("agent", text))
     code, bad, seen = doctor(github.token_for("mona"))
     assert code == 0
-    assert not told(bad, "permissions") and not told(bad, "checks that fail")
+    assert not told(bad, "permissions") and not told(bad, "failing checks can be read")
     assert not told(bad, "failing checks") and not told(bad, "ticks")
     assert any(what.startswith("failing checks (") for what in seen) is bool(fix_checks)
     assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard
@@ -175,7 +175,7 @@ def test_permissions_to_read_failing_checks_that_are_missing_are_told(
 ) -> None:
     repository(github, "admin", **workflow("agent", AGENT))
     code, bad, _ = doctor(github.token_for("mona"))
-    [finding] = told(bad, "checks that fail can be read")
+    [finding] = told(bad, "failing checks can be read")
     assert code == 0 and "checks: read, statuses: read, actions: read" in finding["next_step"]
 
 

@@ -78,8 +78,8 @@ def test_every_entry_point_warns_of_a_variable_that_sets_nothing(
         ("https://github.com@evil.tld/octo/calc/issues/7", "is at github.com@evil.tld"),
         ("https://github.com:8443/octo/calc/issues/7", "is at github.com:8443"),
         ("HTTPS://gitlab.com/octo/calc/-/issues/7", "is at gitlab.com"),
-        ("https://github.com/octo/calc", "'https://github.com/octo/calc' is no issue"),
-        ("https://github.com", "'https://github.com' is no issue"),
+        ("https://github.com/octo/calc", "'https://github.com/octo/calc' is not an issue"),
+        ("https://github.com", "'https://github.com' is not an issue"),
     ],
 )
 def test_a_url_that_is_no_issue_of_the_configured_github_is_refused(
@@ -96,7 +96,7 @@ def test_a_url_that_is_no_issue_of_the_configured_github_is_refused(
 )
 def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
     assert parse_target(url, "https://github.com") == ("o/c", 7)
-    with pytest.raises(UsageError, match=r"is set to work at ghe\.example"):
+    with pytest.raises(UsageError, match=r"is configured for ghe\.example"):
         parse_target(url, "https://ghe.example")
 
 

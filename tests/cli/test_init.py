@@ -133,7 +133,7 @@ def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
     shown = capsys.readouterr().out
     assert "workflow_run of Tests, .github/workflows/c.yaml." in shown
-    assert "come only with an App" in shown
+    assert "you need an App" in shown
     init(checkout, "--action", "octo/fixer@v1", "--force")
     init(checkout, *ACTION, "--force", "--fix-checks=all")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
@@ -141,7 +141,7 @@ def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     init(checkout, *ACTION, "--force", "--fix-checks=default-branch", "--check-workflow=Mine")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
     assert agent[True]["workflow_run"]["workflows"] == ["Mine"]
-    assert "Failing checks are heard of by workflow_run of Mine." in capsys.readouterr().out
+    assert "Failing checks are reported by workflow_run of Mine." in capsys.readouterr().out
 
 
 def test_a_link_that_leads_nowhere_is_left_alone(
@@ -153,7 +153,7 @@ def test_a_link_that_leads_nowhere_is_left_alone(
     settings.symlink_to(outside)
     init(checkout, *ACTION)
     assert settings.is_symlink() and not outside.exists()
-    assert "left alone (--force writes over it) .github/resolver.yml" in capsys.readouterr().out
+    assert "left unchanged (--force overwrites it) .github/resolver.yml" in capsys.readouterr().out
 
 
 def test_files_that_are_there_are_left_alone(
@@ -164,7 +164,7 @@ def test_files_that_are_there_are_left_alone(
     settings.write_text("image: mine\n")
     init(checkout, *ACTION)
     assert settings.read_text() == "image: mine\n"
-    assert "left alone (--force writes over it) .github/resolver.yml" in capsys.readouterr().out
+    assert "left unchanged (--force overwrites it) .github/resolver.yml" in capsys.readouterr().out
     init(checkout, *ACTION, "--force")
     assert settings.read_text() != "image: mine\n"
     capsys.readouterr()
@@ -184,12 +184,15 @@ def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
     ("arguments", "said"),
     [
         ((), "--action OWNER/resolver@REF"),
-        (("--action", "octo/resolver"), "is no OWNER/NAME@REF"),
-        ((*ACTION, "--mention", "x') || true"), "can't stand in a workflow"),
-        ((*ACTION, "--label", "a\nb: c"), "can't stand in a workflow"),
-        ((*ACTION, "--schedule", "every day"), "is no schedule"),
-        ((*ACTION, "--schedule", '0 6 * * 1"\n'), "is no schedule"),
-        ((*ACTION, "--fix-checks", "all", "--check-workflow", 'a"'), "can't be a workflow's name"),
+        (("--action", "octo/resolver"), "does not have the form OWNER/NAME@REF"),
+        ((*ACTION, "--mention", "x') || true"), "can't be used in a workflow"),
+        ((*ACTION, "--label", "a\nb: c"), "can't be used in a workflow"),
+        ((*ACTION, "--schedule", "every day"), "is not a schedule"),
+        ((*ACTION, "--schedule", '0 6 * * 1"\n'), "is not a schedule"),
+        (
+            (*ACTION, "--fix-checks", "all", "--check-workflow", 'a"'),
+            "can't be used as a workflow name",
+        ),
     ],
 )
 def test_what_can_not_be_written_is_a_clear_error(
@@ -214,8 +217,11 @@ def test_what_was_seen_of_the_repository_is_said(
     init(checkout, *ACTION)
     shown = capsys.readouterr().out
     assert "Python (and JavaScript): image" in shown and "tests: python -m pytest" in shown
-    assert "For JavaScript as well, give an image of your own." in shown
-    assert "The agent is told what AGENTS.md says." in shown and "An AGENTS.md at" not in shown
+    assert "To support JavaScript as well, set an image of your own." in shown
+    assert (
+        "The agent follows the instructions in AGENTS.md." in shown
+        and "An AGENTS.md at" not in shown
+    )
     assert "No tests" not in shown
 
 

@@ -133,7 +133,7 @@ def test_a_repair_goes_where_it_is_told_and_overwrites_nothing(
     assert run(words, {}) == 0
     saved = output.read_bytes()
     assert run(words, {}) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert output.read_bytes() == saved
 
 
@@ -149,7 +149,7 @@ def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("words", "says"),
     [
         ([], "no log is given"),
-        (["x.jsonl", "--output", "y"], "--output goes with --repair"),
+        (["x.jsonl", "--output", "y"], "--output is only valid with --repair"),
         (["sqlite:///x.db#r", "--repair"], "only a file can be repaired"),
     ],
 )

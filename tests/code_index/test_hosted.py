@@ -28,7 +28,7 @@ def test_a_search_is_answered_with_definitions_code_and_passages(tmp_path: Path)
         "Passages with its words:\n"
     )
     assert "\n     1  def total(x):\n     2      return x\n" in told.content
-    assert "Nothing is named so, and its words stand nowhere." in told.content
+    assert "Nothing has this name, and its words occur nowhere." in told.content
     assert f"[index of commit {index.commit[:12]}, from which" in told.content
     assert "\n\n\n" not in told.content
 

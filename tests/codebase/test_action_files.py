@@ -83,7 +83,7 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
     arrival = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
     for name in listened:
         found = parse_github_event(name, {}, mention="@agent", label="agent", arrival=arrival)
-        assert isinstance(found, IgnoredEvent) and "payload isn't one" in found.reason
+        assert isinstance(found, IgnoredEvent) and "payload is invalid" in found.reason
     assert "head.repo.full_name == github.repository" in job["if"]
     for number in ("github.event.issue.number", "github.event.pull_request.number"):
         assert number in job["concurrency"]["group"]

@@ -152,7 +152,7 @@ def test_approving_twice_does_nothing_twice() -> None:
     scene = run([a.CmdRun(command=DANGER), a.CmdRun(command="ls")], twice)
     assert scene.sandbox.done == [DANGER, "ls"]
     [warned] = [e for e in scene.of(Warned) if e.about == "confirmation"]
-    assert "paul said approve, but nothing waited" in warned.message
+    assert "The approval by paul had no effect: no action was waiting" in warned.message
 
 
 def test_a_second_approval_is_not_for_the_next_action() -> None:

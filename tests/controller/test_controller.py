@@ -218,7 +218,7 @@ def test_a_conversation_that_can_not_shrink_ends_the_run_with_an_error() -> None
     [
         (ModelAuthError("the key was refused", "set LLM_API_KEY"), RunState.ERROR, "LLM_API_KEY"),
         (RunStopped("stopped by SIGTERM"), RunState.STOPPED, "SIGTERM"),
-        (ZeroDivisionError("oops"), RunState.ERROR, "a fault of Resolver itself"),
+        (ZeroDivisionError("oops"), RunState.ERROR, "an internal error of Resolver"),
     ],
 )
 def test_an_error_of_the_agent_ends_the_run_and_never_escapes(error, state, says) -> None:

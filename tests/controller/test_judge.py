@@ -47,7 +47,7 @@ def test_without_an_opinion_the_rules_count_and_the_log_says_so(
     assert risk.level is RiskLevel.MEDIUM
     [warned] = scene.of(Warned)
     assert warned.about == "judge"
-    assert "the rules alone count" in warned.message
+    assert "only the rules apply" in warned.message
 
 
 def test_views_of_files_are_left_to_the_rules() -> None:

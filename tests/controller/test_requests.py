@@ -83,7 +83,7 @@ def test_a_pause_that_nobody_ends_stops_the_run_and_says_how_to_go_on() -> None:
     scene = Scene()
     scene.go(Scripted(scene, {0: [Pause()]}, WORK), max_pause=0.05)
     assert scene.state.run_state is RunState.STOPPED
-    assert "`continue` goes on" in scene.state.reason
+    assert "`continue` continues" in scene.state.reason
 
 
 def test_a_stop_ends_a_pause() -> None:

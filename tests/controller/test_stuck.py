@@ -101,7 +101,7 @@ def test_the_same_words_three_times_with_nothing_done_in_between() -> None:
 def test_ten_condensations_with_nothing_done_in_between() -> None:
     pair = (a.CondensationRequest(), Condensation(forgotten=(0,)))
     assert found(numbered(*pair * 9)) is None
-    assert "shortened again and again" in str(found(numbered(*pair * 10)))
+    assert "condensed again and again" in str(found(numbered(*pair * 10)))
     assert found(numbered(*pair * 9, *ran("ls"), *pair * 9)) is None
 
 

@@ -124,15 +124,15 @@ def test_somebody_elses_pull_request_from_such_a_branch_is_left_alone(
     server: GitHubServer,
 ) -> None:
     our_pull(server, author="eve")
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
 
 
 def test_a_branch_without_an_open_pull_request_is_left_alone(server: GitHubServer) -> None:
     server.commit(NAME, BRANCH, {"calc.py": "x = 2\n"})
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
     pull = our_pull(server)
     pull.state = "closed"
-    assert "no pull request of ours" in reason(server, failed(server, BRANCH))
+    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
 
 
 @pytest.mark.parametrize("branch", ["main", BRANCH])
@@ -190,7 +190,7 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     told(server, issue, tip(server))
     issue.state = "closed"
     again = reason(server, failed(server))
-    assert f"looked at on #{first}" in again
+    assert f"handled in #{first}" in again
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
     assert "tried 1 times" in reason(server, failed(server), max_check_fixes=1)
     second = number(server, failed(server), max_check_fixes=2)
@@ -218,7 +218,7 @@ def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> No
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
     first = number(server, failed(server))
     told(server, server.repository(NAME).issues[first], tip(server))
-    assert f"looked at on #{first}" in reason(server, failed(server, check="Lint"))
+    assert f"handled in #{first}" in reason(server, failed(server, check="Lint"))
     assert len(server.repository(NAME).issues) == 1
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
     assert number(server, failed(server, check="Lint")) == 2

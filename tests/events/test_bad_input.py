@@ -178,7 +178,7 @@ def test_zero_bytes_a_mark_and_a_missing_end_cost_no_event(tmp_path: Path) -> No
 def test_a_repair_overwrites_nothing(tmp_path: Path) -> None:
     output = tmp_path / "repaired.jsonl"
     output.write_text("mine")
-    with pytest.raises(LogError, match="is there already"):
+    with pytest.raises(LogError, match="already exists"):
         repair(tmp_path, b"x\n", NULL % 0)
     assert output.read_text() == "mine"
 

@@ -162,7 +162,7 @@ def test_globs_mean_what_they_say(scene: Scene, glob: str, path: str, refused: b
 )  # fmt: skip
 def test_a_new_link_that_leads_out_is_refused_and_named(scene: Scene, target: str) -> None:
     link(scene.root, "escape", target)
-    assert "lead out of the repository: escape" in _judge(scene)
+    assert "point outside the repository: escape" in _judge(scene)
 
 
 def test_links_that_lead_out_only_together_are_refused(scene: Scene) -> None:

@@ -78,7 +78,7 @@ def test_what_a_check_says_of_lines_is_read_failures_first(
     assert len(check.annotations) == 15
     assert check.summary == "Bad\n\n1 problem"
     assert check.log == ""
-    assert "hidden in what style says: 1 HTML comment" in task.left_out
+    assert "hidden in the output of style: 1 HTML comment" in task.left_out
 
 
 def test_a_failed_commit_status_is_one(github: GitHubServer, head: str, read: Read) -> None:
@@ -199,7 +199,7 @@ def test_a_log_that_leads_on_is_bounded(github: GitHubServer, head: str, read: R
     loop = f"{github.server_url}{FILES}loop"
     github.add_file("loop", File(location=loop))
     run.log = f"{FILES}loop"
-    assert "the log of tests: it leads on and on" in read().left_out
+    assert "the log of tests: it redirects too many times" in read().left_out
 
 
 def test_checks_that_may_not_be_read_are_said(
@@ -259,7 +259,7 @@ def test_an_annotation_that_can_not_be_read_loses_itself_alone(
     task = read()
     assert {check.name: len(check.annotations) for check in task.checks} == {"style": 1, "tests": 0}
     assert [check.log for check in task.checks if check.name == "tests"] == ["##[error]no"]
-    told = "2 annotations of style, which GitHub describes in a form that is not known"
+    told = "2 annotations of style, which GitHub describes in an unknown form"
     assert told in task.left_out
 
 
@@ -286,5 +286,5 @@ def test_what_else_is_said_of_checks_is_kept_and_the_rest_named(
     task = read()
     assert {check.name for check in task.checks} >= kept
     [told] = [line for line in task.left_out if line.startswith("could not read the ")]
-    assert "is not of the form that its API documents" in told
+    assert "does not have the form that its API documents" in told
     assert not any(word in told for word in PYDANTIC)

@@ -60,7 +60,7 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
     on_pull = trigger_on(issue).model_copy(update={"is_pull_request": True})
     assert "Open a pull request" in progress_body(progress(issue))
     body = progress_body(progress(issue, trigger=on_pull))
-    assert "Open a pull request" not in body and "- [ ] Push it" in body
+    assert "Open a pull request" not in body and "- [ ] Push the commit" in body
 
 
 def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
@@ -87,10 +87,14 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
 def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
     question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
     body = progress_body(progress(issue, trigger=question, sandbox=True))
-    assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Answer here\n" in body
+    assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Post the answer here\n" in body
     assert "Reproduce" not in body and "Verify" not in body
-    waiting = progress_body(progress(issue, trigger=question, waits="a run is before this one"))
-    assert "**wait**" in waiting and "Answer here" in waiting and "Reproduce" not in waiting
+    waiting = progress_body(progress(issue, trigger=question, waits="another run is ahead of it"))
+    assert (
+        "**waiting**" in waiting
+        and "Post the answer here" in waiting
+        and "Reproduce" not in waiting
+    )
 
 
 def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
@@ -147,7 +151,7 @@ def test_a_run_has_died_when_its_job_is_over(
     github.fail_next("GET", r"/actions/runs/123$", status, body=body)
     assert forge.run_comments.close_died(issue.number, NOW, "@agent") == int(dies)
     [told] = bodies(issue)
-    assert ("**died**" in told and "/octo/demo/actions/runs/123)" in told) is dies
+    assert ("**ended unexpectedly**" in told and "/octo/demo/actions/runs/123)" in told) is dies
     assert is_of_run(told, trigger_on(issue).key)
 
 
@@ -168,7 +172,7 @@ def test_the_run_that_looks_leaves_its_own_comment_alone(
     own = progress(issue, until=NOW - timedelta(hours=1))
     comments.tell_progress(own, None)
     comments.close_dead(own)
-    assert "**died**" not in bodies(issue)[0]
+    assert "**ended unexpectedly**" not in bodies(issue)[0]
 
 
 def test_anybody_may_write_a_marker_and_nothing_comes_of_it(
@@ -205,4 +209,4 @@ def test_the_runs_own_comment_is_not_told_of_as_left_out(
     forge = forge_for(github)
     asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
     forge.apart().tell_progress(progress(issue, trigger=asked), None)
-    assert not any("our own" in line for line in forge.read(asked).left_out)
+    assert not any("earlier comment" in line for line in forge.read(asked).left_out)

@@ -235,7 +235,7 @@ def test_words_that_nobody_has_touched_are_written_anew(github: GitHubServer, is
     opened(github, report_on(issue))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer"
-    assert "And why it is" in pull.body and "What the agent has added" not in pull.body
+    assert "And why it is" in pull.body and "Changes added since" not in pull.body
     assert run_of_marker(pull.body) == (issue.number, "run-2")
 
 
@@ -243,7 +243,7 @@ def test_line_ends_that_a_browser_sends_are_no_edit(github: GitHubServer, issue:
     _, found = opened(github, report_on(issue))
     edited(github, found, body=(found.body or "").replace("\n", "\r\n"))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert "What the agent has added" not in pull.body
+    assert "Changes added since" not in pull.body
 
 
 def test_what_a_person_has_edited_stays_and_what_is_new_is_folded_below(
@@ -255,12 +255,12 @@ def test_what_a_person_has_edited_stays_and_what_is_new_is_folded_below(
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer", "the title was still ours"
     assert "Please read first.\n\nFixes #" in pull.body
-    assert pull.body.count("What the agent has added since") == 1
+    assert pull.body.count("Changes added since") == 1
     assert "And why it is Mend" in pull.body and is_closed(pull.body)
     assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
     again = later(issue, "Mend the lexer as well", run="run-3")
     pull, _ = opened(github, again)
-    assert pull.body.count("What the agent has added since") == 1
+    assert pull.body.count("Changes added since") == 1
     assert "Please read first." in pull.body
     assert "And why it is Mend the lexer" in pull.body and "the printer." not in pull.body
 
@@ -280,7 +280,7 @@ def test_a_body_that_a_person_has_emptied_is_left_to_them(
     _, found = opened(github, report_on(issue))
     edited(github, found, body="Mine.")
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert "\n\nMine.\n" in pull.body and pull.body.count("What the agent has added") == 1
+    assert "\n\nMine.\n" in pull.body and pull.body.count("Changes added since") == 1
     assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
 
 
@@ -301,7 +301,7 @@ def test_a_long_text_of_a_persons_leaves_no_room_and_stays_whole(
     edited(github, found, body="x" * (MAX_BODY - 400))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert "x" * (MAX_BODY - 400) in pull.body and utf16_length(pull.body) <= MAX_BODY
-    assert "What the agent has added" not in pull.body
+    assert "Changes added since" not in pull.body
 
 
 def test_a_pull_request_of_somebody_else_is_not_touched(github: GitHubServer, issue: Issue) -> None:

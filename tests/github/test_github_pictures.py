@@ -112,7 +112,7 @@ SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        (File(SVG, headers={"Content-Type": "image/png"}), "no PNG, JPEG, GIF or WebP"),
+        (File(SVG, headers={"Content-Type": "image/png"}), "not a PNG, JPEG, GIF or WebP"),
         (File(b"short", headers={"Content-Length": str(2 * 1024**3)}), "too large"),
         (File(PNG + bytes(MAX_BYTES)), "too large"),
         (File(png(60_000, 60_000)), "60000 by 60000 pixels"),
@@ -155,7 +155,7 @@ def test_what_is_no_upload_is_never_asked_for(
     github: GitHubServer, read: Read, address: str
 ) -> None:
     task = read(f"![x](<{address}>)")
-    assert [each.why_not for each in task.pictures] == ["only uploads to the forge are fetched"]
+    assert [each.why_not for each in task.pictures] == ["only uploads to GitHub are fetched"]
     assert asked_for(github) == []
     assert "![" not in task.body
 
@@ -164,7 +164,7 @@ def test_other_paths_of_the_forge_are_never_asked_for(github: GitHubServer, read
     path = f"{github.server_url}/{NAME}/settings/secrets"
     dots = f"{github.server_url}/user-attachments/assets/../../{NAME}"
     task = read(f"![x]({path}) ![y]({dots})")
-    assert {each.why_not for each in task.pictures} == {"only uploads to the forge are fetched"}
+    assert {each.why_not for each in task.pictures} == {"only uploads to GitHub are fetched"}
 
 
 def test_instructions_in_an_alternative_text_are_cut_and_clean(
@@ -269,7 +269,7 @@ def test_a_host_that_never_ends_is_left(github: GitHubServer) -> None:
 def test_an_address_that_leads_on_and_on_is_left(github: GitHubServer) -> None:
     loop = f"{github.server_url}{FILES}loop"
     github.add_file("loop", File(location=loop))
-    with pytest.raises(DownloadRefusal, match="on and on"):
+    with pytest.raises(DownloadRefusal, match="too many times"):
         download(loop, Download(10, 5.0), lambda _: "", lambda _: True)
 
 

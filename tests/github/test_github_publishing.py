@@ -267,7 +267,7 @@ def test_a_branch_without_commits_is_told_in_githubs_words(
 ) -> None:
     with pytest.raises(ForgeError, match="422") as told:
         forge_for(github).open_pull_request(report_on(issue), "agent/not-there")
-    assert "words in brackets" in told.value.next_step
+    assert "in brackets" in told.value.next_step
 
 
 @pytest.mark.parametrize("status", [403, 429])

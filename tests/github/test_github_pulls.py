@@ -150,7 +150,7 @@ def test_a_pull_request_is_read_for_other_work_as_well(
 def test_there_is_nothing_to_review_in_an_issue(github: GitHubServer, asked: Asked) -> None:
     issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
     trigger = asked().model_copy(update={"number": issue.number})
-    with pytest.raises(Refused, match="nothing in it to review") as refused:
+    with pytest.raises(Refused, match="only a pull request can be reviewed") as refused:
         forge_for(github).read(trigger)
     assert "pull request" in refused.value.next_step
 

@@ -201,7 +201,7 @@ def test_a_thread_that_somebody_has_resolved_meanwhile_is_answered_and_that_is_s
     threads = asked(github, review)[:2]
     review.comments[0].resolved = True
     give(github, review, done(threads), resolve=True)
-    said = [("resolved after I was asked" in c.body) for c in ours(pull)]
+    said = [("resolved after the request" in c.body) for c in ours(pull)]
     assert said == [True, False]
     assert review.comments[0].resolved_by is None
 
@@ -211,7 +211,7 @@ def test_on_outdated_lines_that_is_said(github: GitHubServer, pull: Issue, revie
     threads = asked(github, review)[:1]
     assert threads[0].thread.is_outdated
     give(github, review, done(threads))
-    assert "shown as outdated" in ours(pull)[0].body
+    assert "shows it as outdated" in ours(pull)[0].body
 
 
 # What can go wrong

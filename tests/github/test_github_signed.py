@@ -39,7 +39,7 @@ CHANGES: dict[str, Mapping[str, FileContent]] = {
     "binary": {"blob.bin": bytes(range(256)) * 4},
     "not UTF-8": {"latin.txt": b"caf\xe9\r\n"},
     "empty": {"src/__init__.py": b""},
-    "line ends": {"win.txt": b"a\r\nb\rc\n"},
+    "line breaks": {"win.txt": b"a\r\nb\rc\n"},
     "a mode alone": {"run.sh": ("100644", "#!/bin/sh\n"), "src/a.py": ("100755", "a = 1\n")},
     "a symlink": {"to": ("120000", "src/a.py"), "link": ("120000", "src/b.py")},
     "a symlink that becomes a file": {"link": "hello\n"},

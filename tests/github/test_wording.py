@@ -101,19 +101,23 @@ def test_every_cause_has_words_of_its_own_and_a_way_out(
     body = comment_body(reports.report(failure=failure, publishable=publishable))
     first = next(line for line in body.splitlines() if line and not line.startswith("<!--"))
     known = cause not in {"", "locked", "issues_off", "not_found", "set_up"}
-    wrong = "is set up wrong" if cause == "set_up" else "went wrong"
+    wrong = "is configured incorrectly" if cause == "set_up" else "went wrong"
     assert first.count("**") == 2 and (wrong in first) is not known, first
     assert first.endswith(": GitHub said so.") is not known and body.count("GitHub said so.") == 1
-    assert ("The exact words" in body) is known
+    assert ("Exact error message" in body) is known
     assert ("ask again" in body) is (cause == "set_up")
     assert "**What next:** Allow it." in body and is_closed(body)
-    assert ("`@agent publish` makes public" in body) is (publishable == "comment")
+    assert ("comment `@agent publish` to publish the change" in body) is (publishable == "comment")
     assert ("`resolver publish DIR`" in body) is (publishable == "folder")
 
 
 @pytest.mark.parametrize(
     ("publishable", "offer"),
-    [("", ""), ("comment", "`@agent publish` makes public"), ("folder", "`resolver publish DIR`")],
+    [
+        ("", ""),
+        ("comment", "comment `@agent publish` to publish the change"),
+        ("folder", "`resolver publish DIR`"),
+    ],
 )
 @pytest.mark.parametrize("ending", [Ending.POLICY, Ending.STOPPED, Ending.PULL_REQUEST])
 def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
@@ -136,15 +140,13 @@ def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
     assert not bound.is_lasting and not failure_from_error(ForgeError("GitHub said so")).is_lasting
     assert failure_from_error(PolicyViolation("it adds what looks like a credential")).is_lasting
     body = comment_body(reports.report(failure=bound, publishable="folder"))
-    assert "Once the settings allow it, `resolver publish DIR` makes it public" in body
+    assert "Once the settings allow it, run `resolver publish DIR` to publish it" in body
 
 
 def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
     failure = RunFailure(kind="error", what="a fault")
     told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
-    assert (
-        "Ask again with `@agent`; if it fails again, [the log](https://x/runs/7) says more." in told
-    )
+    assert "Ask again with `@agent`; if it fails again, see [the log](https://x/runs/7)." in told
     told = comment_body(reports.report(failure=failure))
     assert "Ask again with `@agent`.\n" in told and "log" not in told.partition("<details>")[0]
 
@@ -192,11 +194,11 @@ def test_a_comment_says_what_was_pinned() -> None:
     known = report.task.model_copy(update={"left_out": left_out})
     body = comment_body(report.model_copy(update={"task": known}))
     at = f"{report.trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-    told = f"| Read | commit `{'d' * 12}`; what was there at {at}, and not 302 later texts |"
+    told = f"| Read | commit `{'d' * 12}`; the conversation as of {at}, without 302 later texts |"
     assert told in body
     made = report.trigger.at + timedelta(seconds=1)
     late = report.model_copy(update={"base_made": made})
-    assert f"commit `{'d' * 12}`, made after the request; what" in comment_body(late)
+    assert f"commit `{'d' * 12}`, made after the request; the" in comment_body(late)
 
 
 def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:
@@ -218,15 +220,15 @@ def test_a_pull_request_found_by_a_later_run_is_told_without_numbers() -> None:
 def test_a_request_without_a_login_is_worded_without_one() -> None:
     nobody = reports.trigger(actor=reports.Actor(login=""))
     refused = failure_from_error(Refused("the token may not push", "use another"))
-    assert "Sorry, I can't" in comment_body(Report(trigger=nobody, run="r", failure=refused))
-    assert "Asked by" not in pull_request_body(reports.report(trigger=nobody))
+    assert "Sorry, Resolver can't" in comment_body(Report(trigger=nobody, run="r", failure=refused))
+    assert "Requested by" not in pull_request_body(reports.report(trigger=nobody))
 
 
 def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> None:
     body = pull_request_body(reports.report())
     for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
         assert words in body
-    assert "its claim, not a proof" in body
+    assert "are claims, not proofs" in body
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
 
 
@@ -286,7 +288,7 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: How) -> None:
     lines = comment_body(told).splitlines()
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
-    assert any(line.startswith("I made the pull request **a draft again**") for line in lines)
+    assert any(line.startswith("The pull request is **a draft again**") for line in lines)
 
 
 def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
@@ -301,8 +303,11 @@ def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None
         pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
     )
     body, comment = pull_request_body(told), comment_body(told)
-    assert "no result of a test or check was seen separately from other commands" in body
-    assert "the result of a check on it was not seen separately from other commands" in comment
+    assert (
+        "checks may have run, but their results can't be separated from those of other commands"
+        in body
+    )
+    assert "the result of its checks can't be separated from other commands" in comment
     for text in (body, comment):
         assert "| Reproduced | not seen separately from other commands |" in text
         assert "| Checked | not seen separately from other commands |" in text

@@ -164,7 +164,7 @@ def test_a_model_that_is_down_is_told_and_nothing_is_found(
     endpoint.status, endpoint.answer = 500, b"{}"
     told: list[str] = []
     assert Index(embedder(endpoint, tmp_path, []), told.append).nearest("clock", SKILLS) == []
-    assert len(told) == 1 and "could not be asked" in told[0]
+    assert len(told) == 1 and "could not be called" in told[0]
 
 
 def test_a_replayed_run_finds_what_was_found_and_asks_nobody() -> None:

@@ -235,7 +235,7 @@ def test_an_unknown_model_fails_at_once_and_says_what_to_check(
 
 
 def test_a_name_without_provider_and_base_url_says_how_to_name_it(asked: Build) -> None:
-    with pytest.raises(ModelError, match="names no provider") as told:
+    with pytest.raises(ModelError, match="names no known provider") as told:
         asked("my-own-model", base_url=None).model.complete(HELLO)
     assert "openai/NAME" in told.value.next_step
 
@@ -278,7 +278,7 @@ def test_an_answer_that_takes_too_long_is_given_up(
 ) -> None:
     model_endpoint.script(late)
     built = asked(name, timeout=0.15, retries=0)
-    with pytest.raises(ModelError, match=r"no whole answer within 0\.15 seconds"):
+    with pytest.raises(ModelError, match=r"no complete answer within 0\.15 seconds"):
         built.model.complete(HELLO)
 
 

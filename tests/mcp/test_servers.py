@@ -127,7 +127,7 @@ def test_an_endless_line_ends_the_server(scene: Scene) -> None:
 def test_a_call_that_hangs_is_given_up_and_the_server_lives(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "good", timeout=1))
     result = servers.call(call("wait", seconds="3"))
-    assert isinstance(result, ErrorObservation) and "no sign of life in 1 seconds" in result.content
+    assert isinstance(result, ErrorObservation) and "no activity for 1 seconds" in result.content
     time.sleep(2.5)
     assert servers.call(ADD).content == "5"
 

@@ -74,8 +74,8 @@ def test_other_mistakes_are_not_said_to_need_quotes(line: str) -> None:
 
 
 def test_what_is_no_list_and_no_mapping_is_said_in_words_of_yaml() -> None:
-    assert "this is to be a list" in refusal("---\nname: a\ntriggers: 3\n---\n").what
-    assert "this is to be a mapping" in refusal("---\nname: a\ninputs: [b]\n---\n").what
+    assert "this has to be a list" in refusal("---\nname: a\ntriggers: 3\n---\n").what
+    assert "this has to be a mapping" in refusal("---\nname: a\ninputs: [b]\n---\n").what
 
 
 def test_a_file_without_a_head_is_all_body() -> None:
@@ -92,22 +92,22 @@ def test_an_empty_head_has_no_fields() -> None:
 def test_a_head_without_an_end_is_named_at_its_beginning() -> None:
     error = refusal("---\nname: a\n")
     assert (error.path, error.line) == ("a.md", 1)
-    assert error.what == "a.md:1: the head that begins here has no closing `---` line"
+    assert error.what == "a.md:1: the front matter that begins here has no closing `---` line"
 
 
 def test_a_head_that_is_a_list_is_refused() -> None:
-    assert "no mapping" in refusal("---\n- a\n---\n").what
-    assert "no mapping" in refusal("---\njust words\n---\n").what
+    assert "not a mapping" in refusal("---\n- a\n---\n").what
+    assert "not a mapping" in refusal("---\njust words\n---\n").what
 
 
 def test_a_field_that_stands_twice_is_refused_at_the_second() -> None:
     error = refusal("---\nname: a\ntriggers: [x]\nname: b\n---\n")
-    assert error.line == 4 and "`name` stands here twice" in error.what
+    assert error.line == 4 and "`name` occurs twice" in error.what
 
 
 def test_broken_yaml_is_named_with_its_line() -> None:
     error = refusal("---\nname: a\ntriggers: [x\n---\n")
-    assert error.line in {3, 4} and "no YAML" in error.what
+    assert error.line in {3, 4} and "not valid YAML" in error.what
     assert refusal("---\nname: a\n\tb: c\n---\n").line == 3
 
 

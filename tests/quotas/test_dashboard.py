@@ -143,35 +143,32 @@ def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
         days=(LedgerDay(day="2026-11-02", runs=1234, cost=1000.0),),
     )
     text = body(known).replace("\u00a0", " ")
-    assert "**Stop** the run on [#15](../issues/15), asked by `ada`" in text
-    assert "The run on [#16](../issues/16) is being stopped, as `mona` asked" in text
-    assert (
-        "**Go on** with the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached" in text
-    )
+    assert "**Stop** the run on [#15](../issues/15), requested by `ada`" in text
+    assert "The run on [#16](../issues/16) is stopping, as requested by `mona`" in text
+    assert "**Continue** the run on [#13](../issues/13) of 21 Nov 12:30 UTC, which reached" in text
     assert (
         "| ✅ pull request | [#12](../issues/12) | `ada` | 21 Nov 12:30 | 50 min 0 s | $0.50"
         in text
     )
     assert "| [#40](../pull/40) | [log](../actions/runs/77) |" in text
     assert (
-        "| 🔴 never came back | [#14](../issues/14) | `ada` | 21 Nov 07:30 |  | unknown |" in text
+        "| 🔴 ended unexpectedly | [#14](../issues/14) | `ada` | 21 Nov 07:30 |  | unknown |"
+        in text
     )
     assert "$0.50 + unknown" in text
-    assert (
-        "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | the thread's ceiling of the day |" in text
-    )
+    assert "| [#12](../issues/12) | `ada` | 21 Nov 12:30 | daily quota of the issue or PR |" in text
     assert "| November 2026 | 1,239 | $1,001.00 | 1 |" in text
-    assert "1 reply of a model whose price is not known is not in the cost" in text
+    assert "The cost does not include 1 model reply of unknown price" in text
 
 
 def test_a_thread_whose_newest_run_was_good_needs_no_box() -> None:
     known = ledger(ended(1, ending="error", at=NOW - timedelta(hours=1)), ended(2))
-    assert "Go on" not in body(known)
+    assert "**Continue**" not in body(known)
 
 
 def test_an_empty_ledger_has_a_dashboard_too() -> None:
-    assert "Nothing." in body(QuotaLedger())
-    assert "None in the last days." in body(QuotaLedger())
+    assert "None." in body(QuotaLedger())
+    assert "None in the last few days." in body(QuotaLedger())
 
 
 def test_its_boxes_are_those_that_are_read() -> None:

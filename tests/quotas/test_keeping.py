@@ -110,7 +110,7 @@ def test_who_never_comes_first_gives_up_in_the_end(place: Place) -> None:
         add(place.ledger(), entry(next(numbers)))
         return ledger.with_run(entry(1)), None
 
-    with pytest.raises(WorkspaceError, match="writing the ledger of runs failed"):
+    with pytest.raises(WorkspaceError, match="writing the quota ledger failed"):
         keep.change(change)
 
 

@@ -63,4 +63,4 @@ def test_what_is_in_conflict_is_left_and_told(scene: Moving) -> None:
     assert scene.run(files, RESOLVER_BASE_MOVED="rebase").exit_code == 0
     assert scene.parents() == [scene.start]
     [pull] = scene.pulls()
-    assert "has got commits since" in pull.body
+    assert "has new commits since" in pull.body

@@ -80,7 +80,7 @@ def test_without_a_check_on_record_it_is_a_draft_that_nobody_is_asked_about(scen
     assert done.exit_code == 0, done.stdout + done.stderr
     [pull] = scene.pulls()
     assert pull.pull.draft and not pull.pull.reviewers
-    assert "**Not verified:** no test or check is on record" in pull.body
+    assert "**Not verified:** no test or check was recorded" in pull.body
 
 
 def test_a_rule_that_forbids_signed_commits_is_told_and_they_can_be_published_later(

@@ -43,7 +43,7 @@ def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
     assert f"```bash\n{RISKY}\n```" in told
     assert "credential: " in told
     assert re.search(r"`@agent approve [0-9]{6}`", told) and "`@agent deny <reason>`" in told
-    assert "and I go on from here" in told
+    assert "and to continue the run from here" in told
     assert not scene.pulls()
     events = events_of(done)
     assert len(kinds(events, "confirmation_asked")) == 1
@@ -65,7 +65,7 @@ def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scene: Continu
     assert "a + b" in scene.git("show", f"refs/heads/{pull.pull.head}:calc.py")
     again = scene.ask("@agent approve", **WAITS)
     assert again.exit_code == 0
-    assert "No action waits" in scene.told()
+    assert "No action is waiting" in scene.told()
     assert len(scene.endpoint.requests) == 2
 
 
@@ -105,7 +105,7 @@ def test_a_stranger_approves_nothing(scene: Continuing) -> None:
 def test_an_approval_where_nothing_waits_starts_nothing(scene: Continuing) -> None:
     done = scene.ask("@agent approve")
     assert done.exit_code == 0
-    assert "No action waits for a decision here" in scene.told()
+    assert "No action is waiting for approval here" in scene.told()
     assert not scene.endpoint.requests
 
 
@@ -129,7 +129,7 @@ def test_a_decision_reaches_the_run_that_waits(scene: Continuing, word: str) -> 
 
     def watch() -> None:
         while not ended.wait(0.1):
-            if "I **wait for a person**" in scene.told():
+            if "Resolver is **waiting for approval**" in scene.told():
                 decide()
                 return
 

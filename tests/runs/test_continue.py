@@ -138,7 +138,7 @@ def test_a_continued_pull_request_gets_one_more_commit(scene: Continuing) -> Non
     assert pull.title == "Say so in the README"
     assert "calc.py" in pull.body and "README.md" in pull.body
     told = scene.told(on=pull)
-    assert f"I added a commit to [#{pull.number}]" in told
+    assert f"Resolver added a commit to [#{pull.number}]" in told
     assert len(scene.bot_comments()) == 1, "it was told where it was not asked"
     assert "say so in the README" in scene.last_request
 
@@ -185,7 +185,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Contin
     assert done.exit_code == 0, done.stdout + done.stderr
     assert scene.git("rev-parse", f"refs/heads/{branch}") == theirs
     assert len(scene.pulls()) == 2
-    assert "got commits meanwhile" in scene.told(on=pull)
+    assert "got new commits during the run" in scene.told(on=pull)
     new = done.outcome["branch"]
     assert scene.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
         "README.md",
@@ -271,7 +271,7 @@ def test_a_log_that_cannot_be_pushed_is_a_warning(scene: Continuing) -> None:
     scene.github.fail_next("*", r"git-receive-pack", 403, times=9)
     done = scene.ask("@agent please fix this")
     assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the log could not be kept" in done.stderr
+    assert "the log could not be stored" in done.stderr
     assert "add is fine" in scene.told()
 
 
@@ -387,7 +387,7 @@ def test_stop_with_nothing_at_work_is_answered_once(scene: Continuing) -> None:
         assert job.exit_code == 0
     assert scene.outputs() == {"state": "nothing"}
     [told] = scene.bot_comments()
-    assert "nothing at work" in told
+    assert "No run is in progress" in told
     assert [r.content for r in comment.reactions] == ["eyes"]
     assert not scene.work_done()
 

@@ -42,10 +42,10 @@ def asked(scene: Scene, **environment: str) -> tuple[Ended, str]:
 
 
 PROVIDER = [
-    (error(503, "overloaded"), "model's provider did not answer", "Try again later"),
-    (error(401, "invalid api key"), "model's key was refused", "Set LLM_API_KEY"),
+    (error(503, "overloaded"), "model provider is not responding", "Try again later"),
+    (error(401, "invalid api key"), "model provider rejected the API key", "Set LLM_API_KEY"),
     (error(429, "You exceeded your current quota", code="insufficient_quota"),
-     "for want of credit", "Add credit at the provider"),
+     "out of credit", "Add credit at the provider"),
 ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_a_provider_that_does_not_serve_has_its_own_comment(
     assert says in first_line(body)
     next_ = next(line for line in body.splitlines() if line.startswith("**What next:**"))
     assert next_.startswith(f"**What next:** {what_next}"), next_
-    assert "Then `@agent continue` goes on from what was done so far." in next_
+    assert "Then comment `@agent continue` to continue from the work done so far." in next_
     assert done.outcome["next_step"].lower().startswith(what_next.lower())
 
 
@@ -79,14 +79,14 @@ def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(scene:
     again = scene.mention(text="@agent continue")
     scene.action(scene.github.event_issue_comment(again), RESOLVER_MODEL_RETRIES="0")
     for body in scene.bot_comments():
-        assert "model's provider did not answer" in first_line(body)
+        assert "model provider is not responding" in first_line(body)
         assert "**What next:** Try again later" in body
 
 
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 DECLINED = [
     ("cannot_reproduce", "rejected", "could not reproduce", "exact steps"),
-    ("already_fixed", "rejected", "done already", "Close this if you agree"),
+    ("already_fixed", "rejected", "already finished", "Close this if you agree"),
     ("not_wanted", "rejected", "did not do this", "why it should be done"),
     ("needs_answer", "waiting", "a question", "with your answer"),
 ]
@@ -114,7 +114,7 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     next_ = next(line for line in body.splitlines() if line.startswith("**What next:**"))
     assert what_next in next_ and "`@agent continue`" in next_
     if marked == "rejected":
-        assert "What I ran" in body and "import calc" in body and "exit code 0" in body
+        assert "What the agent ran" in body and "import calc" in body and "exit code 0" in body
     assert not scene.pulls()
 
 
@@ -238,8 +238,8 @@ def test_a_disk_that_is_full_in_the_middle_is_told(scene: Scene) -> None:
     scene.endpoint.answer_with(answer)
     done, body = asked(scene)
     assert done.exit_code == 1 and ending(body) == "error"
-    assert "disk of the machine that I work on is full" in body
-    assert "**What next:** Make room on it, then ask again." in body
+    assert "disk of the machine that runs Resolver is full" in body
+    assert "**What next:** Free some disk space, then ask again." in body
 
 
 def no_writing(scene: Scene, times: int) -> None:
@@ -270,10 +270,13 @@ def test_a_last_word_that_is_never_taken_is_left_to_the_closing_step(scene: Scen
     assert done.exit_code == 1 and ending(body) == "progress"
     assert scene.outputs()["state"] == "", "so that the job `close` runs"
     assert scene.outputs()["pull-request-url"].endswith(f"/pull/{pull.number}")
-    assert "::error title=Resolver::The thread could not be told how this ended." in done.stdout
+    assert (
+        "::error title=Resolver::The result of this run could not be posted on GitHub."
+        in done.stdout
+    )
     assert f"/pull/{pull.number}" in scene.summary()
     scene.github.forget_failures()
     event = scene.github.event_issue_comment(scene.issue.comments[0])
     assert scene.action(event, INPUT_CLOSE="true").exit_code == 0
     [body] = scene.bot_comments()
-    assert ending(body) == "pull_request" and f"I opened [#{pull.number}]" in body
+    assert ending(body) == "pull_request" and f"Resolver opened [#{pull.number}]" in body

@@ -62,7 +62,7 @@ def test_a_fresh_request_adds_to_the_open_pull_request(scene: Continuing) -> Non
     assert "a + b" in scene.git("show", f"refs/heads/{pull.pull.head}:calc.py")
     assert done.outcome["branch"] == pull.pull.head
     told = scene.told()
-    assert f"I added a commit to [#{pull.number}]" in told and "It divides by two." in told
+    assert f"Resolver added a commit to [#{pull.number}]" in told and "It divides by two." in told
     assert len(scene.issue.comments) == 4, "one comment for each request"
     assert f"pull request #{pull.number}" in scene.last_request
 
@@ -315,7 +315,10 @@ def test_a_protected_branch_is_left_alone_for_a_new_pull_request(scene: Continui
         listed.write(f"refs/heads/{pull.pull.head}\n")
     right(follow(scene))
     _, new = scene.pulls()
-    assert tip(scene, pull) == before and "is protected, and I may not" in scene.told()
+    assert (
+        tip(scene, pull) == before
+        and "is protected and Resolver is not allowed to push" in scene.told()
+    )
     assert "half" in scene.git("show", f"{tip(scene, new)}:calc.py")
 
 
@@ -330,7 +333,9 @@ def test_a_commit_of_a_person_is_not_called_ours(scene: Continuing) -> None:
     done = scene.action(event)
     assert done.exit_code == 3, done.stdout + done.stderr
     assert tip(scene, pull) == theirs and pull.body == body and scene.pulls() == [pull]
-    assert "I added a commit" not in scene.told() and "nothing more to change" in scene.told()
+    assert (
+        "Resolver added a commit" not in scene.told() and "nothing more to change" in scene.told()
+    )
 
 
 def ended_meanwhile(scene: Continuing, pull: Issue, files: dict[str, str]) -> Ended:
@@ -357,7 +362,7 @@ def test_what_is_merged_while_it_works_is_not_proposed_again(scene: Continuing) 
     assert "-" not in scene.git("diff", "--numstat", "main", tip(scene, new)).split()
     changed = scene.git("diff", "--unified=0", "main", tip(scene, new))
     assert "+def half(a):" in changed and "a + b" not in changed
-    assert "was merged or closed meanwhile" in scene.told() and "alone" in scene.told()
+    assert "was merged or closed during the run" in scene.told() and "contains only" in scene.told()
 
 
 def test_where_it_can_not_stand_alone_it_says_what_it_carries(scene: Continuing) -> None:
@@ -365,10 +370,13 @@ def test_where_it_can_not_stand_alone_it_says_what_it_carries(scene: Continuing)
     right(ended_meanwhile(scene, pull, {"calc.py": "0\n"}))
     _, new = scene.pulls()
     assert scene.git("rev-parse", f"{tip(scene, new)}^") == tip(scene, pull)
-    assert "is merged or closed" in scene.told() and "is in it as well." in scene.told()
+    assert (
+        "is merged or closed" in scene.told()
+        and "It also contains the whole change of" in scene.told()
+    )
 
 
 def test_a_first_request_opens_a_pull_request_as_ever(scene: Continuing) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     right(scene.ask("@agent please fix this"))
-    assert len(scene.pulls()) == 1 and "I opened" in scene.told()
+    assert len(scene.pulls()) == 1 and "Resolver opened" in scene.told()

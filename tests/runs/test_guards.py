@@ -121,15 +121,15 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     assert first.exit_code == 5
     assert len(scene.bot_comments()) == said + 1
     told = scene.bot_comments()[-1]
-    assert "this thread has had 1 run today, of the 1 it may have" in told
-    assert "Ask again from" in told
+    assert "this thread has had 1 run today, and the limit is 1" in told
+    assert "Ask again on or after" in told
     assert "`max_runs_per_thread_day`" in told
-    assert "get no answer" in told
+    assert "get no reply" in told
     pushed = scene.repository.git.text("rev-parse", REF)
     for _ in range(2):
         again = scene.ask(**ceiling)
         assert again.exit_code == 5
-        assert "of the 1 it may have" in again.stdout  # the job's log says it all the same
+        assert "and the limit is 1" in again.stdout  # the job's log says it all the same
     assert len(scene.bot_comments()) == said + 1
     assert scene.repository.git.text("rev-parse", REF) == pushed
     assert len(scene.endpoint.requests) == asked
@@ -205,7 +205,7 @@ def test_a_token_that_may_not_push_works_with_what_it_can_read(scene: GuardedSce
     scene.answer_once()
     done = scene.ask(GITHUB_TOKEN=token)
     assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the ledger of runs could not be kept" in done.stderr
+    assert "the quota ledger could not be updated" in done.stderr
     assert scene.ledger() == QuotaLedger()
 
 
@@ -282,7 +282,7 @@ def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
     scene.endpoint.answer_with(answer)
     done = scene.ask(**DASH)
     assert "- [ ] <!-- resolver:box stop run=" in shown[0]
-    assert "finds the stop in the ledger" in shown[1]
+    assert "reads the stop request from the ledger" in shown[1]
     assert done.outcome["state"] == "stopped", done.stdout
     assert "mona" in done.outcome["reason"]
     [dashboard] = scene.dashboards()
@@ -300,12 +300,12 @@ def failed(scene: GuardedScene) -> None:
 def test_a_failed_run_is_gone_on_with_when_a_person_ticks_its_box(scene: GuardedScene) -> None:
     failed(scene)
     scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.tick("**Go on**", **DASH)
+    done = scene.tick("**Continue**", **DASH)
     assert done.exit_code == 0, done.stdout + done.stderr
     [pull] = scene.pulls()
     assert pull.title == "Make add add"
     [dashboard] = scene.dashboards()
-    assert "**Go on**" not in (dashboard.body or "")
+    assert "**Continue**" not in (dashboard.body or "")
     assert len(scene.ledger().runs) == 2
 
 
@@ -317,8 +317,8 @@ def test_a_box_for_work_on_our_own_pull_request_is_about_that(scene: GuardedScen
     scene.endpoint.script(error(400))
     assert scene.action(scene.github.event_issue_comment(comment), **DASH).exit_code == 1
     scene.answer_once()
-    done = scene.tick("**Go on**", **DASH)
-    assert "none of the dashboard's" not in done.stdout
+    done = scene.tick("**Continue**", **DASH)
+    assert "does not belong to the dashboard" not in done.stdout
     assert [run.thread for run in scene.ledger().runs[1:]] == [pull.number, pull.number]
 
 
@@ -330,14 +330,14 @@ def test_a_box_that_is_ticked_by_somebody_who_may_not_is_unticked_in_silence(
     scene.github.grant("tess", REPOSITORY, "triage")
     failed(scene)
     asked, said = len(scene.endpoint.requests), len(scene.bot_comments())
-    done = scene.tick("**Go on**", who, **DASH)
+    done = scene.tick("**Continue**", who, **DASH)
     assert done.exit_code == 0
     assert f"The box is not for {who}" in done.stdout
     assert len(scene.endpoint.requests) == asked
     assert len(scene.bot_comments()) == said
     [dashboard] = scene.dashboards()
     assert "- [x]" not in (dashboard.body or "")
-    assert "**Go on**" in (dashboard.body or "")
+    assert "**Continue**" in (dashboard.body or "")
 
 
 def test_a_box_on_another_issue_starts_nothing(scene: GuardedScene) -> None:
@@ -352,7 +352,7 @@ def test_a_box_on_another_issue_starts_nothing(scene: GuardedScene) -> None:
     event["changes"] = {"body": {"from": before}}
     asked = len(scene.endpoint.requests)
     done = scene.action(event, "issues", **DASH)
-    assert "none of the dashboard's" in done.stdout
+    assert "does not belong to the dashboard" in done.stdout
     assert len(scene.endpoint.requests) == asked
     assert copy.body == after
 

@@ -53,7 +53,7 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
 def test_a_question_mark_and_a_slash_ask_for_it_too(scene: Scene, text: str) -> None:
     assert scene.action(scene.github.event_issue_comment(scene.mention(text=text))).exit_code == 0
     [comment] = scene.bot_comments()
-    assert "What I do" in comment
+    assert "People with write access can ask Resolver" in comment
     assert not scene.work_done()
 
 
@@ -63,7 +63,7 @@ def test_a_stranger_is_refused_once(scene: Scene) -> None:
         event = scene.github.event_issue_comment(scene.mention("eve", "@agent help"))
         assert scene.action(event).exit_code == 5
     [comment] = scene.bot_comments()
-    assert "write access" in comment and "What I do" not in comment
+    assert "write access" in comment and "People with write access can ask Resolver" not in comment
 
 
 def test_help_is_given_where_the_agents_can_not_be_read(scene: Scene) -> None:

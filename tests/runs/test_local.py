@@ -50,8 +50,8 @@ def fingerprint(checkout: Path) -> dict[str, str]:
 
 def resume_command_in(done: Ended) -> list[str]:
     """The words of the command that a run's last lines offer."""
-    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Go on ")]
-    return shlex.split(line.removeprefix("  Go on "))
+    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Continue ")]
+    return shlex.split(line.removeprefix("  Continue "))
 
 
 def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
@@ -268,7 +268,7 @@ def test_a_base_branch_that_a_checkout_has_not_is_refused(
     ("args", "says", "next_step"),
     [
         (["."], "is a folder and no issue is given", "--issue FILE.md"),
-        (["nonsense"], "'nonsense' is no issue", "OWNER/NAME#N"),
+        (["nonsense"], "'nonsense' is not an issue", "OWNER/NAME#N"),
         ([".", "--issue", "missing.md"], "there is no file missing.md", "--issue"),
         (["elsewhere", "--issue", "x.md"], "elsewhere is not a folder", "git checkout"),
         ([".", "--issue", "/dev/null", "--max-iterations", "0"], "--max-iterations", "settings.md"),

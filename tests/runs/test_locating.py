@@ -70,7 +70,7 @@ def test_the_index_is_of_the_base_and_says_so(
     model_endpoint.script(write, tool_call("search_code", {"terms": ["brand_new"]}), report())
     done = command_line.call_resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
     [found] = results(done)
-    assert "Nothing is named so" in found
+    assert "Nothing has this name" in found
     base = done.outcome["base"]
     assert f"[index of commit {base[:12]}, from which the work began: later edits are not" in found
 

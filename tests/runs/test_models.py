@@ -104,7 +104,7 @@ def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
     ]  # fmt: skip
     assert "too many" in retries[0].reason
     assert retries[2].reason == "the reply was empty"
-    assert "The model was asked again" in (done.output / "trace.md").read_text()
+    assert "The model call was retried" in (done.output / "trace.md").read_text()
 
 
 def test_a_conversation_that_is_too_long_is_condensed_and_the_run_goes_on(

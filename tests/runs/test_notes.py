@@ -74,7 +74,7 @@ def test_notes_are_proposed_as_a_part_of_the_change(place: Place) -> None:
     assert whole.startswith("# House\n\nUse tabs.\n\n## Notes from earlier runs\n")
     assert whole.count(FIRST) == 1 and f"- {FIRST}\n- {SECOND}\n<!-- end" in whole
     told = place.told(done)
-    assert "AGENTS.md" in told and SECOND in told and "the model's own words" in told
+    assert "AGENTS.md" in told and SECOND in told and "written by the model" in told
     assert (
         git(place.checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}")
         == (done.outcome["tree"])
@@ -123,7 +123,7 @@ def test_notes_do_not_keep_a_change_from_being_published(place: Place) -> None:
     place.line.environment["RESOLVER_PROTECTED_PATHS"] = "agents.md"
     done = place.resolve("propose", note(FIRST), FIX, finish(SUMMARY))
     assert [f["path"] for f in done.outcome["files"]] == ["calc.py"]
-    assert f"no place to keep them here: {FIRST}" in place.told(done)
+    assert f"no place to store them is set up here: {FIRST}" in place.told(done)
 
 
 def test_notes_alone_are_no_change(place: Place) -> None:

@@ -131,7 +131,7 @@ def test_an_unchecked_commit_makes_it_a_draft_again_and_says_so(scene: OwnScene)
     assert is_draft(pull)
     for text in (told, pull.body):
         assert "**The newest commit is not verified:** no check was run" in text
-    assert "I made the pull request **a draft again**" in told
+    assert "The pull request is **a draft again**" in told
     scene.github.advance(5)
     scene.endpoint.script(bash("echo 1 > one.txt"), TESTS, finish("Add one\n\nThere is one."))
     right(scene.ask("@agent run the tests", on=pull))
@@ -155,7 +155,7 @@ def test_a_text_that_can_not_be_written_is_told_and_ends_nothing(scene: OwnScene
     pull = scene.opened(TESTS)
     scene.github.fail_next("PATCH", r"/pulls/\d+$", 422, times=99)
     told = scene.asked(pull, TESTS)
-    assert "I pushed the commit" in told and "could not bring the text of" in told
+    assert "Resolver pushed the commit" in told and "could not update the text of" in told
 
 
 def test_the_same_request_again_adds_nothing_to_the_text(scene: OwnScene) -> None:
@@ -185,7 +185,11 @@ def test_a_draft_that_a_person_made_of_it_stays_one(scene: OwnScene) -> None:
     assert pull.pull is not None and not is_draft(pull)
     pull.pull.draft = True
     told = scene.go_on(bash("echo '# d' >> calc.py"), TESTS)
-    assert is_draft(pull) and "It is a **draft**, and I leave that as it is." in told
+    assert (
+        is_draft(pull)
+        and "The pull request is a **draft** and stays one until you mark it as ready for review."
+        in told
+    )
     scene.go_on(bash("echo '# e' >> calc.py"), TESTS)
     assert is_draft(pull)
 
@@ -240,7 +244,7 @@ def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
     scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
     scene.endpoint.script(MUL, MULTIPLIES)
     assert scene.ask("@agent also add mul()", on=pull).exit_code == 1
-    assert "may not push it" in scene.told(pull)[-1]
+    assert "not allowed to push** it" in scene.told(pull)[-1]
     scene.go_on(bash("echo '# more' >>calc.py"))
     [branch] = scene.branches()
     before = scene.tip(branch)

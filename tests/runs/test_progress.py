@@ -149,9 +149,9 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     assert "Find `@mona`'s bug (now)" in last
     assert "/octo/calc/actions/runs/77" in last and "`@agent stop` ends it" in last
     [told] = scene.bot_comments()
-    assert told.partition("\n")[0].endswith("ending=pull_request -->") and "I opened" in told
+    assert told.partition("\n")[0].endswith("ending=pull_request -->") and "Resolver opened" in told
     assert "| Reproduced | `run_tests` exits 1 without the change |\n" in told
-    assert "| Checked | `run_tests` passes with it, as the agent ran it |\n" in told
+    assert "| Checked | `run_tests` passes with the change, as run by the agent |\n" in told
 
 
 def test_what_was_not_seen_is_not_ticked(scene: Scene) -> None:
@@ -215,7 +215,7 @@ def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scene: Sce
     assert done.exit_code == 0, done.stderr
     assert len(deleted) == 1
     [told] = scene.bot_comments()
-    assert "I opened" in told
+    assert "Resolver opened" in told
 
 
 def test_a_comment_that_a_person_edits_is_written_over(scene: Scene) -> None:
@@ -229,7 +229,7 @@ def test_a_comment_that_a_person_edits_is_written_over(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     [told] = scene.bot_comments()
-    assert "I opened" in told
+    assert "Resolver opened" in told
 
 
 def test_edits_that_fail_fail_no_run(scene: Scene) -> None:
@@ -240,7 +240,7 @@ def test_edits_that_fail_fail_no_run(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     [told] = scene.bot_comments()
-    assert "I opened" in told
+    assert "Resolver opened" in told
 
 
 def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scene: Scene) -> None:
@@ -269,7 +269,11 @@ def test_a_step_after_a_killed_run_says_that_it_died(scene: Scene) -> None:
     done = scene.line.call("close", **kept)
     assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
     [told] = scene.bot_comments()
-    assert "**died**" in told and "ending=died -->" in told and "/actions/runs/123" in told
+    assert (
+        "**ended unexpectedly**" in told
+        and "ending=died -->" in told
+        and "/actions/runs/123" in told
+    )
     again = scene.line.call("action", **kept, INPUT_CLOSE="true")
     assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
 
@@ -350,7 +354,7 @@ def test_the_next_request_closes_what_a_lost_job_has_left(scene: Scene) -> None:
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stderr
     first, second = scene.bot_comments()
-    assert "**died**" in first and "I opened" in second
+    assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
 def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scene: Scene) -> None:
@@ -360,7 +364,7 @@ def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scene: Scene)
     done = scene.action(event)
     assert done.exit_code == 0, done.stderr
     [told] = scene.bot_comments()
-    assert "I opened" in told
+    assert "Resolver opened" in told
 
 
 def test_a_refused_push_is_kept_and_published_by_a_comment(scene: Scene) -> None:
@@ -369,12 +373,12 @@ def test_a_refused_push_is_kept_and_published_by_a_comment(scene: Scene) -> None
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 1
     [told] = scene.bot_comments()
-    assert "my token may not push it" in told and "contents: write" in told
+    assert "its token is **not allowed to push** it" in told and "contents: write" in told
     asked = len(scene.endpoint.requests)
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
     assert done.exit_code == 0, done.stderr
     assert len(scene.endpoint.requests) == asked
-    assert len(scene.pulls()) == 1 and "I opened" in scene.bot_comments()[-1]
+    assert len(scene.pulls()) == 1 and "Resolver opened" in scene.bot_comments()[-1]
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
     assert "nothing to publish" in scene.bot_comments()[-1]
     assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 3)
@@ -391,7 +395,7 @@ def test_a_question_after_a_refused_push_does_not_hide_what_was_made(scene: Scen
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
     assert done.exit_code == 0, done.stderr
     assert (len(scene.endpoint.requests), len(scene.pulls())) == (asked, 1)
-    assert "I opened" in scene.bot_comments()[-1]
+    assert "Resolver opened" in scene.bot_comments()[-1]
 
 
 def test_a_kept_change_is_not_published_past_what_a_later_run_has_made(scene: Scene) -> None:
@@ -419,4 +423,7 @@ def test_a_locked_issue_is_told_of_in_the_summary(scene: Scene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert (done.exit_code, len(scene.pulls()), scene.bot_comments()) == (0, 1, []), done.stderr
-    assert "The thread could not be told" in scene.summary() and "I opened" in scene.summary()
+    assert (
+        "The result could not be posted on GitHub" in scene.summary()
+        and "Resolver opened" in scene.summary()
+    )

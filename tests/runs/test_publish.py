@@ -40,7 +40,7 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     assert "the run had ended, and its change is published" in resumed
     assert "cut off" not in resumed
     again = command_line.call("publish", made.output, **NOWHERE)
-    assert again.exit_code == 0 and "is done already" in again.stderr
+    assert again.exit_code == 0 and "has already finished" in again.stderr
     assert len(model_endpoint.requests) == 2
 
 

@@ -133,4 +133,4 @@ def test_a_check_whose_suite_is_not_through_is_waited_for(scene: Scene, events: 
     payload = events.check_run_failed("main", "mona")
     payload["check_run"]["check_suite"] |= {"status": "in_progress", "conclusion": None}
     done = scene.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
-    ignored(scene, done, "other checks of its suite are not through")
+    ignored(scene, done, "other checks of its suite have not completed")

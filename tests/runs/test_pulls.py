@@ -178,7 +178,7 @@ def test_a_push_that_is_in_conflict_leads_to_a_pull_request_beside(scene: PullSc
     assert scene.tip() == theirs
     beside = scene.pulls()[-1]
     assert beside.pull.base == "half" and beside.pull.head.startswith("agent/")
-    assert f"#{scene.pull.number}" in beside.body and "somebody has pushed" in beside.body
+    assert f"#{scene.pull.number}" in beside.body and "somebody pushed" in beside.body
     assert f"[#{beside.number}]" in scene.told()[-1]
 
 
@@ -232,7 +232,7 @@ def test_a_patch_is_pushed_by_a_comment_once_the_author_lets_us(scene: PullScene
     scene.endpoint.script(HALF, finish(DONE))
     right(scene.ask(on=pull))
     before = scene.tip(repository=FORK)
-    assert "`@agent publish` makes public what is done" in scene.told(pull)[-1]
+    assert "comment `@agent publish` to publish the change" in scene.told(pull)[-1]
     assert pull.pull is not None
     pull.pull.maintainer_can_modify = True
     right(scene.ask("@agent publish", on=pull))
@@ -283,7 +283,7 @@ def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_pu
     assert beside.pull.base == head and beside.pull.head.startswith("agent/")
     assert scene.git("rev-parse", f"{beside.pull.head}^") == before
     assert f"[#{beside.number}]" in scene.told(pull)[-1]
-    assert "which I never push to" in scene.told(pull)[-1]
+    assert "and Resolver never pushes there" in scene.told(pull)[-1]
 
 
 @pytest.mark.parametrize("whose", ["the fork's", "the fork's, since", "a merge of main's"])
@@ -317,7 +317,7 @@ def test_a_fork_can_not_bring_its_workflows_into_this_repository(
         assert len(scene.branches()) == 1
         return
     assert scene.branches() == [] and len(scene.pulls()) == 2
-    assert "protected files here" in told and "ci.yml" in told
+    assert "changes to protected files" in told and "ci.yml" in told
     assert "+    return x / 2" in told and "git am" in told
 
 
@@ -360,7 +360,7 @@ def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workfl
     done = scene.action(event)
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == theirs
-    assert "on top of what was pushed meanwhile" in scene.told()[-1]
+    assert "on top of the commits pushed during the run" in scene.told()[-1]
 
 
 def test_the_command_line_works_on_a_pull_request_by_its_number(scene: PullScene) -> None:
@@ -392,7 +392,9 @@ def test_a_change_that_somebody_else_has_made_meanwhile_is_theirs(scene: PullSce
     done = scene.action(event)
     assert done.exit_code == 3, done.stdout
     assert scene.tip() == theirs
-    assert "nothing more to change" in scene.told()[-1] and "I pushed" not in scene.told()[-1]
+    assert (
+        "nothing more to change" in scene.told()[-1] and "Resolver pushed" not in scene.told()[-1]
+    )
 
 
 def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scene: PullScene) -> None:

@@ -43,7 +43,7 @@ def test_a_log_replays_without_a_model_elsewhere(
         command_line.environment.pop(name)
     done = command_line.call("replay", recorded.output / "events.jsonl", "--source", moved)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "As recorded: 3 actions" in done.stdout
+    assert "Same as the recording: 3 actions" in done.stdout
     assert len(model_endpoint.requests) == asked
     assert recorded.everything == before
 
@@ -56,7 +56,7 @@ def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ende
     done = command_line.call("replay", log)
     assert done.exit_code == 1, done.stderr
     assert f"event {changed - 1}, cmd_run: pwd; date" in done.stdout
-    assert f"content of what came of it (event {changed})" in done.stdout
+    assert f"content of its result (event {changed})" in done.stdout
     assert "a * b" in done.stdout
     assert "a - b" in done.stdout
 
@@ -73,7 +73,7 @@ def test_a_fork_goes_on_live_from_a_step(
         "--output", output,
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert f"the fork keeps 0 to {second - 1}" in done.stderr
+    assert f"the fork keeps events 0 to {second - 1}" in done.stderr
     fork = Ended(done.exit_code, done.stdout, done.stderr, output)
     assert fork.outcome["run"] != recorded.outcome["run"]
     assert b"b + a" in (output / "patch.diff").read_bytes()

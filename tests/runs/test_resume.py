@@ -71,7 +71,7 @@ def test_a_run_that_sigterm_stopped_goes_on(
     process.send_signal(signal.SIGTERM)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert f"Go on         resolver resolve --resume {output}\n" in shown
+    assert f"Continue      resolver resolve --resume {output}\n" in shown
     assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
     model_endpoint.script(finish("Make add add"))
     done = resume(command_line, output)
@@ -124,7 +124,7 @@ def test_a_change_that_comes_out_otherwise_is_told(
     [told] = again.outcome["divergences"]
     assert told["field"] == "content"
     assert (told["recorded"].strip(), told["found"].strip()) == ("morning", "evening")
-    assert "taken up in a fresh sandbox" in again.stderr
+    assert "resumed in a new sandbox" in again.stderr
     assert b"a + b" in (again.output / "patch.diff").read_bytes()
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
@@ -137,7 +137,7 @@ def test_a_run_that_is_done_is_left_alone(
     before = {p.name: p.read_bytes() for p in done.output.iterdir()}
     again = resume(command_line, done.output)
     assert again.exit_code == 0
-    assert "done already" in again.stderr
+    assert "already finished" in again.stderr
     assert {p.name: p.read_bytes() for p in done.output.iterdir()} == before
 
 
@@ -148,7 +148,7 @@ def test_a_folder_that_another_process_works_in_is_refused(
     done = resume(command_line, cut_off.output)
     held.close()
     assert done.exit_code == 2
-    assert "another process is at work in" in done.stderr
+    assert "another process is already using" in done.stderr
     model_endpoint.script(finish("Make add add"))
     assert resume(command_line, cut_off.output).exit_code == 0
 
@@ -205,10 +205,10 @@ def test_a_folder_without_a_run_and_a_second_target_are_refused(
     empty.mkdir()
     done = resume(command_line, empty)
     assert (done.exit_code, list(empty.iterdir())) == (2, [])
-    assert "holds no run" in done.stderr
+    assert "contains no run" in done.stderr
     done = resume(command_line, tmp_path / "missing")
     assert done.exit_code == 2
-    assert "holds no run" in done.stderr
+    assert "contains no run" in done.stderr
     done = command_line.call("resolve", checkout, "--resume", empty)
     assert done.exit_code == 2
     assert "--resume" in done.stderr

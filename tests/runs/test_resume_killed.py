@@ -189,7 +189,7 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert outcome["comment_url"]
     assert b"a + b" in (output / "patch.diff").read_bytes()
     assert killer.run(*resume) == 0
-    assert "is done already" in killer.printed
+    assert "has already finished" in killer.printed
     assert on_github.published(issue) == (1, 1, 1)
 
 

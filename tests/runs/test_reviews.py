@@ -203,7 +203,7 @@ def test_a_head_that_was_forced_away_after_the_request_is_reviewed_all_the_same(
     assert review.comments == []
     assert "half.py:10" in review.body
     assert "Name it." in review.body
-    assert "did not take" in review.body
+    assert "did not accept a comment" in review.body
 
 
 def test_where_a_forks_pushes_cannot_be_seen_a_review_is_to_name_the_commit(
@@ -259,7 +259,7 @@ def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(scene: Revi
         assert words in review.body, words
     page = f"{scene.github.server_url}/{UPSTREAM}/blob/{scene.head}"
     assert f"[`other.py:1`](<{page}/other.py#L1>)" in review.body
-    assert "1 of these was meant for a line that GitHub did not take" in review.body
+    assert "1 of these was meant for a line on which GitHub did not accept a comment" in review.body
     assert [r.state for r in scene.pull.reviews] == ["COMMENTED"], "a draft was left"
     noted = [m.get("content") for m in scene.endpoint.requests[-1].body["messages"]]
     assert any("its parts on that side: 7-14" in str(each) for each in noted)
@@ -276,7 +276,7 @@ def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) ->
     assert scene.action(scene.ask()).exit_code == 0
     [review] = scene.reviews
     assert [c.body for c in review.comments] == ["This rounds down."]
-    assert "open conversations say the same" in review.body
+    assert "open review threads already say the same" in review.body
 
 
 def test_the_most_important_comments_are_kept(scene: ReviewScene) -> None:

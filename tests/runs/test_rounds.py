@@ -178,7 +178,7 @@ def test_a_job_that_begins_anew_after_its_push_says_which_answers_may_be_missing
     assert again.exit_code == 0, again.stdout + again.stderr
     assert (scene.repository.git.tip("half"), len(scene.endpoint.requests)) == (tip, 2)
     [told] = scene.told()
-    assert "some of them may have no answer of mine" in told and str(tip)[:12] in told
+    assert "some of them may not have a reply" in told and str(tip)[:12] in told
 
 
 def test_a_comment_of_a_review_starts_the_same_run_as_the_review(scene: RoundScene) -> None:

@@ -143,10 +143,10 @@ def test_a_schedule_and_a_dispatch_that_names_nothing_sweep(
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is no number"),
-        ("repository_dispatch", {"isue": "1"}, "names no `issue`, but says 'isue'"),
-        ("repository_dispatch", {"issue": None}, "`issue` is no number"),
-        ("workflow_dispatch", {"issue": "abc"}, "`issue` is no number of an issue: 'abc'"),
+        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is not an issue number"),
+        ("repository_dispatch", {"isue": "1"}, "names no `issue`, but sets 'isue'"),
+        ("repository_dispatch", {"issue": None}, "`issue` is not an issue number"),
+        ("workflow_dispatch", {"issue": "abc"}, "`issue` is not an issue number: 'abc'"),
         ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "says 'instruction'"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
     assert done.exit_code == 2, done.stdout + done.stderr
     [error] = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
     assert why in error
-    assert "without any input it is a sweep" in error
+    assert "leave all inputs empty for a sweep" in error
     assert scene.outputs() == {"state": "error"}
     assert not scene.endpoint.requests
     assert not scene.work_done()
@@ -260,8 +260,8 @@ def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     is_done(scene, issue, done)
     asked = str(scene.endpoint.requests[0].body)
     assert "a check that failed has started it" in asked
-    assert 'The check "CI" has failed on main' in asked.replace("\\", "")
-    assert "Started by | the check `CI`, which failed" in (scene.pulls()[0].body or "")
+    assert 'The check "CI" failed on main' in asked.replace("\\", "")
+    assert "Started by | the failure of the check `CI`" in (scene.pulls()[0].body or "")
     asked = len(scene.endpoint.requests)
     scene.github.commit(REPOSITORY, "main", {"other.py": "y = 1\n"})
     later = scene.action(events.workflow_failed("main", "mona"), "workflow_run", **wanted)

@@ -89,10 +89,13 @@ def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scene: Scene) -> N
     ]
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"#{issues[0].number}  done  {scene.github.server_url}")
-    assert lines[2] == f"#{issues[2].number}  not begun: a sweep begins 2 at most (--max-issues)"
-    assert "2 done, 28 not begun; $0.00 of $10.00" in lines[-1]
+    assert (
+        lines[2]
+        == f"#{issues[2].number}  not started: a sweep starts at most 2 runs (--max-issues)"
+    )
+    assert "2 done, 28 not started; $0.00 of $10.00 spent" in lines[-1]
     assert (done.output / f"issue-{issues[0].number}" / "outcome.json").exists()
-    assert scene.summary.read_text().count("| not begun |") == 28
+    assert scene.summary.read_text().count("| not started |") == 28
 
 
 def test_a_second_sweep_goes_on_with_the_rest_and_repeats_nothing(scene: Scene) -> None:
@@ -227,10 +230,10 @@ def test_the_money_of_a_sweep_is_shared_by_its_runs(scene: Scene) -> None:
     assert first.endswith("($1.00)")
     assert second.startswith("#2  done")
     assert second.endswith("($1.00)")
-    assert third == "#3  not begun: $2.00 of $2.10 are spent (--max-total)"
-    assert total == "2 done, 1 not begun; $2.00 of $2.10"
-    assert "The budget of this run was cut to" in scene.told(issues[1])[0]
-    assert "The budget of this run was cut to" not in scene.told(issues[0])[0]
+    assert third == "#3  not started: $2.00 of $2.10 are spent (--max-total)"
+    assert total == "2 done, 1 not started; $2.00 of $2.10 spent"
+    assert "The budget of this run was reduced to" in scene.told(issues[1])[0]
+    assert "The budget of this run was reduced to" not in scene.told(issues[0])[0]
 
 
 def test_a_dry_run_changes_nothing(scene: Scene) -> None:
@@ -239,8 +242,8 @@ def test_a_dry_run_changes_nothing(scene: Scene) -> None:
     writes = len(scene.github.writes())
     done = scene.sweep("--dry-run", "--max-issues", "1", LLM_MODEL="")
     assert done.exit_code == 0, done.stderr
-    assert f"#{first.number}  would begin" in done.stdout
-    assert f"#{last.number}  not begun" in done.stdout
+    assert f"#{first.number}  would start" in done.stdout
+    assert f"#{last.number}  not started" in done.stdout
     assert (len(scene.github.writes()), scene.endpoint.requests) == (writes, [])
     assert not done.output.exists()
     done = scene.sweep("--dry-run")
@@ -258,7 +261,7 @@ def test_a_sweep_that_is_stopped_says_what_was_not_begun(scene: Scene) -> None:
     done = scene.sweep()
     assert done.exit_code == 1
     assert f"#{first.number}  failed: the run was stopped by SIGTERM" in done.stdout
-    assert f"#{second.number}  not begun: the sweep was stopped" in done.stdout
+    assert f"#{second.number}  not started: the sweep was stopped" in done.stdout
     assert "stopped" in scene.told(first)[0]
     assert not scene.told(second)
 
@@ -280,7 +283,7 @@ def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(scene: Sc
     done = scene.sweep("--dry-run")
     assert done.exit_code == 1
     assert f"#{lost.number}  failed: could not read the events of #{lost.number}" in done.stdout
-    assert f"#{good.number}  would begin" in done.stdout
+    assert f"#{good.number}  would start" in done.stdout
 
 
 def test_in_a_job_the_output_lies_in_the_workspace(scene: Scene) -> None:
@@ -315,7 +318,7 @@ def test_without_an_issue_that_wears_the_label_there_is_nothing_to_do(scene: Sce
     scene.github.create_issue(REPOSITORY, "No label", "", author="zoe")
     done = scene.sweep()
     assert done.exit_code == 0
-    assert "No open issue of octo/calc wears the label agent." in done.stdout
+    assert "No open issue of octo/calc has the label agent." in done.stdout
 
 
 def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scene: Scene) -> None:
@@ -327,8 +330,8 @@ def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scene: Scene) -> None:
     at_work = scene.issue("Two")
     see(scene, at_work)
     done = scene.sweep("--dry-run")
-    assert f"#{killed.number}  would begin" in done.stdout
-    assert f"#{at_work.number}  skipped: a run that began at " in done.stdout
+    assert f"#{killed.number}  would start" in done.stdout
+    assert f"#{at_work.number}  skipped: a run that started at " in done.stdout
 
 
 def see(scene: Scene, issue: Issue) -> None:

@@ -49,7 +49,7 @@ def test_a_clean_merge_is_done_without_a_model(scene: UpdateScene, words: str) -
     assert scene.git("rev-parse", "half^{tree}") == scene.merge_tree(scene.head, main)
     assert scene.endpoint.requests == []
     [told] = scene.told()
-    assert "I merged `main` into `half`" in told and "no conflict" in told
+    assert "Resolver merged `main` into `half`" in told and "no conflict" in told
     assert scene.git("log", "-1", "--format=%s", "half") == "Merge branch 'main' into half"
 
 
@@ -58,7 +58,7 @@ def test_what_is_up_to_date_stays_as_it_is(scene: UpdateScene) -> None:
     tip = scene.tip()
     done = scene.ask("@agent update")
     assert done.exit_code == 3
-    assert scene.tip() == tip and "nothing to bring up to date" in scene.told()[-1]
+    assert scene.tip() == tip and "nothing to merge" in scene.told()[-1]
 
 
 def test_the_same_update_again_is_not_done_again(scene: UpdateScene) -> None:
@@ -101,7 +101,7 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scene: UpdateScene) ->
     assert "ten of main" in seen and f"<<<<<<< {head}" in seen
     [told] = scene.told()
     assert "- `lines.py`: merged by the agent\n" in told and "Keep both words" in told
-    assert "left as git left it" not in told
+    assert "left as git merged it" not in told
 
 
 def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
@@ -110,7 +110,7 @@ def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
     done = scene.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head
-    assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
 
 
 @pytest.mark.parametrize("line", ["<<<<<<<", "=======", ">>>>>>>"])
@@ -122,7 +122,7 @@ def test_a_single_line_of_the_markers_stops_the_merge(scene: UpdateScene, line: 
     done = scene.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head
-    assert "conflicts are left as git wrote them, in lines.py" in scene.told()[-1]
+    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
 
 
 def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) -> None:
@@ -131,8 +131,8 @@ def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) ->
     scene.endpoint.script(finish("Take it\n\nDone."))
     right(scene.ask("@agent update"))
     told = scene.told()[-1]
-    assert "- `logo.bin`: **left as git left it**, as `half` has it. The agent" in told
-    assert "not verified:** a conflict in it is as git left it." in told
+    assert "- `logo.bin`: **left as git merged it**, the version of `half`. The agent" in told
+    assert "not verified:** it contains a conflict that the agent did not edit." in told
     assert "resolved them" not in told
 
 
@@ -143,7 +143,7 @@ def test_a_file_that_git_brought_back_is_told(scene: UpdateScene) -> None:
     scene.github.commit(UPSTREAM, "main", {"lines.py": LINES + "# more\n"}, "more")
     scene.endpoint.script(finish("Keep what was there\n\nDone."))
     right(scene.ask("@agent update"))
-    assert "- `lines.py`: **left as git left it**, as `main` has it." in scene.told()[-1]
+    assert "- `lines.py`: **left as git merged it**, the version of `main`." in scene.told()[-1]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_whose_version_the_agent_kept_is_told(scene: UpdateScene, end: str, word
     scene.conflict()
     scene.endpoint.script(bash(end), RESOLVED)
     right(scene.ask("@agent update"))
-    assert words in scene.told()[-1] and "git left" not in scene.told()[-1]
+    assert words in scene.told()[-1] and "as git merged" not in scene.told()[-1]
 
 
 def test_what_the_agent_calls_unfinished_is_not_merged(scene: UpdateScene) -> None:
@@ -243,7 +243,7 @@ def test_a_change_beside_the_conflicts_is_told(scene: UpdateScene) -> None:
     scene.conflict()
     scene.endpoint.script(bash(f"{BOTH}; echo '# more' >> half.py"), RESOLVED)
     right(scene.ask("@agent update"))
-    assert "resolving them has changed: half.py" in scene.told()[-1]
+    assert "Resolving the conflicts also changed files that had none: half.py" in scene.told()[-1]
 
 
 def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
@@ -280,7 +280,7 @@ def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scene: UpdateScene) -> N
 def test_an_issue_can_not_be_updated(scene: UpdateScene) -> None:
     done = scene.ask("@agent /update", on=scene.issue)
     assert done.exit_code == 5
-    assert "nothing in it to bring up to date" in scene.told(scene.issue)[-1]
+    assert "only a pull request can be updated" in scene.told(scene.issue)[-1]
 
 
 def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(scene: UpdateScene) -> None:
@@ -326,7 +326,7 @@ def test_what_somebody_else_has_merged_meanwhile_is_not_told_as_ours(scene: Upda
     theirs = scene.github.commit(UPSTREAM, "half", {"half.py": "x = 1\n"}, "on main", "mona")
     done = scene.action(event)
     assert done.exit_code == 3, done.stdout
-    assert scene.tip() == theirs and "I merged" not in scene.told()[-1]
+    assert scene.tip() == theirs and "Resolver merged" not in scene.told()[-1]
 
 
 def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(scene: UpdateScene) -> None:

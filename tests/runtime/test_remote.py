@@ -127,10 +127,10 @@ def test_it_does_not_start_without_a_good_token(
     ("options", "says"),
     [
         (["--host", "0.0.0.0"], "unencrypted"),
-        (["--tls-cert", "x"], "go together"),
+        (["--tls-cert", "x"], "only valid together"),
         (["--tls-cert", "/missing", "--tls-key", "/missing"], "can't be used"),
-        (["--max-memory", "lots"], "no amount of memory"),
-        (["--name", "a.b"], "is no name"),
+        (["--max-memory", "lots"], "not an amount of memory"),
+        (["--name", "a.b"], "is not a valid name"),
         (["--host", "192.0.2.1", "--plain-http"], "can't listen"),
     ],
 )
@@ -148,12 +148,12 @@ def test_options_that_can_not_be_used_are_named(
         ("http://sandboxes.example.org", "unencrypted"),
         ("http://127.0.0.1.example.org", "unencrypted"),
         ("http://localhost.example.org", "unencrypted"),
-        ("ftp://127.0.0.1", "none of a server"),
-        ("https://", "none of a server"),
-        ("https://user:secret@h", "none of a server"),
-        ("https://h:port", "none of a server"),
-        ("https://h/?q", "none of a server"),
-        ("nonsense", "none of a server"),
+        ("ftp://127.0.0.1", "not that of a server"),
+        ("https://", "not that of a server"),
+        ("https://user:secret@h", "not that of a server"),
+        ("https://h:port", "not that of a server"),
+        ("https://h/?q", "not that of a server"),
+        ("nonsense", "not that of a server"),
     ],
 )
 def test_a_token_goes_to_a_server_over_tls_only(url: str, says: str) -> None:
@@ -241,7 +241,7 @@ def test_more_than_the_operator_gives_is_refused(fields: dict[str, Any], says: s
 
 @pytest.mark.parametrize("memory", ["", "0", "-1g", "1t", "1 g", "lots"])
 def test_memory_that_is_none_is_refused(memory: str) -> None:
-    with pytest.raises(UsageError, match="no amount of memory"):
+    with pytest.raises(UsageError, match="not an amount of memory"):
         ServiceBounds("local").check(asked(memory=memory))
 
 
@@ -266,7 +266,7 @@ def test_only_images_of_the_list_are_given(image: str, may: bool) -> None:
     if may:
         bounds.check(asked(image=image))
     else:
-        with pytest.raises(Refused, match="gives no sandbox of image"):
+        with pytest.raises(Refused, match="offers no sandbox with the image"):
             bounds.check(asked(image=image))
 
 
@@ -302,7 +302,7 @@ def test_a_sandbox_that_nobody_asks_for_is_removed(new_server: NewServer) -> Non
             "/v1/sandboxes/forgotten/streams/some-stream", json={"kind": "wire", "path": ""}
         )
         assert gone.status_code == 404
-        assert "1.5 seconds without a word" in gone.json()["what"]
+        assert "1.5 seconds without a request" in gone.json()["what"]
 
 
 def test_a_sandbox_in_use_is_not_removed_however_quiet_it_is(new_server: NewServer) -> None:
@@ -481,7 +481,7 @@ def test_two_servers_of_one_name_do_not_run_at_once(new_server: NewServer) -> No
         env=second.environment, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "another server is at work" in done.stderr
+    assert "another server is already using" in done.stderr
 
 
 # The client's side of the settings

@@ -267,7 +267,7 @@ def test_without_a_policy_a_tunnel_is_a_frame_that_nobody_asked_for() -> None:
     ours, theirs = socket.socketpair()
     client = WireClient(SocketChannel(ours))
     theirs.sendall(wire.tunnel_notice(wire.TunnelFrame("tunnel_open", 1, host="x", port=1)))
-    with pytest.raises(SandboxError, match="nobody asked for"):
+    with pytest.raises(SandboxError, match="an unexpected"):
         client.call("interrupt", {}, wire.InterruptResult, 10)
     client.close()
     theirs.close()

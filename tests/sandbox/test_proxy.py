@@ -179,7 +179,7 @@ WRONG = {
     "a path": b"CONNECT evil.example:443/x HTTP/1.1\r\n\r\n",
     "a fragment": b"GET http://a.example/#x HTTP/1.1\r\n\r\n",
     "a backslash": b"GET http://a.example\\@evil.example/ HTTP/1.1\r\n\r\n",
-    "small letters": b"connect evil.example:443 HTTP/1.1\r\n\r\n",
+    "lower-case letters": b"connect evil.example:443 HTTP/1.1\r\n\r\n",
     "no version": b"GET http://a.example/\r\n\r\n",
     "another version": b"GET http://a.example/ HTTP/2.0\r\n\r\n",
     "two blanks": b"GET  http://a.example/ HTTP/1.1\r\n\r\n",

@@ -26,7 +26,7 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
     [told] = town.answered(issue)
     assert town.page(issue) == [
         ("mona", "@agent please fix this"),
-        ("resolver-bot", f"I opened [#{pull.number}]: Make add add"),
+        ("resolver-bot", f"Resolver opened [#{pull.number}]: Make add add"),
     ]
     assert "This run: $0.0002, 2 iterations" in told and "How it was made" in told
     assert f"Fixes #{issue.number}" in (pull.body or "")
@@ -57,8 +57,8 @@ def test_a_stranger_is_refused_once_and_the_maintainer_is_not(town: Town) -> Non
         *("eve", "resolver-bot", "eve", "mona", "resolver-bot"),
     ]
     refusal, opened = town.ended(issue)
-    assert refusal.startswith("Sorry, eve, I can't start work on this")
-    assert opened.startswith(f"I opened [#{pull.number}]")
+    assert refusal.startswith("Sorry, eve, Resolver can't start work on this")
+    assert opened.startswith(f"Resolver opened [#{pull.number}]")
 
 
 def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
@@ -72,7 +72,7 @@ def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
     town.says("mona", issue, "@agent fix add")
     town.says("mona", issue, "@agent why does half round down?")
     fixed, answered = sorted(town.answered(issue, 2), key=lambda told: "rounds down" in told)
-    assert fixed.startswith("I opened") and "rounds down" in answered
+    assert fixed.startswith("Resolver opened") and "rounds down" in answered
     assert len(town.pulls()) == 1
 
 
@@ -110,8 +110,8 @@ def test_from_an_issue_over_two_rounds_of_review_and_a_failing_check_to_the_merg
     assert [who for who, _ in town.page(issue)] == ["mona", "resolver-bot"]
     assert pull.pull is not None
     pushed = (
-        f"I pushed the commit [`COMMIT`] to `{pull.pull.head}`. It is on top of what was there; "
-        "nothing of that is changed."
+        f"Resolver pushed the commit [`COMMIT`] to `{pull.pull.head}`. It is on top of the "
+        "existing commits, which are unchanged."
     )
     assert town.page(pull) == [("resolver-bot", pushed)] * 3
     assert town.endpoint.left == 0
@@ -155,9 +155,9 @@ def test_a_fresh_request_on_the_issue_goes_on_with_its_open_pull_request(town: T
     assert f"Fixes #{issue.number}" in (pull.body or "") and "They add up." in (pull.body or "")
     assert town.page(issue) == [
         ("mona", "@agent please fix this"),
-        ("resolver-bot", f"I opened [#{pull.number}]: Make add add"),
+        ("resolver-bot", f"Resolver opened [#{pull.number}]: Make add add"),
         ("mona", "@agent also handle negative numbers"),
-        ("resolver-bot", f"I added a commit to [#{pull.number}]."),
+        ("resolver-bot", f"Resolver added a commit to [#{pull.number}]."),
     ]
     assert town.page(pull) == []
 

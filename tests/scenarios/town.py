@@ -123,7 +123,8 @@ class Town:
         return [seen(body) for body in told if " ending=progress" not in body.split("\n")[0]]
 
     def page(self, thread: Issue) -> list[tuple[str, str]]:
-        """Who said what on the thread, oldest first: of our own comments the first line."""
+        """Who said what on the thread, oldest first: earlier comments of Resolver the first "
+        "line."""
         return [(c.author.login, headline(c.body)) for c in thread.comments]
 
     def replies(self, pull: Issue, review: Review) -> list[str]:

@@ -55,6 +55,6 @@ def test_a_retry_and_a_switch_say_which_service_they_are_of() -> None:
         ModelSwitched(id=2, from_model="a", to_model="b", reason="down", service="condenser"),
     ]
     told = render_text(events)
-    assert "The model was asked again by the judge (attempt 1, after 1.0 s): busy" in told
-    assert "The model was asked again (attempt 1, after 1.0 s): busy" in told
-    assert "From here on b is asked by the condenser, not a: down" in told
+    assert "The model call was retried by the judge (attempt 1, after 1.0 s): busy" in told
+    assert "The model call was retried (attempt 1, after 1.0 s): busy" in told
+    assert "From here on, b is used by the condenser instead of a: down" in told

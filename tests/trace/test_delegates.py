@@ -54,7 +54,7 @@ def test_a_delegate_of_a_delegate_is_nested_once_more() -> None:
 
 def test_markdown_and_text_hold_the_delegates_steps() -> None:
     log = delegated(*WORK)
-    assert "What it did, 2 steps" in render_markdown(log)
+    assert "What it did (2 steps)" in render_markdown(log)
     for shown in (render_markdown(log), render_text(log), render_comment_trace(log, 20_000)):
         assert "rg parse" in shown
         assert "main.py: parse(x)" in shown
@@ -105,5 +105,5 @@ def test_going_on_and_more_room_are_told_with_who_asked() -> None:
     granted = note_of(life.LimitsExtended(limits=RunLimits(max_iterations=120), by="maria"))
     assert resumed is not None
     assert granted is not None
-    assert resumed.text == "The run goes on as r2, asked for by maria: it was killed"
+    assert resumed.text == "The run continues as r2, requested by maria: it was killed"
     assert granted.text == "Limits extended by maria: 120 iterations, $5.00, 1 h 0 min in all"

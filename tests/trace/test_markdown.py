@@ -196,7 +196,7 @@ def test_a_run_of_a_thousand_steps_shows_its_start_and_its_end(content: str) -> 
     assert 19_000 < utf16_length(comment) <= 20_000
     assert "`step 0`" in comment
     assert "`step 999`" in comment
-    assert re.search(r"… \d+ steps left out here", comment)
+    assert re.search(r"… \d+ steps omitted here", comment)
     read(comment)
 
 

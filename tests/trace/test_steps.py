@@ -187,7 +187,7 @@ def test_a_condensation_tells_what_was_shortened_and_what_a_model_noted() -> Non
         "To make room 2 events left the conversation, and of 1 output only the end is shown from "
         "here on"
     )
-    assert first.detail == "s\n\nWhat a model noted:\nn"
+    assert first.detail == "s\n\nNotes by a model:\nn"
     assert second.text == "To make room of 2 outputs only the end is shown from here on"
 
 

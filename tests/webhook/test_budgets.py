@@ -97,9 +97,9 @@ def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> 
         done = runs.work_on(started(trigger, attempt))
         assert (done["exit_code"], done["state"]) == (5, "refused")
     [told] = scene.forge.told(issue)
-    assert "mona, I did not start work on this" in told.body
+    assert "mona, Resolver did not start work on this" in told.body
     assert r"have cost \$0.20 of the \$0.20 that a month may cost" in told.body
-    assert "Ask again from" in told.body
+    assert "Ask again on or after" in told.body
     again = scene.request(issue)
     runs.work_on(started(again, 1))
     assert len(scene.forge.told(issue)) == 2, "who asks again is answered again"
@@ -126,7 +126,7 @@ def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
     opening = json.loads(scene.log_of(trigger).read_text().splitlines()[0])
     assert opening["limits"]["max_budget"] == pytest.approx(0.35)
     [told] = scene.forge.told(issue)
-    assert "The budget of this run was cut to $0.35" in told.body.replace("\\", "")
+    assert "The budget of this run was reduced to $0.35" in told.body.replace("\\", "")
 
 
 def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
@@ -193,7 +193,7 @@ def test_the_costs_are_shown_and_narrowed(scene: Scene, capsys: pytest.CaptureFi
     run_command(["costs", "--month", f"{before:%Y-%m}"], environment)
     assert "$0.50" in capsys.readouterr().out
     run_command(["costs", "--repository", "octo/none"], environment)
-    assert "No run has cost anything yet" in capsys.readouterr().out
+    assert "No costs have been recorded yet" in capsys.readouterr().out
 
 
 def test_costs_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,7 @@ def test_boxes_stop_a_run_and_go_on_with_it_and_the_ceilings_hold(
     ended = until(lambda: shows("which was stopped"))
     assert "**Stop**" not in (ended.body or "")
     assert "- [x]" not in (ended.body or "")
-    tick(forge, server, ended, "**Go on**")
+    tick(forge, server, ended, "**Continue**")
     until(lambda: shows("no change"))
     assert server.deliver(forge.mention(issue)) == (202, "stored")
     until(lambda: any("this repository has had 2 runs today" in c.body for c in issue.comments))

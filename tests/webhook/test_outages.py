@@ -76,7 +76,7 @@ def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(sce
     done = scene.runs().work_on(started(scene.trigger, 3, outage_began=began))
     assert done["exit_code"] == 0
     assert scene.forge.done_once(scene.issue)
-    assert "I opened" in scene.told
+    assert "Resolver opened" in scene.told
 
 
 def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scene: Scene) -> None:

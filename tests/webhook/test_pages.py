@@ -148,10 +148,10 @@ def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
     page = served.page()
     assert page.status == 200 and "parse_date crashes on two-digit years" in page.body
     assert '<meta http-equiv="refresh" content="10">' in page.body
-    assert "The run is at work" in page.body
+    assert "The run is in progress" in page.body
     served.write(realistic(), ended=True)
     page = served.page()
-    assert 'http-equiv="refresh"' not in page.body and "at work" not in page.body
+    assert 'http-equiv="refresh"' not in page.body and "in progress" not in page.body
     assert page.headers["content-type"] == "text/html; charset=utf-8"
 
 
@@ -206,7 +206,7 @@ def test_without_pages_there_is_none(tmp_path: Path) -> None:
 def test_a_run_that_has_no_log_yet_has_a_page(served: Served) -> None:
     (served.folder / RUN).mkdir()
     page = served.page()
-    assert page.status == 200 and "The run has begun" in page.body
+    assert page.status == 200 and "The run has started" in page.body
     (served.folder / RUN / "outcome.json").write_text("{}")
     assert "ended before its first step" in served.page().body
 
@@ -248,7 +248,7 @@ def test_of_a_log_of_fifty_megabytes_the_newest_part_is_shown(served: Served) ->
     assert time.perf_counter() - began < 10
     assert page.status == 200 and len(page.body) < 8 * MOST_BYTES
     assert "parse_date crashes" in page.body and "the-last-one" in page.body
-    assert re.search(r"The log is long: 49\.\d MB of it", page.body)
+    assert re.search(r"The log is too long to show in full: 49\.\d MB", page.body)
 
 
 @pytest.mark.deep
@@ -352,16 +352,16 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     try:
         server.start()
         scene.ask()
-        path = until(lambda: scene.link("Follow it live", base))
+        path = until(lambda: scene.link("Follow the run live", base))
         page = until(lambda: "<h2" in (body := get(server.port, path).body) and body)
         page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
-        assert "The run is at work" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "The run is in progress" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
         assert "<script" not in page
         wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
         assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
         until(lambda: scene.forge.done_once(scene.issue))
-        assert scene.link("The whole trace", base) == path
-        page = until(lambda: "at work" not in (body := get(server.port, path).body) and body)
+        assert scene.link("Full trace", base) == path
+        page = until(lambda: "in progress" not in (body := get(server.port, path).body) and body)
         assert "sed -i" in page and 'http-equiv="refresh"' not in page
         key = path.rpartition("=")[2]
         assert key not in server.log
@@ -380,9 +380,9 @@ def test_without_a_public_address_there_is_no_page_and_no_link(
         server.start()
         scene.ask()
         until(lambda: "Work: 1 of at most" in scene.comment or scene.forge.told(scene.issue))
-        assert "Follow it live" not in scene.comment
+        assert "Follow the run live" not in scene.comment
         until(lambda: scene.forge.done_once(scene.issue))
-        assert "/runs/" not in scene.comment and "The whole trace" not in scene.comment
+        assert "/runs/" not in scene.comment and "Full trace" not in scene.comment
         [run] = [p.name for p in server.runs.iterdir() if p.name[:2] == "20"]
         secret = server.environment["GITHUB_WEBHOOK_SECRET"]
         path = page_url("http://x", secret, run).removeprefix("http://x")

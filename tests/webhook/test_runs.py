@@ -53,7 +53,7 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
     done = scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))
     assert done["state"] == "error"
     [told] = scene.forge.told(scene.issue)
-    assert "the server crashed 5 times while it worked on this run" in told.body
+    assert "the server crashed 5 times during this run" in told.body
     assert "ask again" in told.body
     assert not scene.folder.exists()
 
@@ -61,15 +61,15 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
 @pytest.mark.parametrize(
     ("ahead", "words"),
     [
-        (RequestsAhead((7, 8), 3), "3 runs are before this one"),
-        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} runs are before this one"),
-        (RequestsAhead(), "all places for runs on this server are taken by other repositories"),
+        (RequestsAhead((7, 8), 3), "3 other runs are ahead of it"),
+        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} other runs are ahead of it"),
+        (RequestsAhead(), "all run slots of this server are in use by other repositories"),
     ],
 )
 def test_who_waits_is_told_for_what(scene: Scene, ahead: RequestsAhead, words: str) -> None:
     scene.runs.announce(scene.request(), ahead)
     [told] = scene.forge.written(scene.issue)
-    assert f"**wait**: {words}" in told.body
+    assert f"**waiting**: {words}" in told.body
     assert [each.content for each in scene.issue.comments[0].reactions] == ["eyes"]
 
 
@@ -84,7 +84,7 @@ def page_of(scene: Scene, trigger: Trigger) -> str:
 def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scene: Scene) -> None:
     trigger = scene.request()
     (scene.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
-    assert "The run has begun" in page_of(scene, trigger)
+    assert "The run has started" in page_of(scene, trigger)
     scene.runs.work_on(started(trigger, crashes=MAX_CRASHES))
     page = page_of(scene, trigger)
     assert '"refresh"' not in page

@@ -75,7 +75,7 @@ def test_a_second_server_in_the_same_place_does_not_start(door: Door, place: str
     file.parent.mkdir(exist_ok=True)
     with file.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert "another server is at work" in door.refused().stderr
+        assert "another server is already using" in door.refused().stderr
 
 
 def test_a_port_in_use_is_named(door: Door) -> None:

@@ -60,13 +60,13 @@ def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scene: Sce
     scene.ask(waiting)
     until(lambda: scene.first(waiting))
     told = scene.first(waiting)
-    assert "**wait**: a run is before this one" in told and f"#{scene.sleeper.number}" in told
+    assert "**waiting**: another run is ahead of it" in told and f"#{scene.sleeper.number}" in told
     scene.server.end(signal.SIGKILL)
     assert "working on this" in scene.first(scene.sleeper)
     scene.server.start()
     for issue in (scene.sleeper, waiting):
         until(partial(forge.told, issue))
-        assert len(forge.written(issue)) == 1 and "I opened" in scene.first(issue)
+        assert len(forge.written(issue)) == 1 and "Resolver opened" in scene.first(issue)
     assert len(forge.pulls(waiting.repository)) == 2
 
 
@@ -90,7 +90,7 @@ def test_a_refused_push_is_published_by_a_comment(scene: Scene) -> None:
     asked = len(scene.plans.times("long"))
     scene.ask(scene.sleeper, "@agent publish")
     until(lambda: len(forge.told(scene.sleeper)) == 3)
-    assert "I opened" in forge.told(scene.sleeper)[-1].body
+    assert "Resolver opened" in forge.told(scene.sleeper)[-1].body
     scene.ask(scene.sleeper, "@agent publish")
     until(lambda: len(forge.told(scene.sleeper)) == 4)
     assert "nothing to publish" in forge.told(scene.sleeper)[-1].body

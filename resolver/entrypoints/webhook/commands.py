@@ -93,7 +93,7 @@ class CommentCommands:
             post_help(trigger, forge, settings)
             return None
         if forge.is_confirmed(trigger):
-            logger.info("%s was done before", what)
+            logger.info("%s was handled before", what)
             return None
         if trigger.command is Command.STOP:
             # Stored before the active run is looked up, so that a run that starts at this moment
@@ -104,7 +104,7 @@ class CommentCommands:
             return trigger  # queued behind the active run
         steered = not publishes and self.at_work.steer(trigger)
         if steered or self._stops_waiting(trigger, unfinished):
-            logger.info("%s has reached its run", what)
+            logger.info("%s was passed to its run", what)
             forge.confirm(trigger)
             return None
         goes_on = trigger.command in GOES_ON
@@ -113,7 +113,7 @@ class CommentCommands:
         if goes_on:
             return trigger
         report_no_active_run(trigger, forge, settings)
-        logger.info("%s finds nothing at work", what)
+        logger.info("%s applies to no run in progress", what)
         return None
 
     def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:

@@ -229,13 +229,13 @@ def _over(
         use, bound, knob = used, bounds.monthly, "max_monthly_budget"
         whose, span = f"the runs of {repository} in {now:%Y-%m}", "a month"
         free = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
-    aside = f" (${use.aside:.2f} more is set aside for runs at work)" if use.aside else ""
-    more = f"; {use.unpriced} replies of unknown price are not in it" if use.unpriced else ""
+    aside = f" (${use.aside:.2f} more is reserved for runs in progress)" if use.aside else ""
+    more = f"; {use.unpriced} replies of unknown price are not included" if use.unpriced else ""
     what = (
         f"{whose} have cost ${use.spent:.2f}{aside} of the ${bound:.2f} that {span} may cost{more}"
     )
-    sooner = ", or when the runs at work have ended" if use.aside else ""
+    sooner = ", or when the runs in progress have ended" if use.aside else ""
     return OverBudget(
         what,
-        f"Ask again from {free} on (00:00 UTC){sooner}; the operator can raise `{knob}`.",
+        f"Ask again on or after {free} (00:00 UTC){sooner}; the operator can raise `{knob}`.",
     )

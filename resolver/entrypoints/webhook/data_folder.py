@@ -70,7 +70,7 @@ def lock(file: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         raise UsageError(
-            f"another server is at work in {file.parent}",
+            f"another server is already using {file.parent}",
             "stop it first, or give this one its own RESOLVER_DATA_DIR and RESOLVER_DATABASE_URL",
         ) from error
     return descriptor
@@ -79,5 +79,5 @@ def lock(file: Path) -> int:
 def _unwritable(folder: Path, error: OSError) -> UsageError:
     return UsageError(
         f"the server's folder {folder} can't be written: {error.strerror}",
-        "set RESOLVER_DATA_DIR to another, or put its permissions right",
+        "set RESOLVER_DATA_DIR to another, or correct its permissions",
     )

@@ -28,17 +28,19 @@ def database(url: str, to_write: bool = True) -> URL:
     to_write: create the file and its folder if they do not exist. Raises UsageError if `url` is no
     valid address or the file can't be written.
     """
-    advice = "set RESOLVER_DATABASE_URL, like sqlite:///resolver.db or postgresql://HOST/NAME"
+    advice = (
+        "set RESOLVER_DATABASE_URL, for example to sqlite:///resolver.db or postgresql://HOST/NAME"
+    )
     try:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
         raise UsageError("the database's address can't be read", advice) from None
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise UsageError(f"{parsed.drivername} is not a database that can be used", advice)
+        raise UsageError(f"{parsed.drivername} is not a supported database", advice)
     if parsed.get_backend_name() != "sqlite":
         return parsed
     if not parsed.database or parsed.database == ":memory:":
-        raise UsageError("a database in memory would forget what it was sent", advice)
+        raise UsageError("an in-memory database would lose the deliveries", advice)
     file = Path(parsed.database).absolute()
     if not to_write:
         return parsed.set(database=str(file))
@@ -92,7 +94,7 @@ class ServerDatabase:
         file = self._url.database
         if self._url.get_backend_name() == "sqlite" and not Path(str(file)).is_file():
             # An open connection would continue to use the file that was removed.
-            raise self._error("its file is gone")
+            raise self._error("its file no longer exists")
         with self.reading() as connection:
             connection.execute(table.select().limit(1)).first()
 

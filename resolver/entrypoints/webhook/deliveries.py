@@ -76,7 +76,7 @@ def write_cancelled_outcome(folder: Path, report: Report) -> None:
         finally:
             output.close()
     except (ResolverError, OSError) as error:
-        logger.error("how run %s ended is not noted: %s", report.run, error)
+        logger.error("the end of run %s could not be recorded: %s", report.run, error)
 
 
 def _outcome(output: Output, report: Report) -> OutcomeFile:
@@ -170,13 +170,13 @@ class DeliveryRunner:
         forge = github_forge(settings, trigger.repository, host)
         found = _with_place(trigger, forge, settings, started.attempt)
         if isinstance(found, IgnoredEvent):
-            logger.info("run %s is not begun: %s", run, found.reason)
+            logger.info("run %s is not started: %s", run, found.reason)
             return {"run": run, "exit_code": 0, "state": "ignored"}
         trigger = found
         what = f"{trigger.repository}#{trigger.number}"
         logger.info("run %s starts for %s, attempt %d", run, what, started.attempt)
         if _is_done(self.folder / run, trigger, forge):
-            logger.info("run %s was done before", run)
+            logger.info("run %s was handled before", run)
             self._settle(trigger, run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
         if self._decides_about_nothing(trigger, run):
@@ -210,10 +210,8 @@ class DeliveryRunner:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
-            what = (
-                f"the server crashed {started.crashes} times while it worked on this run, which "
-                "made no progress in between"
-            )
+            what = f"the server crashed {started.crashes} times during this run, which made no "
+            "progress in between"
             return self._give_up(report, what, forge)
         try:
             output = Output(self.folder / run, resume=True)
@@ -237,7 +235,7 @@ class DeliveryRunner:
         # it. Any other failure is a result: it was reported in the conversation, and the request is
         # done.
         if result.outage and request.retry_until is not None:
-            what = result.failure.what if result.failure else "the model's provider did not answer"
+            what = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {what}", cause=result.outage)
         logger.info("run %s ended with exit code %d", run, result.exit_code)
         return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
@@ -314,10 +312,10 @@ class DeliveryRunner:
         deferred: True if an outage interrupted the run, so that its comment announces a retry that
         has to be withdrawn.
         """
-        logger.info("run %s is not begun: %s said stop", report.run, by)
+        logger.info("run %s is not started: stopped by %s", report.run, by)
         folder = self.folder / report.run
         if deferred or not (folder / OUTCOME).exists():
-            failure = RunFailure(kind="stopped", what=f"{by} said stop before it could go on")
+            failure = RunFailure(kind="stopped", what=f"{by} stopped it before it could continue")
             kept = is_resumable(folder / EVENTS)
             report = report.model_copy(update={"failure": failure, "continues": kept})
             self._tell(report, forge)
@@ -330,9 +328,9 @@ class DeliveryRunner:
     def _give_up(self, report: Report, what: str, forge: Forge) -> dict[str, Any]:
         """Report in the conversation that there will be no run, unless an earlier attempt has
         published."""
-        logger.error("run %s is given up: %s", report.run, what)
+        logger.error("giving up on run %s: %s", report.run, what)
         failure = RunFailure(
-            kind="error", what=what, next_step="the operator's log says more; then ask again"
+            kind="error", what=what, next_step="see the operator's log for details, then ask again"
         )
         report = report.model_copy(update={"failure": failure})
         self._tell(report, forge)
@@ -345,7 +343,7 @@ class DeliveryRunner:
             if forge.find_publication(report.trigger) is None:
                 forge.comment(report)
         except ResolverError as error:
-            logger.error("run %s could not be told: %s", report.run, error.what)
+            logger.error("the result of run %s could not be posted: %s", report.run, error.what)
 
 
 def _with_place(

@@ -86,7 +86,9 @@ class MissedDeliveries:
                 failed = ""
             except ResolverError as error:
                 if error.what != failed:
-                    logger.warning("missed deliveries are not known: %s", error.what)
+                    logger.warning(
+                        "missed deliveries could not be read from GitHub: %s", error.what
+                    )
                 failed = error.what
             time.sleep(LOOK_SECONDS)
 
@@ -102,7 +104,7 @@ class MissedDeliveries:
         since = max(self._known_until(source) - OVERLAP, now - LOOK_BACK)
         attempts = list(source.attempts(since, MAX_PAGES))
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
-            logger.warning("deliveries before %s are not looked at", attempts[-1].delivered_at)
+            logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
         received = {each.guid for each in attempts if each.is_received}
         missed = {each.guid: each for each in attempts if each.guid not in received}
         # oldest first, the order in which they would have arrived

@@ -93,7 +93,9 @@ def is_own_login(
             return ask().casefold() == login.casefold()
         except ResolverError as error:
             if time.monotonic() >= end:
-                logger.error("whether %s is our own login is not known: %s", login, error.what)
+                logger.error(
+                    "could not determine if %s is Resolver's own login: %s", login, error.what
+                )
                 return False
-            logger.info("whether %s is our own login is asked again: %s", login, error.what)
+            logger.info("asking again if %s is Resolver's own login: %s", login, error.what)
         time.sleep(again)

@@ -134,7 +134,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
         if not pages.opens(run, key):
             raise HTTPException(404)
         if waiting >= MOST_WAITING:
-            raise HTTPException(503, "too many ask at once", {"Retry-After": str(REFRESH)})
+            raise HTTPException(503, "too many requests", {"Retry-After": str(REFRESH)})
         waiting += 1
         try:
             html = await run_sync(pages.page, run, limiter=limiter)

@@ -93,7 +93,7 @@ def _announce(
     except Refused:
         return  # the run will be refused and report it
     except ResolverError as error:
-        logger.warning("that a run waits could not be told: %s", error.what)
+        logger.warning("the notice about a waiting run could not be posted: %s", error.what)
 
 
 def _why(ahead: RequestsAhead) -> str:

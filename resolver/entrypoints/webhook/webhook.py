@@ -81,7 +81,7 @@ def create_webhook_app(
         event = request.headers.get("x-github-event", "")
         delivery = request.headers.get("x-github-delivery", "")
         if not is_identified(delivery, event):
-            raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or odd")
+            raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or malformed")
 
         def take() -> str | None:
             payload = parse_payload(body)
@@ -149,7 +149,7 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
     """
     given = request.headers.get("x-hub-signature-256", "")
     if not _SIGNATURE.fullmatch(given):
-        raise HTTPException(401, "X-Hub-Signature-256 is missing or odd")
+        raise HTTPException(401, "X-Hub-Signature-256 is missing or malformed")
     length = request.headers.get("content-length", "0")
     if not _LENGTH.fullmatch(length) or int(length) > MAX_BODY:
         raise _too_large()
@@ -167,10 +167,12 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
         except TimeoutError:
             raise HTTPException(408, "the body came too slowly", _HANG_UP) from None
         except OSError as error:
-            logger.error("a body could not be kept until it was whole: %s", error)
-            raise HTTPException(503, "the server has no room for the body", _HANG_UP) from None
+            logger.error("a request body could not be buffered: %s", error)
+            raise HTTPException(
+                503, "the server has no space left for the request body", _HANG_UP
+            ) from None
         except ClientDisconnect:
-            raise HTTPException(400, "the body did not come whole") from None
+            raise HTTPException(400, "the request body is incomplete") from None
         if not hmac.compare_digest(f"sha256={digest.hexdigest()}", given):
             raise HTTPException(401, "the signature is wrong")
         spool.seek(0)

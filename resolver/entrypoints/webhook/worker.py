@@ -270,7 +270,7 @@ class Worker:
             self._handlers.announce(request.trigger, ahead)
             self._queue.mark_announced([request])
         except DatabaseError as error:
-            logger.error("that a run waits could not be told: %s", error.what)
+            logger.error("the notice about a waiting run could not be posted: %s", error.what)
         finally:
             self._announcing.discard(request.position)
             self._wake.set()
@@ -294,10 +294,10 @@ class Worker:
             # An outage passes without anybody acting on it, so the request is repeated. Every other
             # error would fail again and is final.
             elif error.cause in OUTAGES and wait is not None:
-                logger.warning("%s is tried again in %s: %s", what, wait, error.what)
+                logger.warning("%s will be retried in %s: %s", what, wait, error.what)
                 settle = partial(self._defer, request, wait, True)
             else:
-                logger.error("%s is given up: %s", what, error.what)
+                logger.error("giving up on %s: %s", what, error.what)
         finally:
             self._persist(settle)
             self._wake.set()

@@ -370,7 +370,7 @@ class GitHubAccess:
         ):
             parts = urlsplit(url)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
-                raise UsageError(f"{name} is not an address: {url!r}", "give it like https://HOST")
+                raise UsageError(f"{name} is not an address: {url!r}", "write it as https://HOST")
         if self.tokens == OneToken(""):
             raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
         # PyGithub's own handler prints refused requests to stderr, past the filters of Resolver's

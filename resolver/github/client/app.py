@@ -233,7 +233,7 @@ class AppAccess:
         if found.suspended_at is not None:
             raise ForgeError(
                 f"the GitHub App's installation on {owner} is suspended",
-                "its owner lifts that under Settings, GitHub Apps",
+                "its owner can lift that under Settings, GitHub Apps",
             )
         return found
 
@@ -315,7 +315,7 @@ class InstallationTokens:
             if not older:
                 raise
             self._not_before = self.now() + _TRIED_AGAIN
-            logger.warning("%s; the older token is used meanwhile", error.what)
+            logger.warning("%s; the older token is used in the meantime", error.what)
             return older
         self.note(made, ends)
         self._given = (*self._given, (made, ends))

@@ -89,11 +89,11 @@ def download(
             # Cookies of one host are not sent to the next.
             session.cookies.clear()
             if not allows(target):
-                raise DownloadRefusal("it leads to a host that nothing is fetched from")
+                raise DownloadRefusal("it redirects to a host that nothing is fetched from")
             if urlsplit(target).scheme != "https" and urlsplit(url).scheme == "https":
-                raise DownloadRefusal("it leads from a safe address to an unsafe one")
+                raise DownloadRefusal("it redirects from a safe address to an unsafe one")
             url = target
-    raise DownloadRefusal("it leads on and on")
+    raise DownloadRefusal("it redirects too many times")
 
 
 def _body(

@@ -45,7 +45,7 @@ def error_of_answer(
         limited = f"could not {what}: GitHub's rate limit is reached"
         return RateLimited(limited, _when_free(headers), _seconds_until_free(headers))
     if status >= 500:
-        step = "try again later; https://www.githubstatus.com may know"
+        step = "try again later; see https://www.githubstatus.com"
         return ServerTrouble(told, step, "forge_down")
     return ForgeError(told, *_next_step(status, said, headers, permission))
 
@@ -56,10 +56,10 @@ def error_of_form(what: str, fields: str = "") -> ForgeError:
     `fields` names the unexpected fields, if they are known.
     """
     return ForgeError(
-        f"could not {what}: GitHub's answer is not of the form that its API documents"
+        f"could not {what}: GitHub's answer does not have the form that its API documents"
         + (f" (at {fields})" if fields else ""),
-        "check that GITHUB_API_URL is the address of the REST API; if it is, try again, and report "
-        "it as a fault of Resolver if it stays",
+        "check that GITHUB_API_URL is the address of the REST API; if it is, try again, and "
+        "report a bug in Resolver if the error persists",
     )
 
 
@@ -127,11 +127,11 @@ def _next_step(
     if known is not None:
         return known.next_step, known.cause
     if status in {301, 302, 307, 308}:
-        return "the repository has another name now: ask there, or use the new one", "moved"
+        return "the repository has a new name: ask there, or use the new name", "moved"
     if status == 403:
         return needs, "permission"
     if status in {404, 410}:
         return f"check that it exists and that the token can see it; {needs}", "not_found"
     if status == 422:
-        return "GitHub found the request invalid; the words in brackets say why", ""
+        return "GitHub rejected the request as invalid; the reason is in brackets", ""
     return "check GITHUB_API_URL and the token", ""

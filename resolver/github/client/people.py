@@ -41,7 +41,7 @@ def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
     other failure: with a wrong login, nothing that Resolver wrote before would be found, and all of
     it would be done again.
     """
-    with access.asking("ask whose token this is"):
+    with access.asking("determine the owner of the token"):
         try:
             _, user = client.requester.requestJsonAndCheck("GET", "/user")
             return _actor(user)

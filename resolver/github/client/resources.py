@@ -343,5 +343,5 @@ def asked_at(access: GitHubAccess, repository: Repository, run: str) -> datetime
             _, found = repository.requester.requestJsonAndCheck("GET", path)
             return _Run.model_validate(found).created_at
     except (ForgeError, ValidationError) as error:
-        logger.info("when it was asked for is not known: %s", error)
+        logger.info("the time of the request is not known: %s", error)
         return None

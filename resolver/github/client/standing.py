@@ -92,7 +92,7 @@ class RepositoryAccess:
     def actions_may_open_pulls(self) -> bool | None:
         """Return True if the token of a GitHub Actions job may open pull requests.
 
-        Return None when only an administrator may ask.
+        Return None when only an administrator can read it.
         """
         requester = self._repository.requester
         path = f"/repos/{self._name}/actions/permissions/workflow"

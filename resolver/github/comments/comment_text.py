@@ -76,9 +76,9 @@ _SECTIONS = {
 """Fields of the agent's final message, and the heading that each one gets."""
 
 _WAYS = {
-    TriggerKind.ISSUE_LABELED: "with a label",
-    TriggerKind.ISSUE_ASSIGNED: "by assigning me",
-    TriggerKind.REVIEW_REQUESTED: "by asking me for a review",
+    TriggerKind.ISSUE_LABELED: "by adding a label",
+    TriggerKind.ISSUE_ASSIGNED: "by assigning Resolver",
+    TriggerKind.REVIEW_REQUESTED: "by requesting a review",
     TriggerKind.DISPATCHED: "by a dispatch",
 }
 """Description of how a run was requested, for triggers that carry no text."""
@@ -225,9 +225,9 @@ def _seen(report: Report) -> str:
     found = [match for line in left_out if (match := _LATER.match(line))]
     later = sum(int(match[1] or 1) for match in found)
     return (
-        f"commit {code_span(report.base[:12])}{', made after the request' if late else ''}; what "
-        f"was there at {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-        + (f", and not {_count(later, 'later text')}" if later else "")
+        f"commit {code_span(report.base[:12])}{', made after the request' if late else ''}; the "
+        f"conversation as of {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
+        + (f", without {_count(later, 'later text')}" if later else "")
     )
 
 
@@ -345,7 +345,7 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
     if outcome is None:
         return []
     tokens = outcome.tokens
-    cached = f", {tokens.cached:,} of it cached" if tokens.cached else ""
+    cached = f", {tokens.cached:,} of them cached" if tokens.cached else ""
     rows = [
         ("Cost", "unknown price" if outcome.cost is None else money(outcome.cost)),
         ("Iterations", f"{outcome.iterations:,}"),
@@ -378,9 +378,9 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
     mark = "✓" if command.exit_code == 0 else "✗"
     if command.verdict == "unknown":
-        mark, ended = "?", "whose own exit code was not seen"
+        mark, ended = "?", "own exit code not seen"
     elif command.verdict == "unfinished":
-        mark, ended = "?", "was not seen to end"
+        mark, ended = "?", "end not seen"
     elif command.verdict == "failed" and command.exit_code is None:
         ended = "fails"
     if command.stale:

@@ -188,10 +188,10 @@ def discard_abandoned_branches(
     """Delete the branches that an interrupted attempt of the run has left. Never raises: a branch
     that stays does no harm."""
     try:
-        with access.asking("remove what a cut-off attempt has pushed", "contents: write"):
+        with access.asking("remove the branch of an interrupted attempt", "contents: write"):
             for branch in abandoned_branches(repository, prefix, run):
                 name = repository.full_name
-                logger.info("removing %s of %s, left by a cut-off attempt", branch, name)
+                logger.info("removing %s of %s, left by an interrupted attempt", branch, name)
                 delete_branch(repository, branch)
     except ForgeError as error:
         logger.warning("%s", error.what)

@@ -309,7 +309,7 @@ def update_pull_request(
         raise UsageError(
             f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
         )
-    what = f"bring the text of #{number} up to date"
+    what = f"update the text of #{number}"
     with access.asking(what, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
     if not is_own_account(pull, own) or pull.state != "open":

@@ -305,7 +305,7 @@ class ProgressReporter:
         try:
             teller = self._teller()
         except ResolverError as error:
-            logger.warning("the run's progress is not told: %s", error.what)
+            logger.warning("the progress of the run is not reported: %s", error.what)
             return
         failures, looked = 0, False
         while failures < MOST_FAILURES:
@@ -325,7 +325,7 @@ class ProgressReporter:
             except ResolverError as error:
                 failures += 1
                 self._changed.set()
-                logger.warning("the run's progress could not be told: %s", error.what)
+                logger.warning("the progress of the run could not be reported: %s", error.what)
             if self._closed.wait(self._interval):
                 return
 

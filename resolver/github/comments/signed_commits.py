@@ -94,7 +94,7 @@ class SignedCommits:
                 return PublishedCommit(id=tip, signed=_is_signed(newest))
         raise BranchTaken(
             f"the branch {branch} holds something else",
-            "delete it there, or let another name be chosen",
+            "delete it there, or choose another name",
         )
 
     def _is_same(self, there: Any, commit: MadeCommit, known: dict[str, MadeCommit]) -> bool:

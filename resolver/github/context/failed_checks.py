@@ -279,7 +279,9 @@ class Checks:
         said = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
         cleaned = strip_hidden(said)
         if cleaned.removed:
-            left_out.append(f"hidden in what {_line(run.name)} says: {', '.join(cleaned.removed)}")
+            left_out.append(
+                f"hidden in the output of {_line(run.name)}: {', '.join(cleaned.removed)}"
+            )
         is_job = run.app is not None and run.app.slug == "github-actions"
         step, log = self._job(run, left_out) if is_job else ("", "")
         return FailedCheck(
@@ -365,7 +367,7 @@ class Checks:
 def _tell_unread(many: int, what: str, left_out: list[str]) -> None:
     """Report the number of elements of a list whose format is unknown."""
     if many:
-        left_out.append(f"{many} {what}, which GitHub describes in a form that is not known")
+        left_out.append(f"{many} {what}, which GitHub describes in an unknown form")
 
 
 def _status(status: _Status) -> FailedCheck:

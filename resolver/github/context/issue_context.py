@@ -186,7 +186,7 @@ class Related:
             answers, unread = read_rows(_Found, [part] if part else [])
             read += [(number, (relation, each)) for each in answers]
             if unread:
-                left_out.append(f"#{number}, which GitHub describes in a form that is not known")
+                left_out.append(f"#{number}, which GitHub describes in an unknown form")
         return read
 
     def _ask(

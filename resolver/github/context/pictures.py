@@ -236,7 +236,7 @@ class PictureReader:
             )
         if fetched is not None:
             return fetched
-        why = "only uploads to the forge are fetched"
+        why = "only uploads to GitHub are fetched"
         if self.hosts.holds_upload(link.url):
             why = f"at most {self.most} are" if self.most else "none are"
         return _picture(link, why)
@@ -256,7 +256,7 @@ class PictureReader:
             return _picture(link, f"its host did not answer ({type(error).__name__})")
         head = image_head(data)
         if head is None:
-            return _picture(link, "it is no PNG, JPEG, GIF or WebP")
+            return _picture(link, "it is not a PNG, JPEG, GIF or WebP image")
         if max(head.width, head.height) > MAX_SIDE or head.width * head.height > MAX_PIXELS:
             return _picture(link, f"it is {head.width} by {head.height} pixels")
         encoded = base64.b64encode(data).decode()

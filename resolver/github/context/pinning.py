@@ -24,7 +24,7 @@ PAGE = 100
 MOST_PAGES = 10
 """Maximum number of pages that are read to reach the time of the request."""
 
-NOT_KNOWN = "whether it was pushed to since the request is not known"
+NOT_KNOWN = "it is not known if it was pushed to since the request"
 """Text for a person if it is unknown whether there were later pushes."""
 
 _UNSEEN = frozenset({403, 404, 409, 451})
@@ -114,8 +114,8 @@ def _unknown(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
         return PinnedHead(str(pull["head"]["sha"]), NOT_KNOWN)
     raise Refused(
         f"it is not known which commit of #{pull['number']} you saw: its branch is in another "
-        "repository, and whether it was pushed to after your request can't be seen",
-        "look at its newest commit, then ask in a review of it: that names the commit",
+        "repository, where pushes after your request can't be seen",
+        "look at its newest commit, then ask in a review of it, which names the commit",
     )
 
 

@@ -127,12 +127,12 @@ def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
     is_pull = issue.raw_data.get("pull_request") is not None
     if trigger.command is Command.UPDATE and not is_pull:
         raise Refused(
-            f"{name} is an issue, and there is nothing in it to bring up to date",
+            f"{name} is an issue, and only a pull request can be updated",
             "ask for that on a pull request",
         )
     if trigger.command is Command.REVIEW and not is_pull:
         raise Refused(
-            f"{name} is an issue, and there is nothing in it to review",
+            f"{name} is an issue, and only a pull request can be reviewed",
             "ask for the review on a pull request",
         )
 
@@ -359,13 +359,15 @@ def _chosen_comments(
     if unread:
         left_out.append(describe_minimized(unread))
     if ours:
-        left_out.append(f"{ours} of our own comments" if ours > 1 else "our own earlier comment")
+        left_out.append(
+            f"{ours} earlier comments of Resolver" if ours > 1 else "an earlier comment of Resolver"
+        )
     kept = shorten_thread(chosen, MAX_TEXT)
     dropped = read.between + len(chosen) - len(kept)
     if dropped:
         left_out.append(
             f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
-            "the thread is too long"
+            "the conversation is too long"
         )
     return kept
 

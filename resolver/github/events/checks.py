@@ -214,9 +214,9 @@ def from_check(
         ended = single.check_run.conclusion
         failed = _of_suite(suite, single.check_run.name, ended, listening.bot_login)
         if suite.status != "completed" and event.action == "completed":
-            return IgnoredEvent("other checks of its suite are not through")
+            return IgnoredEvent("other checks of its suite have not completed")
     if event.action != "completed":
-        return IgnoredEvent(f"the check was {event.action}, only one that is through starts work")
+        return IgnoredEvent(f"the check was {event.action}, only a completed one starts work")
     if isinstance(failed, IgnoredEvent):
         return failed
     if failed.conclusion not in FAILED:
@@ -229,10 +229,10 @@ def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | Ig
     if event.state not in FAILED_STATES:
         return IgnoredEvent(f"the commit status is {event.state}")
     if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
-        return IgnoredEvent("it's our own")
+        return IgnoredEvent("it was made by Resolver itself")
     heads = [each.name for each in event.branches if each.commit.sha == event.sha]
     if not heads:
-        return IgnoredEvent("the commit is no branch's newest")
+        return IgnoredEvent("the commit is not the newest of a branch")
     default = event.repository.default_branch
     own = (name for name in heads if name.startswith(OWN_BRANCHES))
     # A status names every branch with the commit: the default branch is preferred, then one of
@@ -254,7 +254,7 @@ def _of_workflow(event: WorkflowRunEvent) -> _Failed | IgnoredEvent:
         return IgnoredEvent(f"the workflow was started by {run.event}, which checks no change")
     place = run.head_repository.full_name if run.head_repository else None
     if (place or "").casefold() != event.repository.full_name.casefold():
-        return IgnoredEvent("the branch is a fork's")
+        return IgnoredEvent("the branch belongs to a fork")
     return _Failed(run.name or "workflow", run, run.conclusion)
 
 
@@ -267,9 +267,9 @@ def _of_suite(
     """
     app = suite.app or CheckApp()
     if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
-        return IgnoredEvent("it's our own")
+        return IgnoredEvent("it was made by Resolver itself")
     if app.slug == ACTIONS:
-        return IgnoredEvent("what a workflow of GitHub Actions came to is told by workflow_run")
+        return IgnoredEvent("workflows of GitHub Actions are handled by workflow_run")
     return _Failed(name or app.name or "check", suite, conclusion)
 
 
@@ -279,10 +279,10 @@ def _on_branch(
     """Return the trigger for a failed check if its branch and the settings allow it."""
     branch = failed.checked.head_branch
     if not branch:
-        return IgnoredEvent("the check is of no branch")
+        return IgnoredEvent("the check belongs to no branch")
     is_default = branch == event.repository.default_branch
     if not is_default and not branch.startswith(OWN_BRANCHES):
-        return IgnoredEvent("the branch is neither the default branch nor one of ours")
+        return IgnoredEvent("the branch is neither the default branch nor one of Resolver's")
     if listening.checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
     pulls = [p for p in failed.checked.pull_requests or () if p.head.ref == branch]

@@ -96,7 +96,7 @@ def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger 
     if ignored:
         return ignored
     if event.sender.type != "User" or event.sender.login.endswith("[bot]"):
-        return IgnoredEvent("boxes are for people")
+        return IgnoredEvent("only people can tick boxes")
     asked, sender = ticked[0], event.sender
     return Trigger(
         key=f"box:{event.issue.id}:{asked.action}:{asked.run}:{event.issue.updated_at.isoformat()}",

@@ -152,12 +152,12 @@ def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of an issue that was opened with a mention."""
     author = done.subject.user
     if author is None or author.id != done.event.sender.id:
-        return IgnoredEvent(f"the {done.it}'s author didn't send it")
+        return IgnoredEvent(f"the event was not sent by the {done.it}'s author")
     words = _said(done, listening)
     if words is None:
         return IgnoredEvent(f"the {done.it} doesn't ask {listening.mention} for anything")
     if _wears_label(done, listening):
-        return IgnoredEvent("it was opened with the label, whose own event asks for the work")
+        return IgnoredEvent("it was opened with the label, which has an event of its own")
     kind, at = TriggerKind.ISSUE_OPENED, done.subject.created_at
     return _trigger(done, kind, f"opened:{_id(done)}", at, _asked(words, done))
 
@@ -182,9 +182,9 @@ def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent
         return ignored
     if done.by_its_author_when_opening:
         if _wears_label(done, listening):
-            return IgnoredEvent("it was opened with the label, whose own event asks for the work")
+            return IgnoredEvent("it was opened with the label, which has an event of its own")
         if _said(done, listening) is not None:
-            return IgnoredEvent("its own words ask for the work")
+            return IgnoredEvent("its text already asks for the work")
     at = done.subject.updated_at
     key = f"assigned:{_id(done)}:{listening.bot_login.casefold()}:{at.isoformat()}"
     return _trigger(done, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
@@ -195,7 +195,7 @@ def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | Igno
     if done.reviewer is None and done.team is not None:
         owner = done.event.repository.full_name.partition("/")[0]
         if not listening.is_review_team(owner, done.team.slug):
-            return IgnoredEvent("a team was asked for the review that is none of review_teams")
+            return IgnoredEvent("the review was requested from a team that is not in review_teams")
     else:
         ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
         if ignored:
@@ -211,7 +211,7 @@ def _is_somebody_else(
 ) -> IgnoredEvent | None:
     """Return the reason to ignore the event when `account` is not Resolver's own, else None."""
     if not listening.bot_login:
-        return IgnoredEvent(f"it is not known whether it was us who {what}: set bot_login")
+        return IgnoredEvent(f"it is not known if it was Resolver who {what}: set bot_login")
     if account is None or account.login.casefold() != listening.bot_login.casefold():
         return IgnoredEvent(f"somebody else {what}")
     return None

@@ -131,17 +131,19 @@ def from_dispatch(
     inputs = Inputs.model_validate({n: _text(given.get(n)) for n in Inputs.model_fields})
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
-        return MalformedEvent(f"the input `issue` is no number of an issue: {_shown(inputs.issue)}")
+        return MalformedEvent(f"the input `issue` is not an issue number: {_shown(inputs.issue)}")
     words = find_instruction(inputs.instruction, listening.mention)
     words = inputs.instruction if words is None else words
     if inputs.agent:
         named = _NAME.fullmatch(inputs.agent)
         if named is None:
-            return MalformedEvent(f"the input `agent` is no name: {_shown(inputs.agent)}")
+            return MalformedEvent(f"the input `agent` is not a valid name: {_shown(inputs.agent)}")
         words = f"/{named[1]} {words}"
     asked = read_instruction(words, pull_request=True)
     if asked.command not in ASKED_BY_DISPATCH:
-        return MalformedEvent(f"{asked.command.value} is said in a comment, not by a dispatch")
+        return MalformedEvent(
+            f"{asked.command.value} is only possible in a comment, not by a dispatch"
+        )
     sender = event.sender
     return Trigger(
         key=f"{name}:{arrival.id}",
@@ -187,17 +189,17 @@ def _wrong(given: Mapping[str, Any]) -> str:
     """Return what is wrong with these inputs, or "" when nothing is."""
     issue = given.get("issue", "")
     if not _is_plain(issue):
-        return f"the input `issue` is no number of an issue: {_shown(issue)}"
+        return f"the input `issue` is not an issue number: {_shown(issue)}"
     for name in Inputs.model_fields:
         value = given.get(name)
         if value is not None and not _is_plain(value):
-            return f"the input `{name}` is no text: {_shown(value)}"
+            return f"the input `{name}` is not a string: {_shown(value)}"
     if _text(issue):
         return ""
     said = ", ".join(
         _shown(name) for name in list(given)[:10] if _says_something(name, given[name])
     )
-    return f"the dispatch names no `issue`, but says {said}" if said else "it names no `issue`"
+    return f"the dispatch names no `issue`, but sets {said}" if said else "it names no `issue`"
 
 
 def _is_plain(value: Any) -> bool:
@@ -259,7 +261,7 @@ def parse_github_event(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        why = f"the {name} payload isn't one: {where}: {first['msg']}"
+        why = f"the {name} payload is invalid: {where}: {first['msg']}"
         return MalformedEvent(why) if name in DISPATCH_EVENTS else IgnoredEvent(why)
 
 
@@ -325,17 +327,17 @@ def _from_comment(event: IssueCommentEvent, listening: ListeningPolicy) -> Trigg
         return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
     author, issue, sender = event.comment.user, event.issue, event.sender
     if author is None or author.id != sender.id:
-        return IgnoredEvent("the comment's author didn't send it")
+        return IgnoredEvent("the event was not sent by the comment's author")
     ignored = listening.ignores(author)
     if ignored:
         return ignored
     if is_our_text(event.comment.body):
-        return IgnoredEvent("it's our own")
+        return IgnoredEvent("it was made by Resolver itself")
     instruction = find_instruction(event.comment.body or "", listening.mention)
     if instruction is None:
         return IgnoredEvent(f"the comment doesn't mention {listening.mention}")
     if asks_for_nothing(instruction):
-        return IgnoredEvent("the comment asks for nothing")
+        return IgnoredEvent("the comment contains no request")
     on_pull = issue.pull_request is not None
     asked = read_instruction(instruction, pull_request=on_pull)
     at: datetime = event.comment.created_at

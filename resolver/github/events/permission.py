@@ -46,9 +46,9 @@ def not_a_person(
     """
     login = account.login.casefold()
     if bot_login and login == bot_login.casefold():
-        return IgnoredEvent("it's our own")
+        return IgnoredEvent("it was made by Resolver itself")
     if login in {user.casefold() for user in denied_users}:
-        return IgnoredEvent(f"{account.login} is on the list of those who are not listened to")
+        return IgnoredEvent(f"{account.login} is on the list of ignored accounts")
     if login in {user.casefold() for user in allowed_users}:
         return None
     if account.type != "User" or login.endswith("[bot]"):

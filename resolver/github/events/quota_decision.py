@@ -120,18 +120,18 @@ def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> Q
     if not ledger.readable:
         return QuotaExceeded(
             "unreadable",
-            "the ledger of runs (refs/resolver/ledger) can't be read, and without it a bot's "
-            "request can't be told from a loop",
-            "A person with write access can ask instead, which starts the ledger anew.",
+            "the quota ledger (refs/resolver/ledger) can't be read, and without it a bot's "
+            "request can't be distinguished from a loop",
+            "A person with write access can ask instead, which starts a new ledger.",
         )
     depth = max(asked.exchanges, _by_bots(ledger, asked))
     if not ceilings.chain or depth < ceilings.chain:
         return None
     return QuotaExceeded(
         "chain",
-        f"bots and I have answered each other {depth} times here without a person's word "
-        f"between (at most {ceilings.chain})",
-        "A person's comment on this thread lets it go on; the operator can raise `max_bot_chain`.",
+        f"bots and Resolver have answered each other {depth} times here without a comment by a "
+        f"person in between (at most {ceilings.chain})",
+        "A comment by a person here lifts this; the operator can raise `max_bot_chain`.",
     )
 
 
@@ -187,12 +187,12 @@ def _within(
     tomorrow = (now.astimezone(UTC) + timedelta(days=1)).replace(
         hour=0, minute=0, second=0, microsecond=0
     )
-    free = f"Ask again from {tomorrow:%Y-%m-%d} on (00:00 UTC)"
+    free = f"Ask again on or after {tomorrow:%Y-%m-%d} (00:00 UTC)"
     if bound.runs and len(others) >= bound.runs:
         had = f"{len(others)} run{'' if len(others) == 1 else 's'}"
         return QuotaExceeded(
             ceiling,
-            f"{name} has had {had} today, of the {bound.runs} it may have",
+            f"{name} has had {had} today, and the limit is {bound.runs}",
             f"{free}; the operator can raise `max_runs_per_{ceiling}_day`.",
             tomorrow,
         )
@@ -201,11 +201,11 @@ def _within(
     left = bound.cost - used - own
     if left < LEAST:
         aside = sum(run.counts(now) - run.cost for run in others)
-        more = f" (${aside:.2f} of it is set aside for runs at work)" if aside else ""
-        sooner = ", or when the runs at work have ended" if aside else ""
+        more = f" (${aside:.2f} of it is reserved for runs in progress)" if aside else ""
+        sooner = ", or when the runs in progress have ended" if aside else ""
         return QuotaExceeded(
             ceiling,
-            f"the runs of {name} come to ${used + own:.2f} today{more}, of the ${bound.cost:.2f} "
+            f"the runs of {name} cost ${used + own:.2f} today{more}, of the ${bound.cost:.2f} "
             "that they may cost",
             f"{free}{sooner}; the operator can raise `max_cost_per_{ceiling}_day`.",
             tomorrow,

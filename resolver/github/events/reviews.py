@@ -184,7 +184,7 @@ def from_review(
         seen = "" if line.in_reply_to_id else line.commit_id
         said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at, seen)
     if said.author is None or said.author.id != event.sender.id:
-        return IgnoredEvent("the words' author didn't send them")
+        return IgnoredEvent("the event was not sent by the author of the text")
     return listening.ignores(said.author) or _asked(event, said, listening.mention)
 
 
@@ -196,15 +196,17 @@ def review_key(review: int) -> str:
 def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | IgnoredEvent:
     """Return the trigger for a text of a review, or the reason why it asks for nothing."""
     if is_our_text(said.body):
-        return IgnoredEvent("it's our own")
+        return IgnoredEvent("it was made by Resolver itself")
     instruction = find_instruction(said.body, mention)
     if instruction is None:
-        return IgnoredEvent(f"the words don't mention {mention}")
+        return IgnoredEvent(f"the text doesn't mention {mention}")
     if asks_for_nothing(instruction):
-        return IgnoredEvent("the words ask for nothing")
+        return IgnoredEvent("the text contains no request")
     asked = read_instruction(instruction, pull_request=True)
     if asked.command not in ASKED_HERE:
-        return IgnoredEvent(f"{asked.command.value} is said in the conversation, not on the code")
+        return IgnoredEvent(
+            f"{asked.command.value} is only possible in the conversation, not on the code"
+        )
     pull, sender = event.pull_request, event.sender
     return Trigger(
         key=review_key(said.review) if said.review else f"{said.kind.value}:{said.id}",

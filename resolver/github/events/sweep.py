@@ -40,16 +40,16 @@ def labelled_trigger(
         denied_users: Accounts whose labels are always ignored.
     """
     if labelling is None:
-        return IgnoredEvent("the label was taken off meanwhile")
+        return IgnoredEvent("the label was removed in the meantime")
     if not labelling.is_open:
-        return IgnoredEvent("the issue was closed meanwhile")
+        return IgnoredEvent("the issue was closed in the meantime")
     if labelling.pull_request_by:
         return IgnoredEvent(f"an open pull request of {labelling.pull_request_by} closes it")
     if labelling.pull_request:
         return IgnoredEvent("it has an open pull request")
     by = labelling.by
     if by is None:
-        return IgnoredEvent("who labelled it has no account any more")
+        return IgnoredEvent("the account that added the label no longer exists")
     account = User(login=by.login, id=by.id, type=by.type)
     ignored = not_a_person(account, bot_login, allowed_users, denied_users)
     if ignored:

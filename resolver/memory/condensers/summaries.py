@@ -32,7 +32,7 @@ EXCERPT = 1_500
 FAILED, UNUSABLE = "condenser", "condenser_reply"
 """Codes of the warnings in the log: a call gave no reply; a reply was unusable."""
 
-_OF_NO_USE = "the condenser's model was of no use, so the log alone is summed up"
+_OF_NO_USE = "the condenser's model gave no usable answer, so only the log is summarized"
 
 
 class Asker:

@@ -226,7 +226,7 @@ def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
     try:
         body = read_document(text, path).body.strip()
     except FrontmatterError as error:
-        body, problem = text.strip(), f"{error.what}; the file is told as it stands"
+        body, problem = text.strip(), f"{error.what}; the file is used as it is"
     if not body or _is_link(body):
         return None, problem
     return Skill(path, "", body, path, Origin.REPOSITORY, "always"), problem
@@ -257,7 +257,7 @@ def _skill_of(
     globs = (*head.globs, *head.paths)
     body = document.body.strip()
     if not body:
-        raise FrontmatterError(document.path, 1, "there is no text below the head")
+        raise FrontmatterError(document.path, 1, "there is no text below the front matter")
     return Skill(
         name=named(head.name) or _name_of(path),
         description=head.description or _first_line(body),

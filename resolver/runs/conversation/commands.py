@@ -74,7 +74,7 @@ def locate_dispatch(
         number = conversation_for_dispatch(trigger, places)
         why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
         if why or (number is None and trigger.is_pull_request):
-            return IgnoredEvent(why or f"no pull request of ours is open from {trigger.branch}")
+            return IgnoredEvent(why or f"Resolver has no open pull request from {trigger.branch}")
         if number is None:
             number = places.open_issue(trigger.check, trigger.branch, trigger.head)
         return trigger.model_copy(update={"number": number})
@@ -97,7 +97,7 @@ def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, mo
     if not trigger.is_pull_request:
         elsewhere = places.told_on(trigger.key, since)
         if elsewhere is not None and elsewhere != number:
-            return f"all that fails on this commit is looked at on #{elsewhere}"
+            return f"all failures on this commit are handled in #{elsewhere}"
         fix = places.fix_of(number) if number is not None else None
         if fix is not None:
             return f"#{fix} is open and fixes it"
@@ -194,13 +194,13 @@ def answer_in_job(
     refused = refusal(trigger, None, forge, settings)
     if trigger.command is Command.HELP and refused is None:
         post_help(trigger, forge, settings)
-        return CommentCommandResult("What can be asked is told in a comment.", "help")
+        return CommentCommandResult("The available commands are listed in a comment.", "help")
     goes_on = trigger.command in GOES_ON
     if refused is not None and goes_on:
         return None  # refused by the pipeline, like any other request for a run
     steers = trigger.command not in {Command.HELP, Command.PUBLISH}
     if steers and taken_elsewhere(trigger, forge, settings.control_poll):
-        return CommentCommandResult("The run at work has taken it.", "taken")
+        return CommentCommandResult("The run in progress has received it.", "taken")
     if refused is not None:
         report_refused_command(trigger, run, refused, forge, settings)
         return CommentCommandResult(refused.what, "refused", refused.exit_code)
@@ -209,7 +209,7 @@ def answer_in_job(
     if goes_on:
         return None
     report_no_active_run(trigger, forge, settings)
-    return CommentCommandResult("No run is at work on this.", "nothing")
+    return CommentCommandResult("No run is in progress here.", "nothing")
 
 
 def about_kept(trigger: Trigger) -> bool:
@@ -345,9 +345,9 @@ def continued(
     Raises Refused if there is nothing to approve, deny or publish: those commands never start work.
     """
     if earlier is None and trigger.command in DECIDES:
-        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+        raise Refused("no action is waiting for approval here", NOTHING_WAITS)
     if earlier is None and trigger.command is Command.PUBLISH:
-        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
+        raise Refused("there is no finished change to publish here", NOTHING_KEPT)
     if earlier is None:
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
@@ -429,4 +429,4 @@ def archive(result: RunResult, settings: Settings) -> None:
         credential = job.host.tokens.credential(settings, job.trigger.repository)
         archive_log(job.output.folder, url, credential, job.trigger.subject, job.run)
     except (WorkspaceError, LogError, ForgeError, RunStopped) as error:
-        logger.warning("the log could not be kept with the repository: %s", error.what)
+        logger.warning("the log could not be stored in the repository: %s", error.what)

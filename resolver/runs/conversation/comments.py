@@ -83,7 +83,7 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
         try:
             return forge.ask(build_report(values, wanted=wanted))
         except ResolverError as error:
-            logger.warning("nobody could be asked about an action: %s", error.what)
+            logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
 
     return ApprovalRequester(values.current_settings.confirmation_wait, ask)
@@ -183,7 +183,7 @@ def publish_final_comment(
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
             return FinalComment(conclusion, _last_word(values, conclusion, forge))
     except (ResolverError, RunStopped) as error:
-        logger.error("run %s could not be told: %s", values.request.run, error.what)
+        logger.error("the result of run %s could not be posted: %s", values.request.run, error.what)
         told = render("run/untold.md.j2", what=error.what).strip()
         failure = values.redact(failure_from_error(error))
         if failure.cause in NO_ROOM:
@@ -239,11 +239,11 @@ def failure_of_machine(error: OSError) -> RunFailure:
     """Return the failure for an error of the operating system, in words for a person."""
     where = f": {error.filename}" if error.filename else ""
     if error.errno in _FULL:
-        what = f"the disk of the machine that I work on is full{where}"
-        return RunFailure(kind="error", what=what, next_step="make room on it, then ask again")
-    what = f"the machine that I work on failed ({error.strerror or error!r}){where}"
+        what = f"the disk of the machine that runs Resolver is full{where}"
+        return RunFailure(kind="error", what=what, next_step="free some disk space, then ask again")
+    what = f"the machine that runs Resolver failed ({error.strerror or error!r}){where}"
     return RunFailure(
-        kind="error", what=what, next_step="see to what is named above, then ask again"
+        kind="error", what=what, next_step="fix the problem named above, then ask again"
     )
 
 

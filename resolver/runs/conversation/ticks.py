@@ -46,7 +46,7 @@ def _why_not(
     """Return why the tick has no effect; "" if it has one."""
     run, now = has_box(ledger, trigger), keep.now()
     if run is None:
-        return "The box is none of the dashboard's."
+        return "The box does not belong to the dashboard."
     # Whoever asked for a run may stop it, also without the right to start another one.
     own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
     if not own:
@@ -57,7 +57,7 @@ def _why_not(
     if trigger.command is Command.STOP:
         return "" if run.is_at_work(now) else "The run has ended."
     at_work = any(each.thread == run.thread and each.is_at_work(now) for each in ledger.runs)
-    return "A run is at work on the thread already." if at_work else ""
+    return "A run is already in progress there." if at_work else ""
 
 
 def _with_stop(
@@ -69,4 +69,4 @@ def _with_stop(
         return None, (ledger, "The run has ended.")
     by = normalize_login(trigger.actor.login)
     stopping = ledger.with_run(run.model_copy(update={"stop_by": by}))
-    return stopping, (stopping, "The run at work finds the stop in the ledger.")
+    return stopping, (stopping, "The run in progress reads the stop request from the ledger.")

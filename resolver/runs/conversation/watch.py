@@ -54,7 +54,7 @@ def authorize_steering(
         return
     if asking.command in {Command.APPROVE, Command.DENY} and asking.actor.is_bot:
         raise Refused(
-            f"{asking.actor.login} is a bot, and an action waits for a person",
+            f"{asking.actor.login} is a bot, and only a person can approve an action",
             "ask a person with write access to decide",
         )
     authorize(asking, reader, allowed)

@@ -141,7 +141,7 @@ def reserve_quota(
     try:
         decided, kept = keep.change_from(_ledger_in(snapshot, now), book)
     except (WorkspaceError, ForgeError) as error:
-        logger.warning("the ledger of runs could not be kept: %s", error.what)
+        logger.warning("the quota ledger could not be updated: %s", error.what)
         ledger = _as_read(keep)
         decided = _Decided(ledger, decide_quota(ledger, asked, ceilings, now))
         if isinstance(decided.decision, QuotaExceeded):
@@ -242,7 +242,11 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
         if board is not None:
             _show(request, settings, board, keep, ledger)
     except (ResolverError, RunStopped) as error:
-        logger.warning("the cost of run %s could not be booked: %s", request.run, error.what)
+        logger.warning(
+            "the cost of run %s could not be recorded in the quota ledger: %s",
+            request.run,
+            error.what,
+        )
     return archived
 
 

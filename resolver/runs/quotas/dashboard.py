@@ -50,27 +50,27 @@ _ENDED = {
     "no_change": ("⚪", "no change"),
     "answer": ("✅", "answered"),
     "review": ("✅", "reviewed"),
-    "rejected": ("⚪", "turned down"),
+    "rejected": ("⚪", "declined"),
     "limit": ("🟡", "reached a limit"),
     "stuck": ("🟡", "got stuck"),
     "stopped": ("🟡", "was stopped"),
     "waiting": ("🟡", "waits for an answer"),
-    "confirmation": ("🟡", "waits for a yes"),
-    "policy": ("🔴", "broke a policy"),
+    "confirmation": ("🟡", "waits for approval"),
+    "policy": ("🔴", "violated the policy"),
     "refused": ("🔴", "was refused"),
-    "over_budget": ("🔴", "found no money left"),
+    "over_budget": ("🔴", "exceeded the budget"),
     "error": ("🔴", "failed"),
-    LOST: ("🔴", "never came back"),
+    LOST: ("🔴", "ended unexpectedly"),
 }
 _GOES_ON = frozenset({"limit", "stuck", "stopped", "over_budget", "error", LOST})
 """Endings after which a retry may succeed without another message to the agent."""
 
 _WHY = {
-    "thread": "the thread's ceiling of the day",
-    "user": "the account's ceiling of the day",
-    "repository": "the repository's ceiling of the day",
+    "thread": "daily quota of the issue or PR",
+    "user": "daily quota of the account",
+    "repository": "daily quota of the repository",
     "chain": "bots answering each other",
-    "unreadable": "no ledger",
+    "unreadable": "quota ledger unreadable",
 }
 
 

@@ -110,7 +110,7 @@ class LedgerRef:
         args = ("ls-remote", "--", check_url(self.url), REF)
         done = HostGit().attempt(*args, credential=self.credential(), limit=10_000, timeout=SECONDS)
         if done.status != 0:
-            raise failure(args, done, "looking for the ledger of runs")
+            raise failure(args, done, "looking for the quota ledger")
         lines = [line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines()]
         return next((each[0] for each in lines if each[1:] == [REF]), "")
 
@@ -172,7 +172,7 @@ class LedgerRef:
         if done.status != 0:
             if _NOT_THERE.search(done.stderr):
                 return git, KeptLedger(QuotaLedger())
-            raise failure(("fetch",), done, "reading the ledger of runs")
+            raise failure(("fetch",), done, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
         found = git.attempt("cat-file", "blob", f"{REF}:{FILE}", limit=MOST_BYTES, timeout=SECONDS)
         if found.status != 0 or found.truncated:
@@ -197,7 +197,7 @@ class LedgerRef:
         commit, *others = write_orphans(git, [made, *more.commits])
         refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
         if kept.tip and (kept.ledger.damaged or not kept.ledger.readable):
-            logger.warning("what is no entry of the ledger of runs is kept as %s", DAMAGED)
+            logger.warning("a ref that is not a quota ledger was kept as %s", DAMAGED)
             refs.append(f"+{kept.tip}:{DAMAGED}")
         refs += [f"+{id}:{each.ref}" for id, each in zip(others, more.commits, strict=True)]
         refs += [f":{ref}" for ref in more.obsolete]
@@ -212,4 +212,4 @@ class LedgerRef:
         if done.status == 0:
             return commit
         said = GitResult(done.status, b"", done.stdout.decode("utf-8", "replace") + done.stderr)
-        return failure(args, said, "writing the ledger of runs")
+        return failure(args, said, "writing the quota ledger")

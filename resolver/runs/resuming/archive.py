@@ -137,7 +137,7 @@ def _fetched(
 
 def _checked(run: str) -> str:
     if not _RUN.fullmatch(run):
-        raise LogError(f"{run!r} is no id of a run")
+        raise LogError(f"{run!r} is not a run id")
     return run
 
 
@@ -158,7 +158,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     log = folder / EVENTS
     try:
         if log.stat().st_size > MOST_LOG:
-            raise LogError(f"the log has more than {MOST_LOG:,} bytes, so it was not kept")
+            raise LogError(f"the log has more than {MOST_LOG:,} bytes, so it was not stored")
         data = log.read_bytes()
         files = {OUTCOME: (folder / OUTCOME).read_bytes(), **_change(folder)}
     except OSError as error:
@@ -167,7 +167,7 @@ def _files(folder: Path) -> dict[str, bytes]:
         return {**files, EVENTS: data}
     packed = gzip.compress(data, mtime=0)
     if len(packed) > MOST_STORED:
-        raise LogError(f"the log has more than {MOST_STORED:,} bytes, so it was not kept")
+        raise LogError(f"the log has more than {MOST_STORED:,} bytes, so it was not stored")
     return {**files, f"{EVENTS}.gz": packed}
 
 
@@ -183,14 +183,14 @@ def _push(git: HostGit, url: str, credential: Credential | None, *refs: str) -> 
     args = ("push", "--quiet", "--no-verify", "--", check_url(url), *refs)
     done = git.attempt(*args, credential=credential, timeout=SECONDS)
     if done.status != 0:
-        raise failure(args, done, f"keeping the log with {url}")
+        raise failure(args, done, f"storing the log in {url}")
 
 
 def _blobs(git: HostGit, run: str) -> dict[str, str]:
     """Return the files of the fetched commit, as a mapping from name to blob id."""
     found = git.attempt("ls-tree", "-z", "refs/resolver/log", limit=100_000)
     if found.status != 0 or found.truncated:
-        raise LogError(f"what is kept as the log of run {run} is not one of ours")
+        raise LogError(f"the stored log of run {run} was not written by Resolver")
     blobs = {}
     for record in found.stdout.decode("utf-8", "replace").split("\0"):
         meta, _, name = record.partition("\t")
@@ -203,7 +203,7 @@ def _log(git: HostGit, blobs: dict[str, str], run: str) -> bytes:
     if EVENTS in blobs:
         return _read(git, blobs[EVENTS], MOST_LOG, run)
     if f"{EVENTS}.gz" not in blobs:
-        raise LogError(f"what is kept as the log of run {run} holds no log")
+        raise LogError(f"the stored log of run {run} is empty")
     packed = _read(git, blobs[f"{EVENTS}.gz"], MOST_STORED, run)
     try:
         # Limited decompression: a small archive may expand to any size. 31 selects the gzip format,

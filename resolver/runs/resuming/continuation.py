@@ -33,9 +33,9 @@ from resolver.runs.output import BUNDLE, CHANGE
 DECIDES = frozenset({Command.APPROVE, Command.DENY})
 """The commands that decide about an action that waits for approval."""
 
-NOTHING_KEPT = "what a run has made is kept where it could not be published"
+NOTHING_KEPT = "a finished change is stored if it could not be published"
 
-NOTHING_WAITS = "an action that waits is shown in a comment of the run"
+NOTHING_WAITS = "an action that waits for approval is shown in a comment of its run"
 
 MOST_EARLIER = 20
 """Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
@@ -93,9 +93,9 @@ def continue_from_log(
     state = State.fold(events)
     decides, publishes = trigger.command in DECIDES, trigger.command is Command.PUBLISH
     if publishes and not has_change(earlier):
-        raise Refused("no finished change waits to be published here", NOTHING_KEPT)
+        raise Refused("there is no finished change to publish here", NOTHING_KEPT)
     if decides and state.run_state is not RunState.AWAITING_CONFIRMATION:
-        raise Refused("no action waits for a confirmation here", NOTHING_WAITS)
+        raise Refused("no action is waiting for approval here", NOTHING_WAITS)
     if publishes:
         _copy_change(earlier, log.parent)
     _copy_whole_lines(earlier.log, log, len(events))

@@ -37,11 +37,11 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
     if ended and log.is_done:
         reason = "the run had ended, and its change is published"
     elif ended:
-        reason = "the run had ended, and goes on"
+        reason = "the run had ended, and continues"
     elif begun or continuation is None:
-        reason = "the run was cut off and goes on"
+        reason = "the run was interrupted and continues"
     else:
-        reason = f"goes on from run {continuation.run}"
+        reason = f"continues run {continuation.run}"
     log.stream.add(Resumed(version=__version__, run=run, reason=reason, by=by))
 
 

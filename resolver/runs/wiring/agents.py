@@ -135,7 +135,7 @@ def _named(name: str, known: Sequence[Callee]) -> Callee:
     listed = ", ".join(f"/{each}" for each in names[:MOST_LISTED])
     more = f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else ""
     raise UsageError(
-        f"nothing here is called /{name}{did_you_mean(name, names)}",
+        f"there is no agent or task /{name} here{did_you_mean(name, names)}",
         f"what can be called: {listed}{more}. Without a slash, words are work to be done",
     )
 

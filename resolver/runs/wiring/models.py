@@ -64,8 +64,8 @@ def recording_of(settings: Settings) -> list[Event]:
     recording = list(read_log(Path(settings.model.removeprefix(REPLAY))))
     if not any(isinstance(event, ModelReplied) for event in recording):
         raise UsageError(
-            f"{settings.model.removeprefix(REPLAY)} holds no reply of a model",
-            "give an events.jsonl of an earlier run",
+            f"{settings.model.removeprefix(REPLAY)} contains no model reply",
+            "use the events.jsonl of an earlier run",
         )
     return recording
 
@@ -142,7 +142,7 @@ def _rule(text: str) -> RoutingRule:
     rule = parse_rule(text)
     if rule.service and rule.service not in SERVICES:
         raise UsageError(
-            f"the rule {text!r} is of a service that there is not",
+            f"the rule {text!r} names an unknown service",
             f"the services are: {', '.join(SERVICES)}",
         )
     return rule

@@ -59,7 +59,7 @@ class ForgeTokens:
         if settings.app_id is None or settings.app_private_key is None:
             missing = "app_id" if settings.app_id is None else "app_private_key"
             raise UsageError(
-                f"the GitHub App is given by half: {missing} is missing",
+                f"the GitHub App is only partly configured: {missing} is missing",
                 f"set RESOLVER_{missing.upper()}, or leave out both and set GITHUB_TOKEN",
             )
         key = settings.app_private_key.get_secret_value()

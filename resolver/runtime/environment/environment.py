@@ -229,8 +229,8 @@ def choose_environment(
     if engine is None:
         if isinstance(wanted, Build):
             raise UsageError(
-                f"an image is built from {wanted.dockerfile} by a Docker engine alone",
-                "work with --runtime docker, or name an image",
+                f"an image is built from {wanted.dockerfile} only by a Docker engine",
+                "use --runtime docker, or name an image",
             )
         return Environment(wanted, plan)
     if isinstance(wanted, Build):

@@ -123,7 +123,7 @@ def build_image(
     for base in read_base_images(dockerfile, text.decode(errors="replace"), dict(build.args)):
         refuse_triggers(dockerfile, base, image_settings(client, base).get("OnBuild") or ())
     labels = {BUILT_LABEL: key, REPOSITORY_LABEL: repository}
-    with engine_errors(f"{dockerfile} could not be built", "build it by hand to see why"):
+    with engine_errors(f"{dockerfile} could not be built", "build it manually to see why"):
         _run_build(client, build, name, labels, source.context)
     return image_id(client, name)
 

@@ -202,7 +202,7 @@ def propose_environment(
             continue
         if not found.setup:
             return ProposedEnvironment(found.image, prepared_by=path)
-        reason = f"{path} is written for GitHub's own runner, which is no image"
+        reason = f"{path} is written for GitHub's own runner, which is not an image"
         return ProposedEnvironment(found.image, found.setup, skip_reasons=(reason,))
     try:
         devcontainer = read_devcontainer(read)

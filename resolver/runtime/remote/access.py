@@ -191,7 +191,7 @@ class RemoteAccess:
             failure = _parsed(response, RemoteFailure)
         except SandboxError:
             return SandboxError(
-                f"{self.url} answered {status}, which no server of sandboxes does",
+                f"{self.url} answered {status}, which is not an answer of a sandbox server",
                 "check RESOLVER_REMOTE_URL",
             )
         return SandboxError(failure.what[:1000], failure.next_step[:1000])
@@ -235,7 +235,7 @@ def _parsed(response: httpx.Response, result: type[M]) -> M:
         return result.model_validate_json(body)
     except (ValidationError, ValueError) as error:
         raise SandboxError(
-            "the server of the sandbox gave an answer of another form",
+            "the server of the sandbox gave an answer in an unexpected form",
             "check RESOLVER_REMOTE_URL, and that both ends have the same version",
         ) from error
 
@@ -250,13 +250,13 @@ def _checked_url(url: str, plain_http: bool) -> str:
         host, wrong = "", ""
     if not host or wrong or parts.scheme not in ("http", "https"):
         raise UsageError(
-            "the URL of the remote runtime is none of a server",
+            "the URL of the remote runtime is not that of a server",
             "set RESOLVER_REMOTE_URL to https://HOST[:PORT]",
         )
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
         raise UsageError(
             f"the token would go to {host} unencrypted",
-            "use https:, or set RESOLVER_REMOTE_PLAIN_HTTP=true where nobody can listen",
+            "use https:, or set RESOLVER_REMOTE_PLAIN_HTTP=true if nobody can listen in",
         )
     return url.rstrip("/")
 

@@ -123,7 +123,7 @@ class RemoteStream:
                 return self._end()
             if kind != BYTES:
                 raise SandboxError(
-                    "the server of the sandbox gave an answer of another form",
+                    "the server of the sandbox gave an answer in an unexpected form",
                     "check RESOLVER_REMOTE_URL",
                 )
             found = next(self._chunks, b"")

@@ -198,6 +198,6 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _check(end: bytes | StreamEnd) -> None:
     """Raise SandboxError if the stream did not end successfully."""
     if isinstance(end, bytes):
-        raise SandboxError("the server of the sandbox sent what nobody asked for", "")
+        raise SandboxError("the server of the sandbox sent an unexpected message", "")
     if end.failure is not None:
         raise SandboxError(end.failure.what[:1000], end.failure.next_step[:1000])

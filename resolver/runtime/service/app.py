@@ -211,7 +211,7 @@ async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
             async with asyncio.timeout(BODY_SECONDS):
                 data = await anext(parts, b"")
         except (TimeoutError, ClientDisconnect):
-            raise BodyError("the body did not come whole") from None
+            raise BodyError("the request body is incomplete") from None
         if not data:
             return
         size += len(data)

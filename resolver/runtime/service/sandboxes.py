@@ -60,7 +60,7 @@ class ServiceBounds:
         """Raise Refused if a sandbox with these properties is not provided."""
         if self.runtime == "docker" and not any(fnmatchcase(asked.image, i) for i in self.images):
             raise Refused(
-                f"the server of the sandbox gives no sandbox of image {asked.image}",
+                f"the server of the sandbox offers no sandbox with the image {asked.image}",
                 f"use one of {', '.join(self.images)}, or ask its operator",
             )
         if memory_bytes(asked.memory) > memory_bytes(self.memory):
@@ -100,7 +100,7 @@ def memory_bytes(text: str) -> int:
     """Return the bytes for an amount in Docker's notation (`512m`). Raises UsageError."""
     found = _MEMORY.fullmatch(text)
     if found is None or int(found[1]) == 0:
-        raise UsageError(f"{text!r} is no amount of memory", "write it like 512m or 4g")
+        raise UsageError(f"{text!r} is not an amount of memory", "write it like 512m or 4g")
     return int(found[1]) * _UNITS[found[2].lower()]
 
 
@@ -126,7 +126,7 @@ REMEMBERED: Final = 1000
 """Number of removed sandboxes for which the reason is remembered."""
 
 _NEVER_SEEN: Final = RemoteFailure(
-    what="the server has no such sandbox: it was started anew, or removed it long ago",
+    what="the server has no such sandbox: it was restarted, or removed it long ago",
     next_step="start the run again",
 )
 
@@ -290,7 +290,9 @@ class Sandboxes:
             sandbox.name,
             self._bounds.idle_seconds,
         )
-        what = f"the sandbox was removed after {self._bounds.idle_seconds:g} seconds without a word"
+        what = (
+            f"the sandbox was removed after {self._bounds.idle_seconds:g} seconds without a request"
+        )
         self.remove(sandbox.name, RemoteFailure(what=what, next_step="start the run again"))
 
     async def _open(self, sandbox: ServedSandbox, asked: StreamRequest) -> Stream:

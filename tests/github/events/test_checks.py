@@ -96,10 +96,13 @@ def test_a_commit_status_that_failed_starts_work_like_a_check(state: str) -> Non
     [
         (status("main", state="pending"), "is pending"),
         (status("main", state="success"), "is success"),
-        (status("topic"), "neither the default branch nor one of ours"),
-        (status(), "no branch's newest"),
-        (status(branches=[{"name": "main", "commit": {"sha": "0" * 40}}]), "no branch's newest"),
-        (status("main", sender={"login": BOT, "id": 1}), "our own"),
+        (status("topic"), "neither the default branch nor one of Resolver's"),
+        (status(), "not the newest of a branch"),
+        (
+            status(branches=[{"name": "main", "commit": {"sha": "0" * 40}}]),
+            "not the newest of a branch",
+        ),
+        (status("main", sender={"login": BOT, "id": 1}), "by Resolver itself"),
     ],
 )
 def test_another_commit_status_starts_nothing(payload: Payload, why: str) -> None:
@@ -134,7 +137,7 @@ def test_only_a_failure_starts_work(name: str, ending: str | None) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_only_a_check_that_is_through_starts_work(name: str) -> None:
     payload = checked(name) | {"action": "requested"}
-    assert "is through" in reason(name, payload, checks="all")
+    assert "a completed one" in reason(name, payload, checks="all")
 
 
 @pytest.mark.parametrize("event", ["issue_comment", "issues", "workflow_dispatch", "schedule"])
@@ -156,13 +159,13 @@ def test_a_workflow_is_told_of_by_its_own_event(name: str) -> None:
     suite["app"]["slug"] = "github-actions"
     assert "workflow_run" in reason(name, payload, checks="all")
     suite["app"]["slug"] = "resolver"
-    assert "our own" in reason(name, payload, checks="all", bot_login="Resolver[bot]")
+    assert "by Resolver itself" in reason(name, payload, checks="all", bot_login="Resolver[bot]")
 
 
 def test_a_check_waits_for_the_others_of_its_suite() -> None:
     payload = checked("check_run")
     payload["check_run"]["check_suite"]["status"] = "in_progress"
-    assert "not through" in reason("check_run", payload, checks="all")
+    assert "have not completed" in reason("check_run", payload, checks="all")
 
 
 def test_it_counts_whoever_pushed() -> None:

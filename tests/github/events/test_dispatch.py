@@ -173,9 +173,9 @@ def test_a_mistake_in_a_dispatch_is_neither_a_sweep_nor_nothing(
 
 def test_what_is_said_without_an_issue_is_named() -> None:
     told = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
-    assert told == "the dispatch names no `issue`, but says 'isue', 'number'"
+    assert told == "the dispatch names no `issue`, but sets 'isue', 'number'"
     told = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
-    assert told == "the input `issue` is no number of an issue: None"
+    assert told == "the input `issue` is not an issue number: None"
 
 
 def test_an_input_that_is_null_beside_an_issue_is_not_given() -> None:

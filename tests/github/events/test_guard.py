@@ -55,7 +55,7 @@ def test_runs_are_counted_by_thread_and_by_account(
     ceilings: QuotaLimits, other: dict[str, Any]
 ) -> None:
     known = ledger(ended(1), a_run(2))
-    assert "has had 2 runs today, of the 2 it may have" in refused(known, ceilings).what
+    assert "has had 2 runs today, and the limit is 2" in refused(known, ceilings).what
     assert admitted(known, ceilings, **other)
 
 
@@ -68,7 +68,7 @@ def test_runs_are_counted_by_repository() -> None:
 
 def test_it_says_from_when_on_to_ask_again() -> None:
     found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
-    assert "Ask again from 2026-11-22 on (00:00 UTC)" in found.next_step
+    assert "Ask again on or after 2026-11-22 (00:00 UTC)" in found.next_step
     assert found.until == NOW.replace(day=22, hour=0, minute=0)
 
 
@@ -95,8 +95,8 @@ def test_money_is_set_aside_for_runs_at_work() -> None:
     ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
     assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, left=3.0)
     found = refused(ledger(a_run(1), a_run(2)), ceilings)
-    assert "come to $10.00 today ($10.00 of it is set aside for runs at work)" in found.what
-    assert "or when the runs at work have ended" in found.next_step
+    assert "cost $10.00 today ($10.00 of it is reserved for runs in progress)" in found.what
+    assert "or when the runs in progress have ended" in found.next_step
 
 
 def test_a_run_that_never_came_back_counts_with_what_was_set_aside_until_its_time_is_over() -> None:
@@ -142,8 +142,8 @@ def test_bots_that_answer_each_other_are_stopped() -> None:
     assert admitted(ledger(*by_bots(1, 2)), CHAIN, **BOT)
     found = refused(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT)
     assert found.ceiling == "chain"
-    assert "bots and I have answered each other 3 times here" in found.what
-    assert "person's comment on this thread lets it go on" in found.next_step
+    assert "bots and Resolver have answered each other 3 times here" in found.what
+    assert "comment by a person here lifts this" in found.next_step
 
 
 def test_the_words_of_ours_on_the_thread_count_where_the_ledger_knows_nothing() -> None:

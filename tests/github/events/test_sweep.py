@@ -87,13 +87,13 @@ def test_labels_of_bots_and_of_our_own_account_are_not_followed() -> None:
     bot = replace(LABELLING, by=LabellingAccount(login="helper[bot]", id=5, type="Bot"))
     assert "isn't a person" in reason(bot)
     assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
-    assert "it's our own" in reason(LABELLING, bot_login="Mona")
-    assert "no account" in reason(replace(LABELLING, by=None))
+    assert "it was made by Resolver itself" in reason(LABELLING, bot_login="Mona")
+    assert "no longer exists" in reason(replace(LABELLING, by=None))
 
 
 def test_what_is_closed_unlabelled_or_in_work_is_left_alone() -> None:
-    assert "closed meanwhile" in reason(replace(LABELLING, is_open=False))
-    assert "taken off" in reason(None)
+    assert "closed in the meantime" in reason(replace(LABELLING, is_open=False))
+    assert "removed in the meantime" in reason(None)
     assert "open pull request" in reason(replace(LABELLING, pull_request="https://x/pull/1"))
 
 

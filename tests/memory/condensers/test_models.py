@@ -154,7 +154,7 @@ def test_structured_notes_without_form_are_left_out(reply: str) -> None:
     condensation = condense(log, StructuredSummary(SMALL, asker(log, Noting(reply))))
     assert condensation is not None and condensation.notes == ""
     ((about, message),) = warnings(log)
-    assert about == "condenser_reply" and "the log alone" in message
+    assert about == "condenser_reply" and "only the log" in message
 
 
 def test_what_a_model_is_shown_and_what_the_agent_is_told_is_fenced_in() -> None:

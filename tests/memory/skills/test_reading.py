@@ -65,7 +65,7 @@ def test_the_head_of_instructions_is_left_out() -> None:
 def test_instructions_with_a_broken_head_are_told_whole_and_said_so() -> None:
     found = library({"AGENTS.md": "---\nrules follow"})
     assert found.always[0].body == "---\nrules follow"
-    assert "AGENTS.md:1: " in found.problems[0] and "as it stands" in found.problems[0]
+    assert "AGENTS.md:1: " in found.problems[0] and "as it is" in found.problems[0]
 
 
 def test_bytes_that_are_not_utf8_do_no_harm() -> None:

@@ -260,7 +260,7 @@ def test_what_is_told_is_bounded_and_what_did_not_fit_is_named() -> None:
     assert sum(sizes[name] for name in always) <= MAX_ALWAYS + 1000
     assert sum(sizes.values()) <= MAX_ALWAYS + MAX_TRIGGERED + 3000
     last = told[-1][1].content
-    assert "no room left" in last and ".agents/skills/s8.md" in last
+    assert "no space left" in last and ".agents/skills/s8.md" in last
 
 
 def test_one_recaller_serves_several_logs_in_turn() -> None:

@@ -50,7 +50,7 @@ def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
     comment = say(forge, server, issue, "@agent is it so?")
     told(forge, issue)
     server.deliver(forge.github.event_issue_comment(comment))
-    until(lambda: "was done before" in server.log)
+    until(lambda: "was handled before" in server.log)
     assert len(told(forge, issue)) == 1
     assert len(plans.times("twice")) == 1
 
@@ -65,7 +65,9 @@ def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: P
     assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
     say(forge, server, issue, "@agent stop")
     until(lambda: len(forge.told(issue)) == 2)
-    assert sum("What I do" in each for each in told(forge, issue)) == 1
+    assert (
+        sum("People with write access can ask Resolver" in each for each in told(forge, issue)) == 1
+    )
     assert not plans.times("helps") and nothing_made(forge, issue)
     assert not [run for run in server.runs.glob("*") if (run / "events.jsonl").exists()
                 and "octo/helps" in (run / "events.jsonl").read_text()]  # fmt: skip
@@ -91,5 +93,5 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are(
     issue = forge.issue(forge.repository("octo/nobody"), "nobody")
     say(forge, server, issue, "@agent /nobody at all")
     [text] = told(forge, issue)
-    assert "nothing here is called /nobody" in text and "/CodeActAgent" in text
+    assert "there is no agent or task /nobody here" in text and "/CodeActAgent" in text
     assert not plans.times("nobody")

@@ -103,7 +103,7 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
 
     thread.again(going_on)
     thread.again(stop)
-    until(lambda: server.log.count("was done before") >= 2)
+    until(lambda: server.log.count("was handled before") >= 2)
     assert len(thread.told()) == 2
     assert len(plans.times("stopped")) == 3
 
@@ -173,7 +173,7 @@ def test_a_pull_request_counts_as_its_issues_thread(
     assert "stopped" in thread.told(pull)[0]
     thread.say("@agent continue +5 steps", on=pull)
     until(lambda: len(thread.told(pull)) == 2)
-    assert "I added a commit" in thread.told(pull)[1]
+    assert "Resolver added a commit" in thread.told(pull)[1]
     [branch] = forge.branches(thread.issue.repository)
     count = thread.issue.repository.git.text("rev-list", "--count", f"main..{branch}")
     assert count.strip() == "2"
@@ -184,9 +184,9 @@ def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, pl
     thread = Thread(forge, server, "others")
     stop = thread.say("@agent stop")
     [told] = until(thread.told)
-    assert "nothing at work" in told
+    assert "No run is in progress" in told
     thread.again(stop)
-    told_twice = f"stop on {thread.repository}#{thread.issue.number} finds nothing"
+    told_twice = f"stop on {thread.repository}#{thread.issue.number} applies to no run"
     until(lambda: server.log.count(told_twice) == 2)
     assert not plans.times("others")
     assert len(thread.told()) == 1

@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 def asks(thread: Thread) -> bool:
-    return any("I **wait for a person**" in told for told in thread.told())
+    return any("Resolver is **waiting for approval**" in told for told in thread.told())
 
 
 def answers(thread: Thread) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     assert (answer["approved"], answer["by"]) == (True, "mona")
     thread.again(approval)
     thread.say("@agent approve")
-    until(lambda: any("No action waits" in told for told in thread.told()))
+    until(lambda: any("No action is waiting" in told for told in thread.told()))
     assert len(answers(thread)) == 1
     assert len(plans.times("approved")) == 2
 
@@ -59,7 +59,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
 def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
     thread = begun(forge, server, plans, "denied")
     thread.say("@agent deny: not the environment")
-    until(lambda: any("wait for a person" not in told for told in thread.told()))
+    until(lambda: any("waiting for approval" not in told for told in thread.told()))
     assert not thread.pulls()
     assert "not the environment" in json.dumps(plans.endpoint.requests[-1].body)
 
@@ -84,7 +84,10 @@ def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     thread = begun(forge, server, plans, "late")
-    until(lambda: any("I **stopped before this action**" in told for told in thread.told()), 120)
+    until(
+        lambda: any("Resolver **stopped before this action**" in told for told in thread.told()),
+        120,
+    )
     assert not thread.pulls()
     thread.say("@agent approve")
     until(thread.pulls)

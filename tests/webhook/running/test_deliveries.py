@@ -22,7 +22,7 @@ PLANS = {
 
 
 def nothing_runs(server: Server) -> bool:
-    ends = server.log.count(" ended with ") + server.log.count(" was done before")
+    ends = server.log.count(" ended with ") + server.log.count(" was handled before")
     return server.log.count(" starts for ") == ends
 
 
@@ -99,7 +99,7 @@ def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
     [told] = until(lambda: forge.told(issue))
     assert "@agent" in told.body
     status, said = server.deliver(forge.github.event_issue_comment(told, sender=BOT))
-    assert (status, said) == (202, "ignored: it's our own")
+    assert (status, said) == (202, "ignored: it was made by Resolver itself")
 
 
 def test_what_asks_for_nothing_is_not_stored(forge: Forge, server: Server) -> None:

@@ -101,7 +101,7 @@ def test_a_check_that_is_nobodys_to_fix_is_put_away_with_a_word_in_the_log(
     forge.github.commit("go/check", "agent/gone", {"calc.py": "x = 1\n"})
     payload = told.suite_failed("agent/gone", "mona")
     assert server.deliver(payload, "check_suite") == (202, "stored")
-    until(lambda: "no pull request of ours is open from agent/gone" in server.log)
+    until(lambda: "Resolver has no open pull request from agent/gone" in server.log)
 
 
 def test_a_commit_status_is_taken_like_a_check(forge: Forge, server: Server) -> None:
@@ -109,7 +109,7 @@ def test_a_commit_status_is_taken_like_a_check(forge: Forge, server: Server) -> 
     forge.github.commit("go/status", "agent/left", {"calc.py": "x = 1\n"})
     payload = told.status_failed("agent/left", "mona")
     assert server.deliver(payload, "status") == (202, "stored")
-    until(lambda: "no pull request of ours is open from agent/left" in server.log)
+    until(lambda: "Resolver has no open pull request from agent/left" in server.log)
 
 
 def test_a_workflow_that_somebody_starts_is_left_to_its_job(forge: Forge, server: Server) -> None:
