@@ -7,6 +7,7 @@ what the agent pushes.
 from collections.abc import Iterator, Mapping
 
 from resolver.cli.finding import DoctorFinding, check_finding
+from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
@@ -181,8 +182,10 @@ def _rights(
 def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
         content = standing.file(REPOSITORY_FILE)
-        load_settings({}, {}, repository_settings(content))
-        return "good" if content is not None else "not there, so the defaults hold"
+        given = repository_settings(content)
+        load_settings({}, {}, given)
+        old = "; ".join(repository_warnings(REPOSITORY_FILE, given))
+        return old or ("good" if content is not None else "not there, so the defaults hold")
 
     return check_finding(REPOSITORY_FILE, read)
 

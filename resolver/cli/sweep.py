@@ -33,12 +33,12 @@ from resolver.trace.progress import TerminalProgress
 @click.option(
     "--max-issues",
     type=click.IntRange(min=1),
-    help="Most runs that are begun; else as `sweep_issues` says, 5.",
+    help="Maximum number of runs; the default is set by `automatic_run_limits`.",
 )
 @click.option(
     "--max-total",
     type=click.FloatRange(min=0, min_open=True, max=1e9),
-    help="Most US dollars that the runs may cost together; else as `sweep_total` says, 10.",
+    help="Maximum cost of all runs in US dollars; the default is set by `automatic_run_limits`.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option(
@@ -71,8 +71,10 @@ def command(
     # click's range lets infinity and NaN through
     if max_total is not None and not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "give US dollars, like 10")
-    given = {"sweep_issues": max_issues, "sweep_total": max_total}
-    return sweep(environment, {**options, **given}, repository, dry_run, output)
+    limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    options = {**options, "automatic_run_limits": given}
+    return sweep(environment, options, repository, dry_run, output)
 
 
 def sweep(
@@ -100,13 +102,14 @@ def sweep(
         folder = output_in(workspace).folder
     run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
     with stop_on_signals() as stopping, filtered_log(settings, host):
+        limits = settings.automatic_run_limits
         doing = Sweep(
             repository=repository,
             forge=forge,
             settings=settings,
             load=lambda found: load_settings(options, environment, found),
             host=host,
-            bounds=SweepBounds(settings.sweep_issues, settings.sweep_total),
+            bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
             folder=folder,
             dry=dry_run,
             progress=TerminalProgress(console),

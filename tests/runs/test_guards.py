@@ -123,7 +123,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     told = scene.bot_comments()[-1]
     assert "this thread has had 1 run today, of the 1 it may have" in told
     assert "Ask again from" in told
-    assert "`max_runs_per_thread_day`" in told
+    assert "`run_quotas: {thread_day: ...}`" in told
     assert "get no answer" in told
     pushed = scene.repository.git.text("rev-parse", REF)
     for _ in range(2):

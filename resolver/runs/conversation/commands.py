@@ -126,7 +126,7 @@ def answer_in_job(
     if refused is not None and goes_on:
         return None  # refused by the pipeline, like any other request for a run
     steers = trigger.command not in {Command.HELP, Command.PUBLISH}
-    if steers and taken_elsewhere(trigger, forge, settings.control_poll):
+    if steers and taken_elsewhere(trigger, forge, settings.comment_interval_seconds.commands):
         return CommentCommandResult("The run at work has taken it.", "taken")
     if refused is not None:
         report_refused_command(trigger, run, refused, forge, settings)
@@ -340,7 +340,7 @@ def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
         forge=lambda: github_forge(settings, trigger.repository, job.host),
         numbers=tuple(numbers),
         settings=settings,
-        seconds=settings.control_poll if watched else 0.0,
+        seconds=settings.comment_interval_seconds.commands if watched else 0.0,
     )
 
 

@@ -29,4 +29,4 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
             logger.warning("nobody could be asked about an action: %s", error.what)
             return None
 
-    return ApprovalRequester(values.current_settings.confirmation_wait, ask)
+    return ApprovalRequester(values.current_settings.confirmation_options.wait_seconds, ask)

@@ -40,7 +40,8 @@ def locate_dispatch(
     if trigger.kind is TriggerKind.CHECK_FAILED:
         places = forge.check_places()
         number = conversation_for_dispatch(trigger, places)
-        why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
+        limit = settings.automatic_run_limits.check_fixes
+        why = "" if again else _reason_not_to(trigger, number, places, limit)
         if why or (number is None and trigger.is_pull_request):
             return IgnoredEvent(why or f"no pull request of ours is open from {trigger.branch}")
         if number is None:

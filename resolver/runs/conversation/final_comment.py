@@ -149,7 +149,7 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
     if at_terminal and untold and conclusion.exit_code in {2, 5}:
         return None  # the person at the terminal sees it there, and nobody else asked
     report = build_report(values, conclusion.failure)
-    return forge.comment(report, values.current_settings.last_word_time)
+    return forge.comment(report, values.current_settings.retry_seconds.final_comment)
 
 
 def abandon_run(

@@ -40,7 +40,7 @@ def start_progress_comment(
             job=request.actions_run,
             log_url=request.log_url or request.page,
         ),
-        settings.progress_interval,
+        settings.comment_interval_seconds.progress,
         CheckTracker().take,
         request.redactor(settings).redact_text,
     )

@@ -21,7 +21,7 @@ from resolver.llm.base import Model
 from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
 from resolver.models.run import Command, Trigger
-from resolver.runs.wiring.models import ModelOn
+from resolver.runs.wiring.models import EMBEDDING, ModelOn
 
 RESERVED = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
@@ -54,13 +54,13 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 def may_ask(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     rules = (parse_rule(text).model for text in settings.model_rules)
-    services = (each.model for each in settings.services.values())
+    services = (each.model for name, each in settings.services.items() if name != EMBEDDING)
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
     provider = provider_of(model)
     # The provider of a name decides where the request, and with it the API key, is sent. A name
     # without a provider leaves that to litellm, so it is not accepted by similarity.
     alike = bool(provider) and provider == provider_of(settings.model) and ":" not in provider
-    return model in configured or (settings.agents_choose_models and alike)
+    return model in configured or (settings.enable_agent_model_choice and alike)
 
 
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:

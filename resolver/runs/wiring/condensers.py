@@ -27,7 +27,7 @@ def open_condensers(
     recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name, most = settings.condenser, settings.condenser_max_tokens
+    name, most = settings.condenser.stages, settings.condenser.max_tokens
     writes = has_own_model(settings, SERVICE)
     begun = next((event for event in recording if isinstance(event, RunStarted)), None)
     if begun is not None:

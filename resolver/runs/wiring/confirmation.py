@@ -32,19 +32,20 @@ def open_confirmation(
 
     root: the repository's folder in the sandbox.
     """
-    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))
+    options = settings.confirmation_options
+    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in options.tool_risks))
 
     def analyzer_of(stream: EventStream) -> Analyzer:
-        if not settings.risk_judge:
+        if not options.judge:
             return rules
         return JudgingAnalyzer(rules, model_on(stream, SERVICE), stream)
 
     return Confirmation(
         policy=settings.confirmation,
-        on_high=settings.on_high,
+        on_high=options.on_high,
         wait=waiting.seconds,
         # a model's judgement is logged, so that a resumed run does not ask and pay for it again
-        record_all=settings.record_all_risks or settings.risk_judge,
+        record_all=options.judge,
         analyzers=analyzer_of,
         shown=with_invisible_shown,
         tell=waiting.tell,

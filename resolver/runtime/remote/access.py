@@ -129,7 +129,7 @@ class RemoteAccess:
             last = cut
         raise SandboxError(
             f"the server of the sandbox can't be reached: {last}",
-            "check that it runs and RESOLVER_REMOTE_URL, and start the run again",
+            "check that it runs and RESOLVER_REMOTE, and start the run again",
         ) from last
 
     def ask(
@@ -192,7 +192,7 @@ class RemoteAccess:
         except SandboxError:
             return SandboxError(
                 f"{self.url} answered {status}, which no server of sandboxes does",
-                "check RESOLVER_REMOTE_URL",
+                "check RESOLVER_REMOTE",
             )
         return SandboxError(failure.what[:1000], failure.next_step[:1000])
 
@@ -236,7 +236,7 @@ def _parsed(response: httpx.Response, result: type[M]) -> M:
     except (ValidationError, ValueError) as error:
         raise SandboxError(
             "the server of the sandbox gave an answer of another form",
-            "check RESOLVER_REMOTE_URL, and that both ends have the same version",
+            "check RESOLVER_REMOTE, and that both ends have the same version",
         ) from error
 
 
@@ -251,7 +251,7 @@ def _checked_url(url: str, plain_http: bool) -> str:
     if not host or wrong or parts.scheme not in ("http", "https"):
         raise UsageError(
             "the URL of the remote runtime is none of a server",
-            "set RESOLVER_REMOTE_URL to https://HOST[:PORT]",
+            "set RESOLVER_REMOTE to https://HOST[:PORT]",
         )
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
         raise UsageError(
