@@ -217,7 +217,7 @@ def _cuts() -> Iterator[None]:
         if cause is not None:
             raise SandboxError(
                 f"the server of the sandbox has a certificate that is not trusted: {cause}",
-                "set RESOLVER_REMOTE_CA to a file with the certificate of its authority",
+                "set `ca_file` in RESOLVER_REMOTE to a file with the certificate of its authority",
             ) from error
         raise ConnectionCut(str(error) or type(error).__name__) from error
 
@@ -256,7 +256,7 @@ def _checked_url(url: str, plain_http: bool) -> str:
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
         raise UsageError(
             f"the token would go to {host} unencrypted",
-            "use https:, or set RESOLVER_REMOTE_PLAIN_HTTP=true where nobody can listen",
+            "use https:, or `allow_plain_http: true` in RESOLVER_REMOTE where nobody can listen",
         )
     return url.rstrip("/")
 
@@ -274,5 +274,5 @@ def _trust(ca: str | None) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
             f"the certificates in {ca} can't be read: {error}",
-            "set RESOLVER_REMOTE_CA to a file of certificates in PEM form",
+            "set `ca_file` in RESOLVER_REMOTE to a file of certificates in PEM form",
         ) from error
