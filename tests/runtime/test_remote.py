@@ -249,7 +249,9 @@ def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
     server = new_server("--max-memory", "1g", "--max-pids", "100")
     with pytest.raises(SandboxError, match="100 of pids at most, 1024") as refused:
         server.machine(memory="1g").__enter__()
-    assert refused.value.next_step == "set RESOLVER_PIDS to 100 or less, or ask its operator"
+    assert refused.value.next_step == (
+        "set `pids` in RESOLVER_SANDBOX_LIMITS to 100 or less, or ask its operator"
+    )
 
 
 @pytest.mark.parametrize(
