@@ -184,8 +184,9 @@ def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
         content = standing.file(REPOSITORY_FILE)
         given = repository_settings(content)
         load_settings({}, {}, given)
-        old = "; ".join(repository_warnings(REPOSITORY_FILE, given))
-        return old or ("good" if content is not None else "not there, so the defaults hold")
+        old = repository_warnings(REPOSITORY_FILE, given)
+        told = "; ".join(each.removeprefix(f"{REPOSITORY_FILE}: ") for each in old)
+        return told or ("good" if content is not None else "not there, so the defaults hold")
 
     return check_finding(REPOSITORY_FILE, read)
 
