@@ -162,7 +162,7 @@ def test_commands_are_neither_booked_nor_refused(scene: GuardedScene) -> None:
 
 def test_without_ceilings_nothing_is_kept(scene: GuardedScene) -> None:
     scene.answer_once()
-    none = str(dict.fromkeys((f"{whose.lower()}_day" for whose in WHOSE), 0))
+    none = str(dict.fromkeys((f"{whose}_day" for whose in WHOSE), 0))
     off = {
         "RESOLVER_RUN_QUOTAS": none,
         "RESOLVER_COST_QUOTAS": none,
@@ -172,7 +172,7 @@ def test_without_ceilings_nothing_is_kept(scene: GuardedScene) -> None:
     assert scene.ledger() == QuotaLedger()
 
 
-WHOSE = ("THREAD", "USER", "REPOSITORY")
+WHOSE = ("thread", "user", "repository")
 
 
 def test_a_run_that_publishes_nothing_is_not_booked(scene: GuardedScene) -> None:
