@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from resolver.events.actions import ReviewComment
-from resolver.publishing.review import MOST_COMMENTS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call
@@ -278,20 +277,6 @@ def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) ->
     [review] = scene.reviews
     assert [c.body for c in review.comments] == ["This rounds down."]
     assert "open conversations say the same" in review.body
-
-
-def test_the_most_important_comments_are_kept(scene: ReviewScene) -> None:
-    scene.endpoint.script(
-        *(comment(10, f"a wish {n}", severity="low") for n in range(MOST_COMMENTS)),
-        comment(11, "a bug", severity="high"),
-        submit(),
-    )
-    done = scene.action(scene.ask())
-    assert done.exit_code == 0
-    [review] = scene.reviews
-    assert len(review.comments) == MOST_COMMENTS
-    assert [c.line for c in review.comments].count(11) == 1
-    assert "1 less important finding is left out" in review.body
 
 
 @pytest.mark.parametrize(("allowed", "state"), [("", "COMMENTED"), ("approve", "APPROVED")])
