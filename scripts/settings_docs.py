@@ -6,8 +6,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from resolver.config.declaration import extra, setting_parts
 from resolver.config.groups import ESSENTIALS, GROUPS
-from resolver.config.settings import Settings, extra
+from resolver.config.renamed_settings import REMOVED, RENAMED, replacement
+from resolver.config.settings import Settings
 
 HEAD = """# Settings
 
@@ -21,9 +23,39 @@ A setting is read from the first of these sources that has it:
 4. `.github/resolver.yml` of the default branch (`max_budget: 3`), if marked **repository**
 5. the default
 
-A variable `RESOLVER_...` that is no setting is ignored with a warning that names the most similar
-setting.
+A setting with several parts is written as a YAML mapping, in every source alike. Each part is read
+from the first source that has it, so you give only the parts that you change:
 
+```yaml
+# .github/resolver.yml
+timeout_seconds: {setup: 1800}
+```
+
+```yaml
+# environment of the job or the server
+RESOLVER_SANDBOX_LIMITS: "{memory: 8g, cpus: 4}"
+```
+
+A variable `RESOLVER_...` that is no setting is ignored with a warning that names the most similar
+setting. [Old names](#old-names) of settings keep working.
+
+"""
+
+OLD_NAMES = """
+## Old names
+
+These settings were renamed or became part of another setting. The old names work in every source
+and cause a warning.
+
+| Old name | Today |
+|---|---|
+"""
+
+REMOVED_HEAD = """
+These settings no longer exist. They are ignored with a warning.
+
+| Removed setting | Why |
+|---|---|
 """
 
 TABLE = "| Setting | Default | Meaning |\n|---|---|---|\n"
@@ -31,6 +63,8 @@ TABLE = "| Setting | Default | Meaning |\n|---|---|---|\n"
 
 def default_of(field: FieldInfo) -> str:
     value: Any = field.default
+    if setting_parts(field):
+        return ""
     if field.annotation == SecretStr | None:
         return "*secret*"
     if value in (None, "", (), {}):
@@ -51,7 +85,7 @@ def choices_of(annotation: Any) -> tuple[Any, ...]:
 
 
 def meaning(field: FieldInfo) -> str:
-    text = (field.description or "").replace("|", "\\|")
+    text = escaped(field)
     if choices := choices_of(field.annotation):
         text += " One of: " + ", ".join(f"`{v}`" for v in choices) + "."
     return text
@@ -68,10 +102,25 @@ def names_of(name: str, field: FieldInfo) -> str:
     return "<br>".join(lines)
 
 
+def part_lines(field: FieldInfo) -> str:
+    """Return the parts of a setting as a list with one line each."""
+    lines = []
+    for name, one in setting_parts(field).items():
+        variables = "".join(f", `{variable}`" for variable in extra(one)["names"])
+        default = default_of(one)
+        shown = f" ({default})" if default else ""
+        lines.append(f"<br>• `{name}`{variables}{shown}: {escaped(one)}")
+    return "".join(lines)
+
+
+def escaped(field: FieldInfo) -> str:
+    return (field.description or "").replace("|", "\\|")
+
+
 def rows(names: tuple[str, ...]) -> str:
     fields = ((name, Settings.model_fields[name]) for name in names)
     return TABLE + "".join(
-        f"| {names_of(name, field)} | {default_of(field)} | {meaning(field)} |\n"
+        f"| {names_of(name, field)} | {default_of(field)} | {meaning(field)}{part_lines(field)} |\n"
         for name, field in fields
     )
 
@@ -81,6 +130,10 @@ def settings_page() -> str:
     parts = [HEAD, "## The essentials\n\n", rows(ESSENTIALS)]
     for group in GROUPS:
         parts.append(f"\n## {group.title}\n\n{group.when}\n\n{rows(group.settings)}")
+    parts.append(OLD_NAMES)
+    parts += [f"| `{old}` | `{replacement(old)}` |\n" for old in RENAMED]
+    parts.append(REMOVED_HEAD)
+    parts += [f"| `{old}` | {reason} |\n" for old, reason in REMOVED.items()]
     return "".join(parts)
 
 

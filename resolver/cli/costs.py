@@ -27,7 +27,7 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     The command reads the server's database (RESOLVER_DATABASE_URL), also while the server is
     running. A run counts for the month (UTC) in which it began. Replies of a model without a known
     price are counted but not included in the cost: set input_cost_per_token and
-    output_cost_per_token for such a model.
+    output_cost_per_token in `model_options` for such a model.
     """
     if month and not re.fullmatch(r"\d{4}-\d{2}", month):
         raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
@@ -36,7 +36,7 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     if as_json:
         click.echo(json.dumps([_row(each) for each in totals], indent=2))
         return 0
-    bound = settings.max_monthly_budget
+    bound = settings.cost_quotas.repository_month
     click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=bound)), nl=False)
     return 0
 

@@ -25,7 +25,14 @@ from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runs.common import open_host, require_model
-from resolver.runs.wiring.models import REPLAY, SCRIPTED, SERVICES, model_config, service_config
+from resolver.runs.wiring.models import (
+    EMBEDDING,
+    REPLAY,
+    SCRIPTED,
+    SERVICES,
+    model_config,
+    service_config,
+)
 from resolver.runs.wiring.sandbox import RunHost, remote_access
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.trace.plain import for_terminal
@@ -90,11 +97,12 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
     yield from _sandbox(settings, host)
     yield check_finding("model", lambda: _model(settings))
     for name in settings.services:
-        if name not in (*SERVICES, *AGENTS):
+        if name not in (*SERVICES, EMBEDDING, *AGENTS):
             yield DoctorFinding(
                 False, f"services: {name} is neither a service nor a built-in agent",
-                f"the services are {', '.join(SERVICES)}, the agents {', '.join(AGENTS)}; it is "
-                "used where a repository defines an agent of this name", required=False,
+                f"the services are {', '.join((*SERVICES, EMBEDDING))}, the agents "
+                f"{', '.join(AGENTS)}; it is used where a repository defines an agent of this name",
+                required=False,
             )  # fmt: skip
     has_key = settings.api_key is not None
     yield DoctorFinding(
@@ -139,7 +147,8 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
     """
     yield "the model", model_config(settings)
     ruled = (parse_rule(text).agent for text in settings.model_rules)
-    for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, ruled))):
+    services = (name for name in settings.services if name != EMBEDDING)  # no chat model
+    for name in dict.fromkeys((*SERVICES, *services, *filter(None, ruled))):
         agent = name not in SERVICES
         config, others = service_config(settings, AGENT if agent else name, name if agent else "")
         yield f"the model of {name}", config

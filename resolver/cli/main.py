@@ -67,7 +67,7 @@ def cli(context: click.Context) -> None:
     Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
     4 a limit was reached, 5 refused by permission or policy.
     """
-    warn_of_unknown_variables(context.obj, as_annotation=context.invoked_subcommand == "action")
+    print_setting_warnings(context.obj, as_annotation=context.invoked_subcommand == "action")
 
 
 def main() -> None:
@@ -112,16 +112,17 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def warn_of_unknown_variables(environment: Mapping[str, str], as_annotation: bool) -> None:
-    """Print a warning for each `RESOLVER_*` variable that is not a setting, which may be a typo.
+def print_setting_warnings(environment: Mapping[str, str], as_annotation: bool) -> None:
+    """Print a warning for each variable with an old name of a setting, and for each `RESOLVER_*`
+    variable that is not a setting, which may be a typo.
 
     With `as_annotation` it is a workflow command, which GitHub shows on the page of the job.
     """
-    if not any(name.startswith("RESOLVER_") for name in environment):
+    if not any(name.startswith(("RESOLVER_", "INPUT_")) for name in environment):
         return  # avoid importing the settings without need
-    for told in importlib.import_module("resolver.config.unknown_variables").unknown_variables(
-        environment
-    ):
+    names = importlib.import_module("resolver.config.setting_names")
+    fields = importlib.import_module("resolver.config.settings").Settings.model_fields
+    for told in names.environment_warnings(environment, fields):
         line = for_terminal(told)
         if as_annotation:
             click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")

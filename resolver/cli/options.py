@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from resolver.config.settings import Settings, extra
+from resolver.config.declaration import extra
+from resolver.config.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,6 +7,7 @@ what the agent pushes.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
@@ -229,8 +230,11 @@ def _rights(
 def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
         content = standing.file(REPOSITORY_FILE)
-        load_settings({}, {}, repository_settings(content))
-        return "good" if content is not None else "not found, so the defaults apply"
+        given = repository_settings(content)
+        load_settings({}, {}, given)
+        old = repository_warnings(REPOSITORY_FILE, given)
+        told = "; ".join(each.removeprefix(f"{REPOSITORY_FILE}: ") for each in old)
+        return told or ("good" if content is not None else "not found, so the defaults apply")
 
     return check_finding(REPOSITORY_FILE, read)
 

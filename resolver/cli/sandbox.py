@@ -118,7 +118,7 @@ def serve(
     Needs in the environment:
       RESOLVER_SANDBOX_TOKEN  at least 16 characters; the runs have it as RESOLVER_REMOTE_TOKEN
     Runs use it with:
-      resolver resolve ... --runtime remote, and RESOLVER_REMOTE_URL=https://HOST:PORT
+      resolver resolve ... --runtime remote, and RESOLVER_REMOTE=https://HOST:PORT
 
     Anybody who has the token can run programs in sandboxes, within the limits given here. SIGTERM
     removes all sandboxes and stops the server. `GET /healthz` needs no token.

@@ -123,7 +123,7 @@ def command(
         signal.signal(each, partial(_end, folder))
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
-    retry = timedelta(seconds=settings.outage_retry_seconds)
+    retry = timedelta(seconds=settings.retry_seconds.outage)
     ledger, minted = SpendingLedger(url), machine.tokens.minted
     runs = DeliveryRunner(
         environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry

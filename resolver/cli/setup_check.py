@@ -40,7 +40,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
     Raises SandboxError if no sandbox of the image can be started, and WorkspaceError if there is no
     commit.
     """
-    wanted = settings.model_copy(update={"keep_setup": False})
+    wanted = settings.without_kept_environment()
     state, stream = State(), EventStream(MemoryStore())
     stream.subscribe("state", state.apply, essential=True)
     kind = runtime_kind(wanted, host)
@@ -51,7 +51,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         environment = open_environment(wanted, kind, workspace, host)
         with open_runtime(wanted, kind, run, host, environment.image) as runtime:
             runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
-            limit = wanted.setup_timeout
+            limit = wanted.timeout_seconds.setup
             made = set_up(environment, runtime, stream, state, workspace.base, limit)
     written = [event.content for event in state.events if isinstance(event, CmdOutput)]
     return SetupTrial(

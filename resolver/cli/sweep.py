@@ -33,12 +33,12 @@ from resolver.trace.text import TerminalProgress
 @click.option(
     "--max-issues",
     type=click.IntRange(min=1),
-    help="Maximum number of runs to start. Default: `sweep_issues`, 5.",
+    help="Maximum number of runs to start. Default: `automatic_run_limits`, 5 runs.",
 )
 @click.option(
     "--max-total",
     type=click.FloatRange(min=0, min_open=True, max=1e9),
-    help="Maximum cost of all runs in US dollars. Default: `sweep_total`, 10.",
+    help="Maximum cost of all runs in US dollars. Default: `automatic_run_limits`, $10.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option(
@@ -71,8 +71,10 @@ def command(
     # click's range lets infinity and NaN through
     if max_total is not None and not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
-    given = {"sweep_issues": max_issues, "sweep_total": max_total}
-    return sweep(environment, {**options, **given}, repository, dry_run, output)
+    limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    options = {**options, "automatic_run_limits": given}
+    return sweep(environment, options, repository, dry_run, output)
 
 
 def sweep(
@@ -100,13 +102,14 @@ def sweep(
         folder = output_in(workspace).folder
     run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
     with stop_on_signals() as stopping, filtered_log(settings, host):
+        limits = settings.automatic_run_limits
         doing = Sweep(
             repository=repository,
             forge=forge,
             settings=settings,
             load=lambda found: load_settings(options, environment, found),
             host=host,
-            bounds=SweepBounds(settings.sweep_issues, settings.sweep_total),
+            bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
             folder=folder,
             dry=dry_run,
             progress=TerminalProgress(console),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.setting_faults import closest_name
+from resolver.config.setting_names import closest_name
 from resolver.models.verification import ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50

@@ -1,154 +1,91 @@
-"""Settings of GitHub: who may start work and how, and how the result is published."""
+"""Settings of the access to GitHub, of who may start work and how, and of what the agent reads."""
 
 import re
 from pathlib import Path
 from typing import Literal
 
 from pydantic import SecretStr, field_validator
+from pydantic_settings import BaseSettings
 
 from resolver.config.access_policy import AccessPolicy, Level
-from resolver.config.model_settings import setting
-from resolver.config.quota_settings import QuotaSettings
-from resolver.models.repository import PullRequestPreferences, Reviewer
+from resolver.config.declaration import StructuredSetting, part, setting
 
 
-class GitHubSettings(QuotaSettings):
-    """Settings of triggers, branches, pull requests, reviews and comments."""
+class GitHubAddresses(StructuredSetting):
+    """Addresses of a GitHub server. The Actions runner sets their variables."""
 
-    # Access and triggers
-    allowed_users: tuple[str, ...] = setting(
-        (), "Logins that may start work without write access, including bots.", option=False
+    server: str = part(
+        "https://github.com", "Server to clone from and push to.", "GITHUB_SERVER_URL"
     )
-    allowed_teams: tuple[str, ...] = setting(
-        (),
-        "Teams, as ORG/TEAM, whose members may start work without write access. The token needs "
-        "`members: read` on the organization.",
-        option=False,
-    )
-    review_teams: tuple[str, ...] = setting(
-        (),
-        "Teams, as ORG/TEAM, or TEAM for one of the repository owner's. A review that is "
-        "requested from one of them is done as if it were requested from Resolver's account.",
-        option=False,
-    )
-    denied_users: tuple[str, ...] = setting(
-        (), "Logins that may never start work, whatever their permission.", option=False
-    )
-    required_permission: Level = setting(
-        "write",
-        "Permission on the repository that people need to start work: `triage`, `write`, "
-        "`maintain` or `admin`.",
-        option=False,
-    )
-    refusals: Literal["comment", "silent"] = setting(
-        "comment",
-        "How a person who may not start work is told: by a one-line comment, or not at all. The "
-        "log and the summary of the job say it in either case.",
-        option=False,
-    )
-    fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
-        "none",
-        "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
-        "those of the default branch (`default-branch`), or both (`all`). See triggers.md.",
-        option=False,
-    )
-    max_check_fixes: int = setting(
-        2,
-        "Maximum number of runs for the failing checks of one pull request, or of one issue about "
-        "the default branch.",
-        option=False,
-        ge=1,
-        le=20,
-    )
-    sweep_issues: int = setting(5, "Maximum number of runs of a sweep.", option=False, ge=1)
-    sweep_total: float = setting(
-        10.0, "Maximum cost of a sweep in US dollars.", option=False, gt=0, allow_inf_nan=False
-    )
+    api: str = part("https://api.github.com", "REST API.", "GITHUB_API_URL")
+    graphql: str = part("https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL")
 
-    # Pull requests
-    draft: Literal["auto", "always", "never"] = setting(
-        "auto",
-        "Whether pull requests are opened as drafts. `auto`: unless the work is done, the checks "
-        "that were run on it passed, and nothing was edited after them. `always` (or true), "
-        "`never` (or false).",
-        repository=True,
-    )
-    base_branch: str = setting(
-        "",
-        "Branch that work on an issue starts from and that its pull request targets; the default "
-        "branch when empty.",
-        repository=True,
-    )
-    reviewers: tuple[str, ...] = setting(
-        ("requester",),
-        "Who is asked to review a pull request that is not a draft: `requester` (the person who "
-        "asked for the work), `codeowners` (of the changed files), both, or `none`.",
-        repository=True,
-        option=False,
-    )
-    pull_request_labels: tuple[str, ...] = setting(
-        (), "Labels that are added to pull requests.", repository=True, option=False
-    )
-    assign_requester: bool = setting(
-        False,
-        "Assign pull requests to the person who asked for them.",
-        repository=True,
-        option=False,
-    )
-    signed_commits: bool = setting(
-        False,
-        "Create commits through GitHub's API, which signs those of a GitHub App or an Action. "
-        "Otherwise commits are pushed with git, unsigned.",
-        repository=True,
-        option=False,
-    )
 
-    # Progress comment and final comment
-    progress_comments: bool = setting(
-        True,
-        "Post a comment as soon as a run starts, update it with the progress of the run, and turn "
-        "it into the final comment.",
-        option=False,
+class RetrySettings(StructuredSetting):
+    """Seconds for which failed requests are retried."""
+
+    github_writes: float = part(
+        240.0, "Seconds for which failed writes to GitHub are retried.", ge=0, le=3600
     )
-    progress_interval: float = setting(
-        15.0, "Seconds between two edits of the progress comment.", option=False, ge=1, le=3600
-    )
-    last_word_time: float = setting(
+    final_comment: float = part(
         75.0,
-        "Seconds for which Resolver retries posting the final comment of a run when GitHub does "
-        "not accept it.",
-        option=False,
+        "Seconds for which posting the final comment of a run is retried when GitHub does not "
+        "accept it.",
         ge=0,
         le=600,
     )
-    write_retry_seconds: float = setting(
-        240.0, "Seconds for which failed writes to GitHub are retried.", option=False, ge=0, le=3600
+    outage: float = part(
+        43200.0,
+        "Seconds for which the server retries a request that was stopped by an outage of GitHub "
+        "or of the model's provider; 0 disables these retries.",
+        ge=0,
+        le=604800,
     )
-    public_url: str = setting(
-        "",
-        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
-        "then link to a live page of the run, which anybody who has the link can read. No page "
-        "and no link when empty. See server.md.",
+
+
+class AutomaticRunLimits(StructuredSetting):
+    """Limits of runs that no person asks for one by one."""
+
+    check_fixes: int = part(
+        2,
+        "Runs for the failing checks of one pull request, or of one issue about the default "
+        "branch.",
+        ge=1,
+        le=20,
+    )
+    sweep_runs: int = part(5, "Runs of one sweep.", ge=1)
+    sweep_cost: float = part(10.0, "Cost of one sweep in US dollars.", gt=0, allow_inf_nan=False)
+    bot_chain: int = part(
+        3,
+        "Consecutive runs on one issue or pull request that bots start without a comment of a "
+        "person in between; 0 means no limit.",
+        ge=0,
+    )
+
+
+class IssueImages(StructuredSetting):
+    """Images in issues and comments."""
+
+    max_images: int = part(
+        4, "Maximum number of images of an issue that are fetched; 0 for none.", ge=0, le=8
+    )
+    hosts: tuple[str, ...] = part(
+        (),
+        "List of further hosts that images are fetched from, with their ports if they have one: "
+        "for an Enterprise Server that keeps its uploads on another host.",
+    )
+
+
+class GitHubSettings(BaseSettings):
+    """Access to GitHub."""
+
+    github_token: SecretStr | None = setting(
+        None,
+        "Token that reads the issue, pushes the branch and opens the pull request. It never enters "
+        "the sandbox.",
+        "GITHUB_TOKEN",
         option=False,
     )
-
-    @field_validator("public_url")
-    @classmethod
-    def _public_url_is_an_address(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
-            raise ValueError("it is not an address like https://resolver.example.org")
-        return value.rstrip("/")
-
-    # Review rounds
-    resolve_threads: Literal["none", "addressed"] = setting(
-        "none",
-        "Which review threads are marked as resolved after a round of review: `none`, because "
-        "that is up to the reviewer, or those in which Resolver did what was asked (`addressed`).",
-        repository=True,
-        option=False,
-    )
-
-    # Authentication as a GitHub App
     app_id: str | None = setting(
         None,
         "GitHub App to authenticate as, by app id or client id. Needs `app_private_key`. "
@@ -162,62 +99,107 @@ class GitHubSettings(QuotaSettings):
         "GITHUB_APP_PRIVATE_KEY",
         option=False,
     )
+    github_urls: GitHubAddresses = setting(
+        GitHubAddresses(),
+        "Addresses of GitHub. Set them to work with GitHub Enterprise Server outside of an Action.",
+        option=False,
+    )
+    bot_login: str = setting(
+        "",
+        "Login of the account that Resolver writes as, and whose assignments and review requests "
+        "start work. Requested from GitHub when empty.",
+        option=False,
+    )
+    retry_seconds: RetrySettings = setting(
+        RetrySettings(),
+        "How long failed requests are retried, in seconds.",
+        option=False,
+    )
 
     @field_validator("app_private_key")
     @classmethod
     def _private_key_is_pem(cls, value: SecretStr | None) -> SecretStr | None:
         return value and SecretStr(_pem(value.get_secret_value()))
 
-    # Branches
-    base_moved: Literal["leave", "rebase", "merge"] = setting(
-        "leave",
-        "What happens before a new pull request is opened if its base branch got new commits "
-        "during the run: nothing, so that what was tested is proposed (`leave`), the commit is "
-        "rebased onto them (`rebase`), or they are merged in (`merge`); only if git can do it "
-        "without conflicts. If somebody pushed to an existing branch of a pull request during the "
-        "run, `merge` merges too, and the two others put the commit on top.",
-        repository=True,
-        option=False,
-    )
-    fork_changes: Literal["push", "branch", "patch"] = setting(
-        "push",
-        "Where a change to a pull request from a fork goes. `push`: to the branch of the fork if "
-        "the author allows edits by maintainers, else into the comment as a patch. `branch`: to a "
-        "new branch of this repository with a separate pull request, which lets the fork's code "
-        "run in this repository's CI. `patch`: always into the comment.",
-        option=False,
-    )
+    @property
+    def has_app(self) -> bool:
+        """True if the id or the key of a GitHub App is set, even if the other is missing."""
+        return self.app_id is not None or self.app_private_key is not None
 
-    # Images in issues and comments
-    pictures: int = setting(
-        4,
-        "Maximum pictures of an issue that are fetched for models with image input; 0 for none.",
+    @property
+    def github_api_url(self) -> str:
+        """Address of the REST API."""
+        return self.github_urls.api
+
+    @property
+    def github_server_url(self) -> str:
+        """Address of the server to clone from and push to."""
+        return self.github_urls.server
+
+    @property
+    def github_graphql_url(self) -> str:
+        """Address of the GraphQL API."""
+        return self.github_urls.graphql
+
+
+class TriggerSettings(BaseSettings):
+    """Who may start work, and what starts it."""
+
+    required_permission: Level = setting(
+        "write",
+        "Permission on the repository that people need to start work. People with less need an "
+        "entry in `allowed_users` or `allowed_teams`.",
         option=False,
-        ge=0,
-        le=8,
     )
-    picture_hosts: tuple[str, ...] = setting(
+    allowed_users: tuple[str, ...] = setting(
+        (), "Logins that may start work without write access, including bots.", option=False
+    )
+    allowed_teams: tuple[str, ...] = setting(
         (),
-        "Further hosts that pictures are fetched from, with their ports if they have one: for an "
-        "Enterprise Server that keeps its uploads on another host.",
+        "Teams, as ORG/TEAM, whose members may start work without write access. The token needs "
+        "`members: read` on the organization.",
+        option=False,
+    )
+    denied_users: tuple[str, ...] = setting(
+        (), "Logins that may never start work, whatever their permission.", option=False
+    )
+    refusals: Literal["comment", "silent"] = setting(
+        "comment",
+        "How a person who may not start work is told: by a one-line comment, or not at all. The "
+        "log and the summary of the job say it in either case.",
+        option=False,
+    )
+    mention: str = setting(
+        "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
+    )
+    label: str = setting(
+        "agent", "Label that starts work on an issue or a pull request.", option=False
+    )
+    review_teams: tuple[str, ...] = setting(
+        (),
+        "Teams, as ORG/TEAM, or TEAM for one of the repository owner's. A review that is "
+        "requested from one of them is done as if it were requested from Resolver's account.",
+        option=False,
+    )
+    fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
+        "none",
+        "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
+        "those of the default branch (`default-branch`), or both (`all`). See triggers.md.",
+        option=False,
+    )
+    automatic_run_limits: AutomaticRunLimits = setting(
+        AutomaticRunLimits(),
+        "Limits of runs that no person asks for one by one: for failing checks, of a sweep, or "
+        "started by bots.",
         option=False,
     )
 
-    @field_validator("draft", mode="before")
+    @field_validator("mention")
     @classmethod
-    def _draft_may_be_yes_or_no(cls, value: object) -> object:
-        said = str(value).strip().lower()
-        return {"true": "always", "false": "never"}.get(said, said)
-
-    @field_validator("reviewers")
-    @classmethod
-    def _reviewers_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = set(value) - {"requester", "codeowners", "none"}
-        if unknown:
-            raise ValueError(f"{sorted(unknown)[0]!r} is none of requester, codeowners, none")
-        if "none" in value and len(value) > 1:
-            raise ValueError("none stands alone")
-        return () if value == ("none",) else value
+    def _mention_is_a_word(cls, value: str) -> str:
+        if not value or any(c.isspace() for c in value):
+            raise ValueError("the mention is one word, like @agent")
+        return value
 
     @field_validator("allowed_teams")
     @classmethod
@@ -245,20 +227,29 @@ class GitHubSettings(QuotaSettings):
             level=self.required_permission,
         )
 
-    @property
-    def has_app(self) -> bool:
-        """True if the id or the key of a GitHub App is set, even if the other is missing."""
-        return self.app_id is not None or self.app_private_key is not None
 
-    @property
-    def wishes(self) -> PullRequestPreferences:
-        """The reviewers, labels and assignment that pull requests get."""
-        known: tuple[Reviewer, ...] = ("requester", "codeowners")
-        return PullRequestPreferences(
-            reviewers=tuple(each for each in known if each in self.reviewers),
-            labels=self.pull_request_labels,
-            assign_requester=self.assign_requester,
-        )
+class ContextSettings(BaseSettings):
+    """What the agent reads in addition to the issue."""
+
+    base_branch: str = setting(
+        "",
+        "Branch that work on an issue starts from and that its pull request targets; the default "
+        "branch when empty.",
+        repository=True,
+    )
+    clone_depth: int = setting(
+        50,
+        "Number of first-parent commits of history that the agent sees, with the newest commits "
+        "of what they merged; 0 means all.",
+        repository=True,
+        option=False,
+        ge=0,
+    )
+    issue_images: IssueImages = setting(
+        IssueImages(),
+        "Images in issues and comments, which are fetched for models with image input.",
+        option=False,
+    )
 
 
 def _pem(given: str) -> str:

@@ -36,10 +36,8 @@ GROUPS = (
         "Change these to choose a model, its endpoint and its parameters, to name models that "
         "stand in for it, or to use other models for single services.",
         (
-            "model", "api_key", "base_url", "api_version", "model_region", "model_project",
-            "dialect", "temperature", "reasoning_effort", "seed", "stop_words", "model_stream",
-            "model_timeout", "model_retries", "input_cost_per_token", "output_cost_per_token",
-            "fallback_models", "model_rules", "services", "completions_dir",
+            "model", "api_key", "base_url", "dialect", "model_options", "fallback_models",
+            "model_rules", "services", "completions_dir",
         ),
     ),
     SettingGroup(
@@ -47,8 +45,8 @@ GROUPS = (
         "Change these to bound what one run may cost, how long it may take and how large its "
         "change may be.",
         (
-            "max_iterations", "max_budget", "max_time", "max_extension", "command_timeout",
-            "max_patch_bytes", "max_patch_files",
+            "max_iterations", "max_budget", "max_time", "max_extension", "timeout_seconds",
+            "max_patch",
         ),
     ),
     SettingGroup(
@@ -56,9 +54,8 @@ GROUPS = (
         "Change these to give the agent the environment of your project, to let it reach hosts, or "
         "to run it on another machine.",
         (
-            "runtime", "image", "builds", "setup", "setup_timeout", "keep_setup", "memory", "cpus",
-            "pids", "disk", "egress", "egress_max_bytes", "remote_url", "remote_token", "remote_ca",
-            "remote_plain_http",
+            "runtime", "image", "image_options", "setup", "sandbox_limits", "egress", "remote",
+            "remote_token",
         ),
     ),
     SettingGroup(
@@ -72,8 +69,8 @@ GROUPS = (
         "GitHub",
         "Change these to use a token or a GitHub App, or to work with GitHub Enterprise Server.",
         (
-            "github_token", "app_id", "app_private_key", "github_api_url", "github_server_url",
-            "github_graphql_url", "bot_login", "write_retry_seconds",
+            "github_token", "app_id", "app_private_key", "github_urls", "bot_login",
+            "retry_seconds",
         ),
     ),
     SettingGroup(
@@ -88,32 +85,28 @@ GROUPS = (
         "Change these to decide what starts work: the mention, the label, reviews, failing checks, "
         "a schedule.",
         (
-            "mention", "label", "review_teams", "fix_failing_checks", "max_check_fixes",
-            "sweep_issues", "sweep_total", "control_poll",
+            "mention", "label", "review_teams", "fix_failing_checks", "automatic_run_limits",
         ),
     ),
     SettingGroup(
         "Context",
         "Change these to decide what the agent reads in addition to the issue.",
         (
-            "clone_depth", "base_branch", "pictures", "picture_hosts", "organization_skills",
-            "skills_embedding_model",
+            "base_branch", "clone_depth", "issue_images", "enable_organization_skills",
         ),
     ),
     SettingGroup(
         "Agent",
         "Change these to choose the agent, its tools and what it remembers.",
         (
-            "agent", "agents_choose_models", "mcp_servers", "mcp", "condenser",
-            "condenser_max_tokens", "notes",
+            "agent", "enable_agent_model_choice", "mcp_servers", "mcp", "condenser", "notes",
         ),
     ),
     SettingGroup(
         "Confirmation",
         "Change these to look at risky actions before they run.",
         (
-            "confirmation", "on_high", "confirmation_wait", "record_all_risks", "risk_judge",
-            "tool_risks",
+            "confirmation", "confirmation_options",
         ),
     ),
     SettingGroup(
@@ -121,26 +114,22 @@ GROUPS = (
         "Change these to decide how changes, reviews and comments appear on GitHub.",
         (
             "draft", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
-            "base_moved", "fork_changes", "protected_paths", "review_max_comments",
-            "review_verdicts", "resolve_threads", "progress_comments", "progress_interval",
-            "last_word_time",
+            "base_moved", "fork_changes", "protected_paths", "review_verdicts", "resolve_threads",
+            "progress_comments", "comment_interval_seconds",
         ),
     ),
     SettingGroup(
         "Quotas",
         "Change these to bound what all runs together may cost, and to show it in a dashboard.",
         (
-            "max_runs_per_thread_day", "max_runs_per_user_day", "max_runs_per_repository_day",
-            "max_cost_per_thread_day", "max_cost_per_user_day", "max_cost_per_repository_day",
-            "max_bot_chain", "max_daily_budget", "max_monthly_budget", "dashboard",
+            "run_quotas", "cost_quotas", "dashboard",
         ),
     ),
     SettingGroup(
         "Server and logs",
         "Change these to run the webhook server, or to keep the logs of Action runs elsewhere.",
         (
-            "webhook_secret", "database_url", "data_dir", "public_url", "outage_retry_seconds",
-            "keep_log",
+            "webhook_secret", "database_url", "data_dir", "public_url", "keep_log",
         ),
     ),
 )  # fmt: skip

@@ -1,61 +1,64 @@
-"""The function that declares a setting, and the settings of models and budgets."""
+"""Settings of models: connection, parameters, fallbacks and routing rules."""
 
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings
+
+from resolver.config.declaration import StructuredSetting, part, setting
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-def setting(
-    default: Any,
-    description: str,
-    *names: str,
-    repository: bool = False,
-    option: bool = True,
-    **bounds: Any,
-) -> Any:
-    """Declare a setting of a pydantic model.
+class ModelOptions(StructuredSetting):
+    """Parameters of the calls of a model. `resolver.llm.base` has the default of each."""
 
-    names: further environment variables that set it.
-    repository: the setting can be set in the repository's settings file. Never true for a setting
-    that decides where a secret is sent.
-    option: the setting has a command-line option. Never true for a secret.
-    bounds: constraints for `pydantic.Field`, like `ge` and `le`.
-    """
-    return Field(
-        default=default,
-        description=description,
-        json_schema_extra={"names": list(names), "repository": repository, "option": option},
-        **bounds,
+    api_version: str | None = part(None, "API version, for Azure endpoints.", "LLM_API_VERSION")
+    region: str | None = part(None, "Region of a model on Bedrock or Vertex.", "AWS_REGION_NAME")
+    project: str | None = part(None, "Project of a model on Vertex.", "VERTEXAI_PROJECT")
+    temperature: float | None = part(
+        None, "Sampling temperature, 0 to 2; the provider's default when unset.", ge=0, le=2
+    )
+    reasoning_effort: Effort | None = part(
+        None,
+        "How much the model reasons before it answers: `none`, `minimal`, `low`, `medium`, `high` "
+        "or `xhigh`; the provider's default when unset.",
+    )
+    seed: int | None = part(None, "Sampling seed, for providers that accept one.")
+    stop: tuple[str, ...] | None = part(
+        None, "List of stop sequences. A reply ends at the first of them."
+    )
+    stream: bool | None = part(
+        None,
+        "Stream the replies: for endpoints that support nothing else, and for proxies that close "
+        "idle connections. Off when unset.",
+    )
+    timeout: float | None = part(None, "Seconds one call may take; 300 when unset.", gt=0)
+    retries: int | None = part(
+        None,
+        "Maximum number of retries after a failed call, if the failure can be retried; 5 when "
+        "unset.",
+        ge=0,
+        le=20,
+    )
+    input_cost_per_token: float | None = part(
+        None, "US dollars per input token, for a model whose price litellm does not know.", ge=0
+    )
+    output_cost_per_token: float | None = part(
+        None, "US dollars per output token, for a model whose price litellm does not know.", ge=0
     )
 
 
-class ServiceSettings(BaseModel):
+class ServiceSettings(ModelOptions):
     """Model settings of one service or agent. None inherits the value of the run's own model.
 
     A plain string instead of a mapping is the name of the model.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
     model: str | None = Field(default=None, min_length=1)
     api_key: SecretStr | None = None
     base_url: str | None = None
-    api_version: str | None = None
-    region: str | None = None
-    project: str | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    reasoning_effort: Effort | None = None
-    seed: int | None = None
-    stop: tuple[str, ...] | None = None
-    stream: bool | None = None
-    timeout: float | None = Field(default=None, gt=0)
-    retries: int | None = Field(default=None, ge=0, le=20)
-    input_cost_per_token: float | None = Field(default=None, ge=0)
-    output_cost_per_token: float | None = Field(default=None, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -72,69 +75,38 @@ class ServiceSettings(BaseModel):
 
 
 class ModelSettings(BaseSettings):
-    """Settings of the models: connection, sampling, cost, fallbacks, routing rules and budgets."""
+    """Settings of the models: connection, parameters, fallbacks and routing rules."""
 
     model: str = setting(
         "",
-        "Model, as litellm names it (`anthropic/...`, `openai/...`); `replay:FILE` for the "
-        "replies of an event log; `scripted:FILE` for those of a YAML list.",
+        "Model, as litellm names it: `anthropic/NAME`, `openai/NAME`. For tests, `replay:FILE` "
+        "takes the replies from an event log and `scripted:FILE` from a YAML list.",
         "LLM_MODEL",
     )
     api_key: SecretStr | None = setting(
-        None, "API key of the model endpoint.", "LLM_API_KEY", option=False
+        None,
+        "API key of the model's provider. When unset, the provider's own variable is read "
+        "(`ANTHROPIC_API_KEY`, ...). It never enters the sandbox.",
+        "LLM_API_KEY",
+        option=False,
     )
-    base_url: str | None = setting(None, "Base URL of the model endpoint.", "LLM_BASE_URL")
-    api_version: str | None = setting(
-        None, "API version, for Azure endpoints.", "LLM_API_VERSION", option=False
-    )
-    model_region: str | None = setting(
-        None, "Region of a model on Bedrock or Vertex.", "AWS_REGION_NAME", option=False
-    )
-    model_project: str | None = setting(
-        None, "Project of a model on Vertex.", "VERTEXAI_PROJECT", option=False
+    base_url: str | None = setting(
+        None,
+        "Base URL of the model endpoint. Set it for a proxy, a gateway or a server of your own; "
+        "the provider's own address when unset.",
+        "LLM_BASE_URL",
     )
     dialect: Literal["auto", "tools", "tags"] = setting(
         "auto",
         "How the model calls tools: native tool calls (`tools`), tags in text (`tags`), or "
-        "whichever the model supports (`auto`).",
+        "whichever litellm says that the model supports (`auto`). Set it for a model that litellm "
+        "does not know.",
     )
-    temperature: float | None = setting(
-        None, "Sampling temperature; the provider's default when unset.", option=False, ge=0, le=2
-    )
-    reasoning_effort: Effort | None = setting(
-        None,
-        "How much the model reasons before it answers; the provider's default when unset.",
+    model_options: ModelOptions = setting(
+        ModelOptions(),
+        "Parameters of the model, named as in `services`. Parts that are not given keep their "
+        "defaults.",
         option=False,
-    )
-    seed: int | None = setting(None, "Sampling seed, for providers that accept one.", option=False)
-    stop_words: tuple[str, ...] = setting(
-        (), "Stop sequences: a reply of the model ends at the first of them.", option=False
-    )
-    model_stream: bool = setting(
-        False,
-        "Stream the replies of the model: for endpoints that support nothing else, and for "
-        "proxies that close idle connections.",
-        option=False,
-    )
-    model_timeout: float = setting(300.0, "Seconds one model call may take.", option=False, gt=0)
-    model_retries: int = setting(
-        5,
-        "Maximum number of retries after a failed model call, if the failure can be retried.",
-        option=False,
-        ge=0,
-        le=20,
-    )
-    input_cost_per_token: float | None = setting(
-        None,
-        "US dollars per input token, for a model whose price litellm does not know.",
-        option=False,
-        ge=0,
-    )
-    output_cost_per_token: float | None = setting(
-        None,
-        "US dollars per output token, for a model whose price litellm does not know.",
-        option=False,
-        ge=0,
     )
     fallback_models: tuple[str, ...] = setting(
         (),
@@ -151,29 +123,15 @@ class ModelSettings(BaseSettings):
     )
     services: dict[str, ServiceSettings] = setting(
         {},
-        "Models of individual services (`agent`, `condenser`, `judge`) or agents "
-        "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. See models.md.",
+        "Models of individual services (`agent`, `condenser`, `judge`, `embedding`) or agents "
+        "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. `embedding` "
+        "selects skills by similarity to the issue; without it there is no such selection. See "
+        "models.md.",
         option=False,
-    )
-    max_monthly_budget: float | None = setting(
-        None,
-        "Maximum cost of the runs of one repository in a calendar month (UTC) on a server, in US "
-        "dollars; no limit when unset.",
-        option=False,
-        gt=0,
-        allow_inf_nan=False,
-    )
-    max_daily_budget: float | None = setting(
-        None,
-        "Maximum cost of all runs of a server together in a day (UTC), in US dollars; no limit "
-        "when unset.",
-        option=False,
-        gt=0,
-        allow_inf_nan=False,
     )
     completions_dir: str = setting(
         "",
         "Folder in which every model call is stored complete, except for secrets, in one "
-        "subfolder per run; none when empty.",
+        "subfolder per run. Set it to examine what a model was sent; nothing is stored when empty.",
         option=False,
     )

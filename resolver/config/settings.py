@@ -9,22 +9,31 @@ settings marked `repository`), defaults.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, get_origin
+from typing import Any, Self, get_origin
 
 import yaml
-from pydantic import SecretStr, ValidationError, field_validator
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from resolver.config.agent_settings import AgentSettings
-from resolver.config.allowed_hosts import AllowList
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.github_settings import GitHubSettings
+from resolver.config.declaration import StructuredSetting, extra, setting_parts
+from resolver.config.github_settings import ContextSettings, GitHubSettings, TriggerSettings
 from resolver.config.image_reference import check_repository_image
-from resolver.config.model_settings import ModelSettings, setting
-from resolver.config.setting_faults import name_faults, value_fault
+from resolver.config.model_settings import ModelSettings
+from resolver.config.publishing_settings import PublishingSettings
+from resolver.config.renamed_settings import old_names
+from resolver.config.run_settings import (
+    LimitSettings,
+    QuotaSettings,
+    SandboxSettings,
+    ServerSettings,
+)
+from resolver.config.setting_names import input_variables, name_faults, own_variables, value_fault
 from resolver.errors import UsageError
 from resolver.models.run import RunLimits
 
@@ -32,215 +41,29 @@ REPOSITORY_FILE = ".github/resolver.yml"
 
 HEARING = frozenset(
     {
-        "github_token", "github_api_url", "github_server_url", "github_graphql_url", "app_id",
-        "app_private_key", "bot_login", "mention", "label", "allowed_users", "allowed_teams",
-        "denied_users", "required_permission", "refusals", "fix_failing_checks",
-        "review_teams",
+        "github_token", "github_urls", "app_id", "app_private_key", "bot_login", "mention", "label",
+        "allowed_users", "allowed_teams", "denied_users", "required_permission", "refusals",
+        "fix_failing_checks", "review_teams",
     }
 )  # fmt: skip
 """Settings that decide who may start work, what triggers it, and how Resolver can answer."""
 
 
-class Settings(ModelSettings, AgentSettings, GitHubSettings):
+class Settings(
+    ServerSettings,
+    QuotaSettings,
+    PublishingSettings,
+    AgentSettings,
+    ContextSettings,
+    TriggerSettings,
+    GitHubSettings,
+    SandboxSettings,
+    LimitSettings,
+    ModelSettings,
+):
     """All settings of one run. Frozen; created once at an entry point and passed on."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    agent: str = setting(
-        "CodeActAgent", "Agent that does the work; ReadOnlyAgent answers a question."
-    )
-
-    # Limits
-    max_iterations: int = setting(
-        250,
-        "Maximum number of iterations of a run. An iteration is one reply of the model, of the "
-        "agent itself or of an agent that it delegates to.",
-        repository=True,
-        ge=1,
-        le=10_000,
-    )
-    max_budget: float = setting(
-        5.0, "Maximum cost of a run in US dollars.", repository=True, gt=0, allow_inf_nan=False
-    )
-    max_time: float = setting(
-        3600.0, "Maximum duration of a run in seconds.", repository=True, gt=0, allow_inf_nan=False
-    )
-    max_extension: float = setting(
-        3.0,
-        "Factor by which comments can extend the limits of a run, in total; 1 means that they "
-        "can't be extended.",
-        option=False,
-        ge=1,
-        le=100,
-    )
-    command_timeout: float = setting(
-        120.0,
-        "Seconds a command may take unless the agent asks for more.",
-        repository=True,
-        option=False,
-        gt=0,
-        le=3600,
-    )
-
-    # Sandbox
-    runtime: Literal["auto", "docker", "local", "remote"] = setting(
-        "auto",
-        "Where the agent works: a Docker container, this machine, or a sandbox of the server at "
-        "`remote_url`. `auto` uses Docker if an engine answers.",
-    )
-    remote_url: str | None = setting(
-        None, "Server of the remote runtime (`resolver sandbox serve`).", option=False
-    )
-    remote_token: SecretStr | None = setting(
-        None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
-    )
-    remote_ca: str | None = setting(
-        None,
-        "File of CA certificates to verify the remote runtime with, instead of the system's.",
-        option=False,
-    )
-    remote_plain_http: bool = setting(
-        False, "Allow sending the token to another machine without TLS (`http:`).", option=False
-    )
-    image: str = setting(
-        "python:3.12-slim-bookworm",
-        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. A repository "
-        "can name images of registries only.",
-        repository=True,
-    )
-    builds: bool = setting(
-        False,
-        "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
-        "the repository's commands with the network of the engine.",
-        option=False,
-    )
-    setup: str = setting(
-        "",
-        "Bash script that prepares the project's environment before the agent starts. When empty, "
-        "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
-        "the create commands of the devcontainer are used.",
-        repository=True,
-        option=False,
-    )
-    setup_timeout: float = setting(
-        900.0, "Seconds the setup may take.", repository=True, option=False, gt=0, le=3600
-    )
-    keep_setup: bool = setting(
-        True,
-        "Keep the prepared environment as an image on the engine, for the next runs.",
-        option=False,
-    )
-    memory: str = setting("4g", "Memory limit of the sandbox.", option=False)
-    cpus: float = setting(2.0, "Number of CPU cores the sandbox may use.", option=False, gt=0)
-    egress: tuple[str, ...] = setting(
-        (),
-        "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
-        "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. See egress.md.",
-    )
-    egress_max_bytes: int = setting(
-        1_000_000_000, "Maximum bytes of a run's connections, both ways.", option=False, gt=0
-    )
-    pids: int = setting(1024, "Maximum processes and threads in the sandbox.", option=False, ge=16)
-    disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
-
-    # GitHub
-    github_token: SecretStr | None = setting(
-        None,
-        "Token that reads the issue, pushes the branch and opens the pull request.",
-        "GITHUB_TOKEN",
-        option=False,
-    )
-    github_api_url: str = setting(
-        "https://api.github.com", "REST API address.", "GITHUB_API_URL", option=False
-    )
-    github_server_url: str = setting(
-        "https://github.com", "Server to clone from and push to.", "GITHUB_SERVER_URL", option=False
-    )
-    github_graphql_url: str = setting(
-        "https://api.github.com/graphql", "GraphQL API address.", "GITHUB_GRAPHQL_URL", option=False
-    )
-    mention: str = setting(
-        "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
-    )
-    label: str = setting(
-        "agent", "Label that starts work on an issue or a pull request.", option=False
-    )
-    bot_login: str = setting(
-        "",
-        "Login of the account that Resolver writes as, and whose assignments and review requests "
-        "start work. Requested from GitHub when empty.",
-        option=False,
-    )
-    keep_log: bool = setting(
-        True,
-        "In an Action, push the log of each run to `refs/resolver/runs/...` in the repository, so "
-        "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
-        option=False,
-    )
-    control_poll: float = setting(
-        10.0,
-        "Seconds between two checks for comments that control a run in progress, when no webhook "
-        "delivers them; 0 disables the checks.",
-        option=False,
-        ge=0,
-        le=600,
-    )
-    clone_depth: int = setting(
-        50,
-        "Number of first-parent commits of history that the agent sees, with the newest commits "
-        "of what they merged; 0 means all.",
-        repository=True,
-        option=False,
-        ge=0,
-    )
-    protected_paths: tuple[str, ...] = setting(
-        (
-            ".github/workflows/**",
-            ".github/actions/**",
-            ".github/CODEOWNERS",
-            "CODEOWNERS",
-            "docs/CODEOWNERS",
-            ".github/resolver.yml",
-            ".gitmodules",
-        ),
-        "Paths that a change must not touch. A change that does is kept but not published.",
-        option=False,
-    )
-    max_patch_bytes: int = setting(
-        10_000_000, "Maximum size of a published change, in bytes.", option=False, gt=0
-    )
-    max_patch_files: int = setting(
-        300, "Maximum number of files that a published change touches.", option=False, gt=0
-    )
-
-    # Server
-    webhook_secret: SecretStr | None = setting(
-        None, "Secret that signs the webhook's deliveries.", "GITHUB_WEBHOOK_SECRET", option=False
-    )
-    database_url: str = setting(
-        "sqlite:///resolver.db", "Database of the server (SQLite or PostgreSQL).", option=False
-    )
-    data_dir: str = setting(
-        "resolver-runs", "Folder in which the server stores the output of its runs.", option=False
-    )
-
-    @field_validator("mention")
-    @classmethod
-    def _mention_is_a_word(cls, value: str) -> str:
-        if not value or any(c.isspace() for c in value):
-            raise ValueError("the mention is one word, like @agent")
-        return value
-
-    @field_validator("egress")
-    @classmethod
-    def _egress_can_be_read(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        AllowList.parse(value)
-        return value
-
-    @property
-    def allow_list(self) -> AllowList:
-        """The hosts that the sandbox may reach."""
-        return AllowList.parse(self.egress)
 
     @property
     def limits(self) -> RunLimits:
@@ -261,7 +84,12 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
     @property
     def longest_run(self) -> timedelta:
         """Maximum duration with all extensions, and an hour for cloning, starting, publishing."""
-        return timedelta(seconds=self.ceiling.max_time + self.setup_timeout, hours=1)
+        return timedelta(seconds=self.ceiling.max_time + self.timeout_seconds.setup, hours=1)
+
+    def without_kept_environment(self) -> Self:
+        """Return the settings without reuse of the environment that an earlier setup prepared."""
+        options = self.image_options.model_copy(update={"keep_prepared": False})
+        return self.model_copy(update={"image_options": options})
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -290,23 +118,6 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
         return (init_settings,)
 
 
-def extra(field: FieldInfo) -> dict[str, Any]:
-    """Return the arguments `names`, `repository` and `option` that `setting` stored in a field."""
-    return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
-
-
-def variable_names(name: str, field: FieldInfo) -> list[str]:
-    """Return the environment variables that set a setting, in order of precedence.
-
-    The Actions runner upper-cases the name of an input and keeps its hyphens, so that both
-    spellings are read.
-    """
-    known = [*extra(field)["names"]]
-    inputs = [f"INPUT_{n.upper()}" for n in (name, *known)]
-    inputs += [n.replace("_", "-").replace("INPUT-", "INPUT_", 1) for n in inputs]
-    return [*inputs, f"RESOLVER_{name.upper()}", *known]
-
-
 def load_settings(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
@@ -323,18 +134,19 @@ def load_settings(
     Raises UsageError that names the source and the setting.
     """
     environment = os.environ if environment is None else environment
+    sources = _Sources(options or {}, environment, repository or {})
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for name, field in Settings.model_fields.items():
         if only and name not in only:
             continue
-        chosen = _choose(name, field, options or {}, environment, repository or {})
-        if chosen is not None:
-            origin[name], values[name] = chosen
+        given = list(sources.given(name, field))
+        if given:
+            values[name] = _combine(name, field, given, origin)
     allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
     faults = [
         f"{REPOSITORY_FILE}: {fault}"
-        for fault in name_faults(repository or {}, allowed, Settings.model_fields)
+        for fault in name_faults(repository or {}, Settings.model_fields, allowed)
     ]
     advice = [f"a repository may set: {', '.join(allowed)}"] if faults else []
     try:
@@ -347,38 +159,130 @@ def load_settings(
     return settings
 
 
-def _choose(
-    name: str,
-    field: FieldInfo,
-    options: Mapping[str, Any],
-    environment: Mapping[str, str],
-    repository: Mapping[str, Any],
-) -> tuple[str, Any] | None:
-    """Return the source and the value of a setting from the source with the highest precedence.
+@dataclass(frozen=True)
+class _Name:
+    """A name that sets a setting or a part of it.
 
-    Returns None if no source sets it.
+    name: as in options and the repository's file; "" if only the variables exist.
+    within: the part of the setting; "" for the whole setting.
+    variables: environment variables in addition to those made from `name`.
+    annotation: type of the value.
     """
-    if options.get(name) is not None:
-        return f"--{name.replace('_', '-')}", options[name]
-    for variable in variable_names(name, field):
-        text = environment.get(variable, "").strip()
-        if text:
-            return variable, _read(variable, field, text)
-    if name in repository and extra(field)["repository"]:
-        where, value = f"{REPOSITORY_FILE}, {name}", repository[name]
-        return where, check_repository_image(value, where) if name == "image" else value
-    return None
+
+    name: str
+    within: str
+    variables: tuple[str, ...]
+    annotation: Any
 
 
-def _read(variable: str, field: FieldInfo, text: str) -> Any:
+@dataclass(frozen=True)
+class _Given:
+    """A value from one source. label: names the source in messages. within: as in `_Name`."""
+
+    label: str
+    within: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The sources of settings, as `load_settings` takes them."""
+
+    options: Mapping[str, Any]
+    environment: Mapping[str, str]
+    repository: Mapping[str, Any]
+
+    def given(self, name: str, field: FieldInfo) -> Iterator[_Given]:
+        """Yield the values of a setting from all sources, lowest precedence first.
+
+        Within one source, the setting's own name has precedence over its old names, and those over
+        established variables.
+        """
+        names = _names(name, field)
+        if extra(field)["repository"]:
+            for each in names:
+                if each.name in self.repository:
+                    yield self._from_repository(each)
+        own = [(each, own_variables(each.name, each.variables)) for each in names]
+        inputs = [(each, input_variables(each.name, *each.variables)) for each in names]
+        for each, variables in (*own, *inputs):
+            for variable in reversed(variables):
+                text = self.environment.get(variable, "").strip()
+                if text:
+                    yield _Given(variable, each.within, _read(variable, each.annotation, text))
+        for each in names:
+            if self.options.get(each.name) is not None:
+                flag = f"--{each.name.replace('_', '-')}"
+                yield _Given(flag, each.within, self.options[each.name])
+
+    def _from_repository(self, each: _Name) -> _Given:
+        label, value = f"{REPOSITORY_FILE}, {each.name}", self.repository[each.name]
+        if each.name == "image":
+            value = check_repository_image(value, label)
+        return _Given(label, each.within, value)
+
+
+def _names(name: str, field: FieldInfo) -> list[_Name]:
+    """Return all names that set the setting or a part of it, lowest precedence first."""
+    parts = setting_parts(field)
+    established = [
+        _Name("", within, tuple(extra(one)["names"]), one.annotation)
+        for within, one in parts.items()
+        if extra(one)["names"]
+    ]
+    old = [
+        _Name(former, within, (), parts[within].annotation if within in parts else str)
+        if within
+        else _Name(former, "", (), field.annotation)
+        for former, within in old_names(name)
+    ]
+    return [*established, *old, _Name(name, "", tuple(extra(field)["names"]), field.annotation)]
+
+
+def _combine(name: str, field: FieldInfo, given: Sequence[_Given], origin: dict[str, str]) -> Any:
+    """Return the value of a setting from what the sources give, and note where it comes from.
+
+    Of a setting with parts, each part comes from the source with the highest precedence that has
+    it. Any other setting comes from one source as a whole.
+
+    given: lowest precedence first, at least one.
+    origin: gets the labels of the sources, see `value_fault`.
+    """
+    parts = setting_parts(field)
+    origin[name] = given[-1].label
+    if not parts and not any(each.within for each in given):
+        return given[-1].value
+    combined: dict[str, Any] = {}
+    for each in given:
+        value = {each.within: each.value} if each.within else _as_mapping(field, each)
+        if value is None:
+            origin[name] = each.label
+            return each.value
+        combined |= value
+        for within in value:
+            suffix = "" if each.within or not isinstance(each.value, Mapping) else f", {within}"
+            origin[f"{name}.{within}"] = f"{each.label}{suffix}"
+    return combined
+
+
+def _as_mapping(field: FieldInfo, given: _Given) -> Mapping[str, Any] | None:
+    """Return the parts that a source gives for a whole setting, None if it is not a mapping."""
+    if isinstance(given.value, Mapping):
+        return {str(key): value for key, value in given.value.items()}
+    plain = getattr(field.annotation, "plain", "")
+    return {plain: given.value} if plain else None
+
+
+def _read(variable: str, annotation: Any, text: str) -> Any:
     """Return a variable's text in the form that its setting accepts.
 
     A list is split at commas and line breaks, a mapping is parsed as YAML; anything else stays
     text. Raises UsageError if the YAML is invalid.
     """
-    if field.annotation == tuple[str, ...]:
+    if annotation in (tuple[str, ...], tuple[str, ...] | None):
         return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
-    if get_origin(field.annotation) is not dict:
+    structured = isinstance(annotation, type) and issubclass(annotation, StructuredSetting)
+    if get_origin(annotation) is not dict and not structured:
         return text
     try:
         return read_yaml(text)

@@ -213,7 +213,8 @@ class Sweep:
     def _longest(self) -> timedelta:
         """Longest duration of a run, including extensions by comments. A run that is older was
         killed."""
-        return timedelta(seconds=self.settings.ceiling.max_time + self.settings.setup_timeout)
+        settings = self.settings
+        return timedelta(seconds=settings.ceiling.max_time + settings.timeout_seconds.setup)
 
     def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
         return labelled_trigger(

@@ -34,7 +34,7 @@ class RunStarted(EventBase):
     condenser: str = Field(default="", description="Value of the setting `condenser`.")
     condenser_max_tokens: int = Field(
         default=0,
-        description="Value of the setting `condenser_max_tokens`: number of tokens above which the "
+        description="`max_tokens` of the setting `condenser`: number of tokens above which the "
         "conversation is condensed.",
     )
 

@@ -67,7 +67,7 @@ class Embedder:
             # The message of the error may contain the request, so only its type is reported.
             raise ModelError(
                 f"the embedding model {config.model} could not be called ({type(error).__name__})",
-                "check skills_embedding_model, or leave it empty",
+                "check `embedding` in the setting `services`, or remove it",
             ) from None
         if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1:
             raise ModelError(f"the embedding model {config.model} sent vectors that do not fit")

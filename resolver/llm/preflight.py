@@ -27,7 +27,7 @@ _PLACE = r"(region|country|location|territory)"
 _CAUSES = (
     (rf"{_PLACE}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_PLACE}",
      "the model is not offered in the region",
-     "check RESOLVER_MODEL_REGION, and the country of this machine's address"),
+     "check `region` in the setting `model_options`, and the country of this machine's address"),
     (r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor",
      "the address can't be found", "check {base_url} and this machine's DNS"),
     (r"\b407\b|proxy",

@@ -119,7 +119,7 @@ def _create(making: CommitBuilder, commit: str, branch: str) -> str:
         elif signed := push_signed_commits(making, commit, branch, ""):
             return signed
         else:
-            retries = RetryPolicy(request.settings.write_retry_seconds)
+            retries = RetryPolicy(request.settings.retry_seconds.github_writes)
             workspace.push(commit, branch, source, request.credential(), retries)
     except BranchTaken:
         return ""
@@ -138,7 +138,7 @@ def advance_branch(making: CommitBuilder, commit: str, branch: str, url: str, pr
         own = url == making.request.task.source
         if own and (signed := push_signed_commits(making, commit, branch, previous)):
             return signed
-        retries = RetryPolicy(making.request.settings.write_retry_seconds)
+        retries = RetryPolicy(making.request.settings.retry_seconds.github_writes)
         push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
     except BranchTaken:
         return ""

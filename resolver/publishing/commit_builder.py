@@ -240,7 +240,7 @@ class CommitBuilder:
         file, or exceed a limit.
         """
         settings = self.request.settings
-        patch = read_patch(self.workspace.git, base, tree, settings.max_patch_bytes)
+        patch = read_patch(self.workspace.git, base, tree, settings.max_patch.bytes)
         try:
             check(self.workspace, patch, patch_policy_of(settings))
         except PolicyViolation as violation:
@@ -255,8 +255,8 @@ def patch_policy_of(settings: Settings) -> PatchPolicy:
     """Return the policy for the changes of a run with these settings."""
     return PatchPolicy(
         protected_paths=settings.protected_paths,
-        max_bytes=settings.max_patch_bytes,
-        max_files=settings.max_patch_files,
+        max_bytes=settings.max_patch.bytes,
+        max_files=settings.max_patch.files,
     )
 
 

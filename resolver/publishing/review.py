@@ -104,6 +104,9 @@ def is_placed(remark: Remark, files: Sequence[DiffFile]) -> bool:
 ALIKE = 0.5
 """Fraction of common words from which two comments on the same lines are taken for repetitions."""
 
+MOST_COMMENTS = 25
+"""Maximum number of comments in one review; the most important are kept."""
+
 _IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
 _WORD = re.compile(r"\w{3,}")
 
@@ -119,7 +122,7 @@ class ReviewBounds:
     verdicts: verdicts that may be given in addition to `comment`.
     """
 
-    most: int
+    most: int = MOST_COMMENTS
     verdicts: tuple[str, ...] = ()
 
 
@@ -261,7 +264,7 @@ def build_review(
         pull,
         finish.verdict if finish else "",
         own_login,
-        ReviewBounds(settings.review_max_comments, settings.review_verdicts),
+        ReviewBounds(verdicts=settings.review_verdicts),
         lambda path: _lines(workspace, path),
     )
     review = _linked(review, code_linker(report.trigger, settings, workspace))

@@ -146,7 +146,7 @@ def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubFo
         raise UsageError(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
-    wanted = WantedContext(settings.pictures, settings.picture_hosts)
+    wanted = WantedContext(settings.issue_images.max_images, settings.issue_images.hosts)
     return GitHubForge(access_of(settings, source), repository, wanted)
 
 

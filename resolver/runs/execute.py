@@ -171,8 +171,8 @@ def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) 
             model=model_of(job.settings.agent, job.agents) or model_name(job.settings),
             runtime=kind,
             limits=job.settings.limits,
-            condenser=job.settings.condenser,
-            condenser_max_tokens=job.settings.condenser_max_tokens,
+            condenser=job.settings.condenser.stages,
+            condenser_max_tokens=job.settings.condenser.max_tokens,
         )
     )
 
@@ -193,7 +193,7 @@ def open_sandbox(
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
-        seconds = job.settings.setup_timeout
+        seconds = job.settings.timeout_seconds.setup
         made = set_up(environment, runtime, log.stream, log.state, workspace.base, seconds)
         yield OpenedSandbox(runtime, made.warnings)
 
@@ -372,7 +372,7 @@ def _take_change(
     """Export the change as git objects and check it. This is done for every outcome of the
     agent."""
     started = time.monotonic()
-    limit = BUNDLE_FACTOR * job.settings.max_patch_bytes
+    limit = BUNDLE_FACTOR * job.settings.max_patch.bytes
     change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:

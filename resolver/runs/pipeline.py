@@ -295,7 +295,7 @@ def _execute(
         outcome = _with_links(prepared, append_remarks(outcome, log))
         change = unchanged_patch(workspace)
     patch, leaking = withhold_secrets(
-        workspace, change, prepared.redactor, settings.max_patch_bytes
+        workspace, change, prepared.redactor, settings.max_patch.bytes
     )
     # A change with secrets is never written to the output folder, from where it could be published
     # by a later command.

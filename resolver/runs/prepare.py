@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from resolver.agents.registry import is_answering_agent
+from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
@@ -222,7 +223,8 @@ def configure(
     folder: for repositories that are cloned in addition to the target, such as shared skills.
     """
     request, workspace = read.request, cloned.workspace
-    settings = request.load(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
+    given = repository_settings(workspace.read_trusted(REPOSITORY_FILE))
+    settings = request.load(given)
     if workspace.pull is not None or cloned.task.follows:
         settings = _without_kept_setup(settings)
     task = _with_form(cloned.task, workspace)
@@ -253,7 +255,11 @@ def configure(
         agents=agents,
         knowledge=knowledge,
         max_cost=float("inf"),
-        warnings=(*agents.problems, *knowledge.library.problems),
+        warnings=(
+            *repository_warnings(REPOSITORY_FILE, given),
+            *agents.problems,
+            *knowledge.library.problems,
+        ),
     )
     if read.log is None and workspace.pull is None and not request.is_local:
         prepared = _at_other_branch(prepared, forge)
@@ -332,7 +338,7 @@ def _without_kept_setup(settings: Settings) -> Settings:
 
     The set-up executes unmerged code here, and no later run may start with files that it left.
     """
-    return settings.model_copy(update={"keep_setup": False})
+    return settings.without_kept_environment()
 
 
 def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.config.settings import Settings, extra, variable_names
+from resolver.config.declaration import extra
+from resolver.config.setting_names import variable_names
+from resolver.config.settings import Settings
 from tests.action.image import ROOT
 
 DOCS = (ROOT / "docs/action.md").read_text()

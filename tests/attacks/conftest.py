@@ -39,7 +39,6 @@ def stage(
     if runtime == "docker":
         command_line.environment |= {
             "RESOLVER_IMAGE": request.getfixturevalue("python_image"),
-            "RESOLVER_MEMORY": "512m",
-            "RESOLVER_PIDS": "100",
+            "RESOLVER_SANDBOX_LIMITS": "{memory: 512m, pids: 100}",
         }
     return made

@@ -85,7 +85,7 @@ def test_another_repository_s_kept_image_can_t_be_named(
     engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
 ) -> None:
     number = str(engine.images.get(kept).id)
-    command_line.environment["RESOLVER_BUILDS"] = "true"
+    command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     short = next(number[7:end] for end in range(8, 30) if not number[7:end].isdecimal())
     names = [kept, f"docker.io/library/{kept}", f"localhost/{kept}", number, number[7:]]
     base = "resolver-test/busybox:latest"
@@ -120,7 +120,7 @@ def test_another_repository_s_kept_image_can_t_be_named(
 def test_a_base_image_that_copies_from_a_kept_one_is_refused(
     engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
 ) -> None:
-    command_line.environment["RESOLVER_BUILDS"] = "true"
+    command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     base = engine.containers.create("resolver-test/busybox:latest", ["true"])
     name = f"resolver-test-onbuild:{tmp_path.name.lower()}"
     try:

@@ -195,12 +195,12 @@ def test_the_models_of_fallbacks_and_rules_are_asked_once_each(
         (
             error(403, "Country, region, or territory not supported"),
             "not offered in the region",
-            "RESOLVER_MODEL_REGION",
+            "`region` in the setting `model_options`",
         ),
         (
             error(400, "User location is not supported for the API use."),
             "not offered in the region",
-            "RESOLVER_MODEL_REGION",
+            "`region` in the setting `model_options`",
         ),
     ],
 )

@@ -59,16 +59,19 @@ def test_a_wrong_command_line_is_told_in_words(
 @pytest.mark.parametrize(
     "args", [["resolve", "a/b#1"], ["action"], ["serve"], ["sweep", "a/b"], ["close"]]
 )
-def test_every_entry_point_warns_of_a_variable_that_sets_nothing(
+def test_every_entry_point_warns_of_an_old_name_and_of_a_variable_that_sets_nothing(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(args, {"RESOLVER_MAX_BUGDET": "3"})
+    run(args, {"RESOLVER_MAX_BUGDET": "3", "INPUT_SEED": "7", "INPUT_PIDS": ""})
     shown = capsys.readouterr()
-    told = "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?"
-    if args == ["action"]:
-        assert f"::warning title=Resolver::{told}\n" in shown.out
-    else:
-        assert f"resolver: warning: {told}\n" in shown.err
+    told = [
+        "INPUT_SEED is deprecated; use the input model-options with the value {seed: ...}",
+        "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
+    ]
+    start = "::warning title=Resolver::" if args == ["action"] else "resolver: warning: "
+    lines = (shown.out if args == ["action"] else shown.err).splitlines()
+    assert [line for line in lines if line.startswith(start)][:2] == [start + one for one in told]
+    assert "INPUT_PIDS" not in shown.out + shown.err
 
 
 @pytest.mark.parametrize(

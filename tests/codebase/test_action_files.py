@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from resolver.cli.agent_workflow import workflow_text
-from resolver.config.github_settings import GitHubSettings
-from resolver.config.settings import HEARING, Settings, load_settings, variable_names
+from resolver.config.publishing_settings import PublishingSettings
+from resolver.config.setting_names import variable_names
+from resolver.config.settings import HEARING, Settings, load_settings
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from scripts.settings_docs import settings_page
@@ -54,7 +55,9 @@ OF_THE_WORK = {
 
 def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
-    of_pulls = {n for n in GitHubSettings.model_fields if "thread" in n or n.startswith("pull_")}
+    of_pulls = {
+        n for n in PublishingSettings.model_fields if "thread" in n or n.startswith("pull_")
+    }
     counted = {n for n in of_pulls if n.startswith("max_")}
     assert (OF_THE_WORK | of_pulls) - counted <= inputs
 

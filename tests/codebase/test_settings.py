@@ -1,12 +1,16 @@
 """Where settings come from, which source wins, and what is refused."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.config.declaration import extra, setting_parts
 from resolver.config.groups import ESSENTIALS, GROUPS
-from resolver.config.settings import Settings, extra, load_settings, repository_settings
-from resolver.config.unknown_variables import unknown_variables
+from resolver.config.renamed_settings import REMOVED, RENAMED, target_of
+from resolver.config.setting_names import environment_warnings, repository_warnings
+from resolver.config.settings import Settings, load_settings, repository_settings
 from resolver.errors import UsageError
 
 
@@ -94,8 +98,9 @@ def test_a_typo_in_the_repository_file_gets_a_suggestion_and_all_faults_are_told
 
 
 def test_a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() -> None:
-    told = unknown_variables(
-        {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"}
+    told = environment_warnings(
+        {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"},
+        Settings.model_fields,
     )
     assert told == [
         "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
@@ -112,15 +117,16 @@ def test_every_setting_and_what_a_cluster_sets_are_no_unknown_variables() -> Non
         "RESOLVER_PORT_80_TCP_ADDR": "10.0.0.1",
         "RESOLVER_POSTGRES_PORT_5432_TCP": "tcp://10.0.0.2:5432",
     }
-    assert unknown_variables({**known, **cluster, "RESOLVER_SANDBOX_TOKEN": "x"}) == []
+    given = {**known, **cluster, "RESOLVER_SANDBOX_TOKEN": "x"}
+    assert environment_warnings(given, Settings.model_fields) == []
 
 
 def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     allowed = {n for n, f in Settings.model_fields.items() if extra(f)["repository"]}
     assert allowed == {
-        "max_iterations", "max_budget", "max_time", "command_timeout", "image", "draft",
-        "clone_depth", "setup", "setup_timeout", "mcp", "organization_skills", "notes",
-        "condenser", "condenser_max_tokens", "review_max_comments", "resolve_threads",
+        "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
+        "clone_depth", "setup", "mcp", "enable_organization_skills", "notes",
+        "condenser", "resolve_threads",
         "base_branch", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
         "base_moved", "checks",
     }  # fmt: skip
@@ -153,3 +159,135 @@ def test_every_setting_is_in_exactly_one_group_of_the_reference() -> None:
     grouped = [name for group in GROUPS for name in group.settings]
     assert sorted(grouped) == sorted(Settings.model_fields)
     assert set(ESSENTIALS) <= set(grouped) and len(ESSENTIALS) == 10
+
+
+def test_the_reference_stays_readable() -> None:
+    assert len(Settings.model_fields) <= 76
+
+
+SAMPLES: dict[str, Any] = {
+    "reasoning_effort": "high",
+    "stop_words": ["END"],
+    "skills_embedding_model": "openai/embedding",
+    "memory": "8g",
+    "remote_ca": "ca.pem",
+    "remote_url": "https://sandboxes.example",
+    "picture_hosts": ["media.example"],
+    "on_high": "wait",
+    "tool_risks": ["issues=high"],
+    "api_version": "2026-01-01",
+    "model_region": "eu-west-1",
+    "model_project": "demo",
+    "github_api_url": "https://ghe.example/api/v3",
+    "github_server_url": "https://ghe.example",
+    "github_graphql_url": "https://ghe.example/api/graphql",
+    "temperature": 1,
+    "model_stream": True,
+    "pids": 99,
+}
+"""A value for each renamed setting that is neither a number nor a switch, or has a range."""
+
+
+def sample(old: str) -> Any:
+    """Return a value of a renamed setting that is not its default."""
+    name, within = target_of(old)
+    field = Settings.model_fields[name]
+    default = getattr(field.default, within) if setting_parts(field) else field.default
+    return SAMPLES.get(old, (not default) if isinstance(default, bool) else 7)
+
+
+def value_of(settings: Settings, old: str) -> Any:
+    """Return the value of what replaces a renamed setting."""
+    name, within = target_of(old)
+    value = getattr(settings, name)
+    if name == "services":
+        return value[within].model
+    return getattr(value, within) if within else value
+
+
+def as_text(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_works_in_every_source_and_is_warned_of_once(old: str) -> None:
+    value, text = sample(old), as_text(sample(old))
+    assert plain(value_of(load_settings({old: value}, {}), old)) == value
+    variables = [
+        f"RESOLVER_{old.upper()}",
+        f"INPUT_{old.upper()}",
+        f"INPUT_{old.upper().replace('_', '-')}",
+    ]
+    for variable in variables:
+        environment = {variable: text}
+        assert plain(value_of(load_settings({}, environment), old)) == value
+        [told] = environment_warnings(environment, Settings.model_fields)
+        assert told.startswith(f"{variable} is deprecated; use ")
+        assert target_of(old)[0].replace("_", "") in told.lower().replace("-", "").replace("_", "")
+    if extra(Settings.model_fields[target_of(old)[0]])["repository"]:
+        assert plain(value_of(load_settings({}, {}, {old: value}), old)) == value
+        [told] = repository_warnings("resolver.yml", [old])
+        assert told.startswith(f"resolver.yml: {old} is deprecated; write `{target_of(old)[0]}: ")
+    else:
+        with pytest.raises(UsageError, match=f"'{old}' can't be set there"):
+            load_settings({}, {}, {old: value})
+
+
+def test_no_old_name_is_a_setting_and_each_leads_to_one() -> None:
+    for old in RENAMED:
+        name, within = target_of(old)
+        parts = setting_parts(Settings.model_fields[name])
+        assert within in parts or not parts
+    assert not {*RENAMED, *REMOVED} & set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("old", REMOVED)
+def test_a_removed_setting_is_ignored_and_the_warning_says_why(old: str) -> None:
+    assert load_settings({}, {f"RESOLVER_{old.upper()}": "1"}, {old: 1}) == load_settings({}, {})
+    [told] = environment_warnings({f"RESOLVER_{old.upper()}": "1"}, Settings.model_fields)
+    assert told == f"RESOLVER_{old.upper()} no longer exists and is ignored: {REMOVED[old]}"
+    [told] = repository_warnings("resolver.yml", ["max_budget", old])
+    assert told == f"resolver.yml: {old} no longer exists and is ignored: {REMOVED[old]}"
+
+
+def test_a_part_comes_from_the_first_source_that_has_it() -> None:
+    settings = load_settings(
+        {},
+        {"INPUT_TIMEOUT_SECONDS": "{command: 60}", "RESOLVER_COMMAND_TIMEOUT": "70"},
+        {"timeout_seconds": {"command": 80, "setup": 1000}},
+    )
+    assert (settings.timeout_seconds.command, settings.timeout_seconds.setup) == (60, 1000)
+    addresses = {"GITHUB_SERVER_URL": "https://a", "RESOLVER_GITHUB_SERVER_URL": "https://b"}
+    assert load_settings({}, addresses).github_server_url == "https://b"
+    addresses |= {"RESOLVER_GITHUB_URLS": "{server: https://c}"}
+    assert load_settings({}, addresses).github_server_url == "https://c"
+
+
+@pytest.mark.parametrize("value", ["window", {"stages": "window"}])
+def test_the_part_that_matters_most_may_be_written_plainly(value: object) -> None:
+    settings = load_settings({}, {"RESOLVER_REMOTE": "https://host:8443"}, {"condenser": value})
+    assert settings.condenser.stages == "window"
+    assert settings.remote.url == "https://host:8443"
+
+
+@pytest.mark.parametrize(
+    ("environment", "repository", "says"),
+    [
+        ({"RESOLVER_TEMPERATURE": "9"}, {}, "RESOLVER_TEMPERATURE: "),
+        ({"RESOLVER_MODEL_OPTIONS": "{temperature: 9}"}, {}, "RESOLVER_MODEL_OPTIONS, temperature"),
+        ({"RESOLVER_MODEL_OPTIONS": "9"}, {}, "RESOLVER_MODEL_OPTIONS: it is a mapping with the"),
+        ({"RESOLVER_MODEL_OPTIONS": "{"}, {}, "RESOLVER_MODEL_OPTIONS, line 1: not YAML"),
+        ({}, {"timeout_seconds": {"stop": 1}}, ".github/resolver.yml, timeout_seconds, stop: "),
+        ({}, {"condenser": "llm"}, ".github/resolver.yml, condenser: there is no condenser"),
+    ],
+)
+def test_a_wrong_part_names_its_source(
+    environment: dict[str, str], repository: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_settings({}, environment, repository)
+    assert says in caught.value.what

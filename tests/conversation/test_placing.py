@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resolver.config.github_settings import AutomaticRunLimits
 from resolver.config.settings import Settings
 from resolver.errors import ForgeError
 from resolver.github.comments.markers import run_marker
@@ -51,7 +52,8 @@ def failed(server: GitHubServer, branch: str = "main", **changes: Any) -> Trigge
 
 def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | IgnoredEvent:
     again = settings.pop("again", False)
-    return locate_dispatch(trigger, forge_for(server), Settings(**settings), again=again)
+    limits = Settings(automatic_run_limits=AutomaticRunLimits(**settings))
+    return locate_dispatch(trigger, forge_for(server), limits, again=again)
 
 
 def reason(server: GitHubServer, trigger: Trigger, **settings: Any) -> str:
@@ -159,7 +161,7 @@ def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubSe
     assert number(server, failed(server, BRANCH)) == pull.number
     told(server, pull, commits[1])
     assert "tried 2 times" in reason(server, failed(server, BRANCH))
-    assert number(server, failed(server, BRANCH), max_check_fixes=3) == pull.number
+    assert number(server, failed(server, BRANCH), check_fixes=3) == pull.number
 
 
 def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> None:
@@ -171,7 +173,7 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
         server.add_comment(pull, f"{marker}\n\nMine.", "eve")
         server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
     told(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
-    assert number(server, failed(server, BRANCH), max_check_fixes=1) == pull.number
+    assert number(server, failed(server, BRANCH), check_fixes=1) == pull.number
 
 
 def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
@@ -181,7 +183,7 @@ def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
     issue = server.repository(NAME).issues[first]
     told(server, issue, tip(server))
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
-    assert "tried 1 times" in reason(server, failed(server), max_check_fixes=1)
+    assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
 
 
 def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
@@ -192,15 +194,15 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     again = reason(server, failed(server))
     assert f"handled in #{first}" in again
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
-    assert "tried 1 times" in reason(server, failed(server), max_check_fixes=1)
-    second = number(server, failed(server), max_check_fixes=2)
+    assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
+    second = number(server, failed(server), check_fixes=2)
     assert second != first
     told(server, server.repository(NAME).issues[second], tip(server))
     server.repository(NAME).issues[second].state = "closed"
     server.commit(NAME, "main", {"calc.py": "x = 4\n"})
-    assert "tried 2 times" in reason(server, failed(server), max_check_fixes=2)
+    assert "tried 2 times" in reason(server, failed(server), check_fixes=2)
     later = failed(server, at=server.world.now() + timedelta(days=15))
-    assert number(server, later, max_check_fixes=2)
+    assert number(server, later, check_fixes=2)
 
 
 def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
@@ -212,7 +214,7 @@ def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> No
     pull.pull.merged_at = server.world.now()
     pull.state = issue.state = "closed"
     server.commit(NAME, "main", {"other.py": "y = 3\n"})
-    assert number(server, failed(server), max_check_fixes=1) != first
+    assert number(server, failed(server), check_fixes=1) != first
 
 
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:

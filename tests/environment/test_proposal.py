@@ -66,7 +66,7 @@ def test_a_devcontainer_gives_both_where_it_gives_both() -> None:
                 **container(build={"dockerfile": "Dockerfile"}, postCreateCommand="make deps"),
                 ".devcontainer/Dockerfile": "FROM i:1\n",
             },
-            "RESOLVER_BUILDS",
+            "RESOLVER_IMAGE_OPTIONS={build: true}",
         ),
         (container(image="i:1", features={"x": {}}, postCreateCommand="npm ci"), "`features`"),
         (container(dockerComposeFile="c.yml", service="app"), "`dockerComposeFile`"),

@@ -144,3 +144,17 @@ def test_a_hostile_review_does_nothing_in_a_browser(chromium: Browser) -> None:
     )
     assert not re.search(r"@octocat|#99", outside)
     page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "says"),
+    [
+        (0, ""),
+        (1, "1 less important finding is left out"),
+        (2, "2 less important findings are left out"),
+    ],
+)
+def test_findings_beyond_the_limit_are_counted(left_out: int, says: str) -> None:
+    review = Review(commit="a" * 40, left_out=left_out)
+    shown = review_body(reports.report(outcome=reports.outcome("It halves.")), review, PAGE)
+    assert says in shown and ("less important" in shown) == bool(left_out)

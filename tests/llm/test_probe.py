@@ -33,7 +33,11 @@ def test_an_unknown_price_is_said(model_endpoint: ModelEndpoint) -> None:
         (error(404, "The model does not exist"), "not known there", "LLM_MODEL"),
         (error(429, "slow down"), "no quota left", "raise the quota"),
         (error(402, "pay first"), "no quota left", "raise the quota"),
-        (error(400, "not available in this region"), "the region", "RESOLVER_MODEL_REGION"),
+        (
+            error(400, "not available in this region"),
+            "the region",
+            "`region` in the setting `model_options`",
+        ),
         (error(407, "authenticate"), "a proxy", "HTTPS_PROXY"),
     ],
 )

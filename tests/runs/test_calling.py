@@ -108,7 +108,7 @@ def test_it_may_ask_for_no_other(model: str) -> None:
 
 
 def test_with_the_operators_leave_it_may_ask_for_any_of_the_same_provider() -> None:
-    allowed = settings(RESOLVER_AGENTS_CHOOSE_MODELS="true")
+    allowed = settings(RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
     assert may_ask("openai/huge", allowed)
     assert not may_ask("anthropic/large", allowed)
     assert not may_ask("huge", allowed)
@@ -117,7 +117,7 @@ def test_with_the_operators_leave_it_may_ask_for_any_of_the_same_provider() -> N
 @pytest.mark.parametrize("model", ["claude", "scripted:other.yml", "scripted:x/y", "replay:x/y"])
 def test_a_name_that_alone_decides_where_the_key_goes_is_never_alike(model: str) -> None:
     for own in ("gpt-4o", "scripted:x/mine.yml"):
-        allowed = settings(LLM_MODEL=own, RESOLVER_AGENTS_CHOOSE_MODELS="true")
+        allowed = settings(LLM_MODEL=own, RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
         assert not may_ask(model, allowed)
 
 

@@ -17,8 +17,7 @@ __all__ = ["scene"]
 RISKY = "printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py"
 WAITS = {
     "RESOLVER_CONFIRMATION": "high",
-    "RESOLVER_ON_HIGH": "wait",
-    "RESOLVER_CONFIRMATION_WAIT": "0.5",
+    "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 0.5}",
 }
 
 
@@ -135,7 +134,8 @@ def test_a_decision_reaches_the_run_that_waits(scene: Continuing, word: str) -> 
 
     watching = threading.Thread(target=watch)
     watching.start()
-    done = scene.ask("@agent please fix this", **{**WAITS, "RESOLVER_CONFIRMATION_WAIT": "30"})
+    options = {"RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 30}"}
+    done = scene.ask("@agent please fix this", **{**WAITS, **options})
     ended.set()
     watching.join()
     assert done.exit_code == (0 if word == "approve" else 3), done.stdout + done.stderr

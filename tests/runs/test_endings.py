@@ -54,7 +54,7 @@ def test_a_provider_that_does_not_serve_has_its_own_comment(
     scene: Scene, answer: Answer, says: str, what_next: str
 ) -> None:
     scene.endpoint.answer_with(lambda body: answer if len(body["messages"]) > 2 else FIX)
-    done, body = asked(scene, RESOLVER_MODEL_RETRIES="0")
+    done, body = asked(scene, RESOLVER_MODEL_OPTIONS="{retries: 0}")
     assert done.exit_code == 1
     assert says in first_line(body)
     next_ = next(line for line in body.splitlines() if line.startswith("**What next:**"))
@@ -75,9 +75,9 @@ def test_a_model_that_is_not_known_is_told_before_anything_is_set_up(scene: Scen
 
 def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(scene: Scene) -> None:
     scene.endpoint.answer_with(lambda body: error(503, "overloaded"))
-    asked(scene, RESOLVER_MODEL_RETRIES="0")
+    asked(scene, RESOLVER_MODEL_OPTIONS="{retries: 0}")
     again = scene.mention(text="@agent continue")
-    scene.action(scene.github.event_issue_comment(again), RESOLVER_MODEL_RETRIES="0")
+    scene.action(scene.github.event_issue_comment(again), RESOLVER_MODEL_OPTIONS="{retries: 0}")
     for body in scene.bot_comments():
         assert "model provider is not responding" in first_line(body)
         assert "**What next:** Try again later" in body
@@ -265,7 +265,7 @@ def test_the_last_word_is_tried_again_until_it_is_taken(scene: Scene) -> None:
 
 def test_a_last_word_that_is_never_taken_is_left_to_the_closing_step(scene: Scene) -> None:
     no_writing(scene, times=999)
-    done, body = asked(scene, RESOLVER_LAST_WORD_TIME="0")
+    done, body = asked(scene, RESOLVER_RETRY_SECONDS="{final_comment: 0}")
     [pull] = scene.pulls()
     assert done.exit_code == 1 and ending(body) == "progress"
     assert scene.outputs()["state"] == "", "so that the job `close` runs"

@@ -306,9 +306,14 @@ def test_trouble_of_the_forge_is_waited_out(scene: Scene) -> None:
 
 
 def test_a_repository_sets_its_own_limits_and_only_what_it_may(scene: Scene) -> None:
-    scene.github.commit(REPOSITORY, "main", {".github/resolver.yml": "max_iterations: 1\n"}, "x")
+    limits = "max_iterations: 1\ncommand_timeout: 60\nreview_max_comments: 3\n"
+    scene.github.commit(REPOSITORY, "main", {".github/resolver.yml": limits}, "x")
     scene.endpoint.script(FIX, bash("echo more"))
-    assert scene.resolve().exit_code == 4
+    limited = scene.resolve()
+    assert limited.exit_code == 4
+    [comment] = scene.bot_comments()
+    assert comment.count("command_timeout is deprecated; write") == 1
+    assert comment.count("review_max_comments no longer exists and is ignored") == 1
     scene.github.commit(
         REPOSITORY, "main", {".github/resolver.yml": "base_url: http://evil.example\n"}, "x"
     )

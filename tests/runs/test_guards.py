@@ -25,7 +25,7 @@ class GuardedScene(Scene):
         super().__init__(github, line, endpoint)
         line.environment |= {
             "RESOLVER_BOT_LOGIN": "resolver-bot",
-            "RESOLVER_CONTROL_POLL": "1",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1}",
             "RESOLVER_KEEP_LOG": "false",
         }
 
@@ -114,7 +114,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     scene: GuardedScene,
 ) -> None:
     scene.answer_once()
-    ceiling = {"RESOLVER_MAX_RUNS_PER_THREAD_DAY": "1"}
+    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
     assert scene.ask(**ceiling).exit_code == 3
     asked, said = len(scene.endpoint.requests), len(scene.bot_comments())
     first = scene.ask(**ceiling)
@@ -123,7 +123,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     told = scene.bot_comments()[-1]
     assert "this thread has had 1 run today, and the limit is 1" in told
     assert "Ask again on or after" in told
-    assert "`max_runs_per_thread_day`" in told
+    assert "`run_quotas: {thread_day: ...}`" in told
     assert "get no reply" in told
     pushed = scene.repository.git.text("rev-parse", REF)
     for _ in range(2):
@@ -137,7 +137,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
 
 def test_a_request_that_is_delivered_again_is_booked_once(scene: GuardedScene) -> None:
     event = scene.github.event_issue_comment(scene.mention())
-    ceiling = {"RESOLVER_MAX_RUNS_PER_THREAD_DAY": "1"}
+    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
     scene.endpoint.script(error(400), finish("I can't.", completed=False))
     assert scene.action(event, **ceiling).exit_code == 1
     done = scene.action(event, **ceiling)
@@ -148,7 +148,7 @@ def test_a_request_that_is_delivered_again_is_booked_once(scene: GuardedScene) -
 
 def test_what_is_left_of_the_money_bounds_the_run(scene: GuardedScene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.ask(RESOLVER_MAX_COST_PER_USER_DAY="0.5")
+    done = scene.ask(RESOLVER_COST_QUOTAS="{user_day: 0.5}")
     assert done.exit_code == 0, done.stdout
     assert "cut to \\$0.50" in scene.bot_comments()[-1]
 
@@ -162,13 +162,17 @@ def test_commands_are_neither_booked_nor_refused(scene: GuardedScene) -> None:
 
 def test_without_ceilings_nothing_is_kept(scene: GuardedScene) -> None:
     scene.answer_once()
-    kinds = [f"{what}_PER_{whose}_DAY" for what in ("RUNS", "COST") for whose in WHOSE]
-    off = {f"RESOLVER_MAX_{kind}": "0" for kind in kinds} | {"RESOLVER_MAX_BOT_CHAIN": "0"}
+    none = str(dict.fromkeys((f"{whose}_day" for whose in WHOSE), 0))
+    off = {
+        "RESOLVER_RUN_QUOTAS": none,
+        "RESOLVER_COST_QUOTAS": none,
+        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
+    }
     assert scene.ask(**off).exit_code == 3
     assert scene.ledger() == QuotaLedger()
 
 
-WHOSE = ("THREAD", "USER", "REPOSITORY")
+WHOSE = ("thread", "user", "repository")
 
 
 def test_a_run_that_publishes_nothing_is_not_booked(scene: GuardedScene) -> None:
@@ -182,7 +186,10 @@ def test_bots_that_answer_each_other_are_stopped_and_a_person_lets_them_go_on(
     scene: GuardedScene,
 ) -> None:
     scene.github.add_user("ci[bot]", type="Bot")
-    listened = {"RESOLVER_ALLOWED_USERS": "ci[bot]", "RESOLVER_MAX_BOT_CHAIN": "2"}
+    listened = {
+        "RESOLVER_ALLOWED_USERS": "ci[bot]",
+        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 2}",
+    }
     for _ in range(2):
         scene.answer_once()
         assert scene.ask("ci[bot]", **listened).exit_code == 3

@@ -99,7 +99,7 @@ def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
 ) -> None:
     operator(command_line)
     command_line.environment |= {
-        "RESOLVER_REMOTE_URL": local_sandbox_server.url,
+        "RESOLVER_REMOTE": local_sandbox_server.url,
         "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN,
     }
     model_endpoint.script(*CALLS)

@@ -41,7 +41,7 @@ def fix(command_line: CommandLine, endpoint: ModelEndpoint, folder: Path, *optio
 
 
 def remote(server: SandboxServer) -> dict[str, str]:
-    return {"RESOLVER_REMOTE_URL": server.url, "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN}
+    return {"RESOLVER_REMOTE": server.url, "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN}
 
 
 def test_an_issue_is_resolved_on_a_server_of_sandboxes(
@@ -143,22 +143,22 @@ def test_a_server_that_is_not_there_is_a_clear_error(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
-    command_line.environment["RESOLVER_REMOTE_URL"] = "http://127.0.0.1:1"
+    command_line.environment["RESOLVER_REMOTE"] = "http://127.0.0.1:1"
     command_line.environment["RESOLVER_REMOTE_TOKEN"] = SANDBOX_TOKEN
     done = command_line.call_resolve(checkout, "--runtime", "remote")
     assert done.exit_code == 1
     assert "can't be reached" in done.stderr
-    assert "RESOLVER_REMOTE_URL" in done.stderr
+    assert "RESOLVER_REMOTE" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "RESOLVER_REMOTE_URL"),
-        ({"RESOLVER_REMOTE_URL": "http://127.0.0.1:1"}, "RESOLVER_REMOTE_TOKEN"),
+        ({}, "RESOLVER_REMOTE"),
+        ({"RESOLVER_REMOTE": "http://127.0.0.1:1"}, "RESOLVER_REMOTE_TOKEN"),
         (
-            {"RESOLVER_REMOTE_URL": "http://h.example", "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN},
+            {"RESOLVER_REMOTE": "http://h.example", "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN},
             "unencrypted",
         ),
     ],

@@ -279,17 +279,6 @@ def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) ->
     assert "open review threads already say the same" in review.body
 
 
-def test_the_most_important_comments_are_kept(scene: ReviewScene) -> None:
-    scene.endpoint.script(
-        comment(10, "a wish", severity="low"), comment(11, "a bug", severity="high"), submit()
-    )
-    done = scene.action(scene.ask(), RESOLVER_REVIEW_MAX_COMMENTS="1")
-    assert done.exit_code == 0
-    [review] = scene.reviews
-    assert [c.line for c in review.comments] == [11]
-    assert "1 less important finding is left out" in review.body
-
-
 @pytest.mark.parametrize(("allowed", "state"), [("", "COMMENTED"), ("approve", "APPROVED")])
 def test_it_approves_only_where_the_operator_allows_it(
     scene: ReviewScene, allowed: str, state: str

@@ -83,8 +83,8 @@ def test_a_devcontainer_s_build_is_the_sandbox_where_the_operator_allows_it(
     checkout = make_checkout(tmp_path / "one", files)
     refused = command_line.call_resolve(checkout, "--runtime", "docker", "--image", "devcontainer")
     assert refused.exit_code == 2
-    assert "RESOLVER_BUILDS" in refused.stderr + json.dumps(refused.outcome)
-    command_line.environment["RESOLVER_BUILDS"] = "true"
+    assert "RESOLVER_IMAGE_OPTIONS" in refused.stderr + json.dumps(refused.outcome)
+    command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     done = resolve(command_line, model_endpoint, checkout, "--image", "devcontainer")
     assert done.exit_code == 0, done.stderr
     assert "from-the-build" in json.dumps(model_endpoint.requests[-1].body)

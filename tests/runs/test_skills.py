@@ -193,7 +193,7 @@ def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
         "octo/.github", {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"}
     )
     scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.line.call("resolve", scene.target, RESOLVER_ORGANIZATION_SKILLS="false")
+    done = scene.line.call("resolve", scene.target, RESOLVER_ENABLE_ORGANIZATION_SKILLS="false")
     assert done.exit_code == 0, done.stderr
     assert "ORG-WORD" not in prompts(scene)[0]
     asked = {r.path for r in scene.github.requests if "octo/.github" in r.path}

@@ -287,7 +287,9 @@ def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(scene: Upd
     head, main = scene.conflict()
     scene.github.fail_next("*", r"git-receive-pack", 500, times=99)
     scene.endpoint.script(bash(BOTH), RESOLVED)
-    failed = scene.ask("@agent update", RESOLVER_KEEP_LOG="false", RESOLVER_WRITE_RETRY_SECONDS="0")
+    failed = scene.ask(
+        "@agent update", RESOLVER_KEEP_LOG="false", RESOLVER_RETRY_SECONDS="{github_writes: 0}"
+    )
     assert failed.exit_code == 1 and scene.tip() == head
     scene.github.app.faults = type(scene.github.app.faults)()
     scene.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})

@@ -202,7 +202,7 @@ def test_over_tls_a_trusted_certificate_is_needed(
         machine = RemoteMachine(spec, server.access(url=address, ca=trusted))
         with pytest.raises(SandboxError, match="certificate that is not trusted") as refused:
             machine.__enter__()
-        assert "RESOLVER_REMOTE_CA" in refused.value.next_step
+        assert "`ca_file` in RESOLVER_REMOTE" in refused.value.next_step
     server.close()
     server.check_log()
 
@@ -249,7 +249,9 @@ def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
     server = new_server("--max-memory", "1g", "--max-pids", "100")
     with pytest.raises(SandboxError, match="100 of pids at most, 1024") as refused:
         server.machine(memory="1g").__enter__()
-    assert refused.value.next_step == "set RESOLVER_PIDS to 100 or less, or ask its operator"
+    assert refused.value.next_step == (
+        "set `pids` in RESOLVER_SANDBOX_LIMITS to 100 or less, or ask its operator"
+    )
 
 
 @pytest.mark.parametrize(
@@ -492,7 +494,7 @@ def test_two_servers_of_one_name_do_not_run_at_once(new_server: NewServer) -> No
     [
         (SANDBOX_TOKEN, 0, "ok       remote runtime: local, 0 of 8 sandboxes are in use"),
         ("wrong" * 5, 1, "does not accept the token"),
-        ("", 1, "set RESOLVER_REMOTE_URL and RESOLVER_REMOTE_TOKEN"),
+        ("", 1, "set RESOLVER_REMOTE to the server's address, and RESOLVER_REMOTE_TOKEN"),
     ],
 )
 def test_doctor_says_whether_the_server_answers(
@@ -505,7 +507,7 @@ def test_doctor_says_whether_the_server_answers(
     environment = {
         "PATH": os.environ["PATH"],
         "LLM_MODEL": "openai/x",
-        "RESOLVER_REMOTE_URL": local_sandbox_server.url,
+        "RESOLVER_REMOTE": local_sandbox_server.url,
         "RESOLVER_REMOTE_TOKEN": token,
     }
     assert run(["doctor", "--runtime", "remote"], environment) == code
@@ -518,7 +520,7 @@ def test_doctor_says_that_nobody_answers(capsys: pytest.CaptureFixture[str]) -> 
     environment = {
         "PATH": os.environ["PATH"],
         "LLM_MODEL": "openai/x",
-        "RESOLVER_REMOTE_URL": "http://127.0.0.1:1",
+        "RESOLVER_REMOTE": "http://127.0.0.1:1",
         "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN,
     }
     assert run(["doctor", "--runtime", "remote"], environment) == 1

@@ -89,7 +89,7 @@ def test_a_run_is_counted_once_with_what_its_log_says(scene: Scene) -> None:
 
 
 def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> None:
-    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.204")
+    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.204}")
     runs.work_on(started(scene.request(scene.issue()), 1))
     issue = scene.issue()
     trigger = scene.request(issue)
@@ -109,7 +109,7 @@ def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> 
 
 def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scene: Scene) -> None:
     scene.forge.github.add_user("eve")
-    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.2")
+    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.2}")
     runs.work_on(started(scene.request(scene.issue()), 1))
     issue = scene.issue()
     runs.work_on(started(scene.request(issue, "eve"), 1))
@@ -117,7 +117,7 @@ def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scene: Scene) -> 
 
 
 def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
-    runs = scene.runs(RESOLVER_MAX_DAILY_BUDGET="0.55")
+    runs = scene.runs(RESOLVER_COST_QUOTAS="{server_day: 0.55}")
     runs.work_on(started(scene.request(scene.issue()), 1))
     scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scene.issue("long")
@@ -131,7 +131,7 @@ def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
 
 def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
     """The run is told to go on by more than the month has."""
-    runs = scene.runs(RESOLVER_MAX_MONTHLY_BUDGET="0.5", RESOLVER_MAX_BUDGET="0.25")
+    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.5}", RESOLVER_MAX_BUDGET="0.25")
     scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scene.issue("long")
     assert runs.work_on(started(scene.request(issue), 1))["state"] == "limit"
@@ -184,7 +184,7 @@ def test_the_costs_are_shown_and_narrowed(scene: Scene, capsys: pytest.CaptureFi
     before = utc_now() - timedelta(days=40)
     ledger.settle("a", "octo/calc", 1.25, 0, utc_now())
     ledger.settle("b", "octo/calc", 0.5, 1, before)
-    environment = scene.environment | {"RESOLVER_MAX_MONTHLY_BUDGET": "50"}
+    environment = scene.environment | {"RESOLVER_COST_QUOTAS": "{repository_month: 50}"}
     run_command(["costs", "--repository", "Octo/Calc"], environment)
     now, then = capsys.readouterr().out.splitlines()
     assert f"{utc_now():%Y-%m}  octo/calc" in now

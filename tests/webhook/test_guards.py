@@ -32,8 +32,8 @@ def forge(github: GitHubServer) -> Forge:
 def server(tmp_path: Path, forge: Forge, plans: Plans) -> Iterator[Server]:
     more = {
         "RESOLVER_DASHBOARD": "true",
-        "RESOLVER_CONTROL_POLL": "1",
-        "RESOLVER_MAX_RUNS_PER_REPOSITORY_DAY": "2",
+        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1}",
+        "RESOLVER_RUN_QUOTAS": "{repository_day: 2}",
     }
     started = Server(tmp_path, forge, plans.endpoint, **more)
     started.start()

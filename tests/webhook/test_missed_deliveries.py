@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from resolver.config.github_settings import GitHubAddresses
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.database import DatabaseError, database
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
@@ -54,7 +55,9 @@ class Scene:
 def app_sources(github: GitHubServer) -> tuple[FindSources, App]:
     app = github.add_app("our-agent", NAME)
     settings = Settings(
-        app_id=str(app.id), app_private_key=app.private_key, github_api_url=github.api_url
+        app_id=str(app.id),
+        app_private_key=app.private_key,
+        github_urls=GitHubAddresses(api=github.api_url),
     )
     tokens = ForgeTokens(now=github.world.now)
     return lambda: [tokens.app(settings).deliveries()], app

@@ -33,13 +33,13 @@ class Scene:
             "LLM_MODEL": "openai/scripted",
             "LLM_API_KEY": MODEL_KEY,
             "LLM_BASE_URL": endpoint.url,
-            "RESOLVER_MODEL_RETRIES": "0",
+            "RESOLVER_MODEL_OPTIONS": "{retries: 0}",
             "GITHUB_TOKEN": self.forge.token,
             "GITHUB_API_URL": github.api_url,
             "GITHUB_SERVER_URL": github.server_url,
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_RUNTIME": "local",
-            "RESOLVER_LAST_WORD_TIME": "0",
+            "RESOLVER_RETRY_SECONDS": "{final_comment: 0}",
         }
         found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))
         assert isinstance(found, Trigger)

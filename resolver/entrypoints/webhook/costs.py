@@ -222,11 +222,11 @@ def _over(
 ) -> OverBudget:
     """Return the error that says which limit is used up, and when there is budget again."""
     if today.left(bounds.daily) < used.left(bounds.monthly):
-        use, bound, knob = today, bounds.daily, "max_daily_budget"
+        use, bound, quota = today, bounds.daily, "server_day"
         whose, span = "today's runs on this server", "a day"
         free = (now + timedelta(days=1)).strftime("%Y-%m-%d")
     else:
-        use, bound, knob = used, bounds.monthly, "max_monthly_budget"
+        use, bound, quota = used, bounds.monthly, "repository_month"
         whose, span = f"the runs of {repository} in {now:%Y-%m}", "a month"
         free = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
     aside = f" (${use.aside:.2f} more is reserved for runs in progress)" if use.aside else ""
@@ -237,5 +237,6 @@ def _over(
     sooner = ", or when the runs in progress have ended" if use.aside else ""
     return OverBudget(
         what,
-        f"Ask again on or after {free} (00:00 UTC){sooner}; the operator can raise `{knob}`.",
+        f"Ask again on or after {free} (00:00 UTC){sooner}; the operator can raise "
+        f"`cost_quotas: {{{quota}: ...}}`.",
     )

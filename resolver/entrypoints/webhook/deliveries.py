@@ -279,7 +279,8 @@ class DeliveryRunner:
         """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
         if self.ledger is None:
             return unlimited_budget(settings)
-        bounds = SpendingBounds(settings.max_monthly_budget, settings.max_daily_budget)
+        quotas = settings.cost_quotas
+        bounds = SpendingBounds(quotas.repository_month, quotas.server_day)
         return self.ledger.reserve(
             run,
             trigger.repository,

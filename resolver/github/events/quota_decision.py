@@ -131,7 +131,8 @@ def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> Q
         "chain",
         f"bots and Resolver have answered each other {depth} times here without a comment by a "
         f"person in between (at most {ceilings.chain})",
-        "A comment by a person here lifts this; the operator can raise `max_bot_chain`.",
+        "A comment by a person here lifts this; the operator can raise `automatic_run_limits: "
+        "{bot_chain: ...}`.",
     )
 
 
@@ -193,7 +194,7 @@ def _within(
         return QuotaExceeded(
             ceiling,
             f"{name} has had {had} today, and the limit is {bound.runs}",
-            f"{free}; the operator can raise `max_runs_per_{ceiling}_day`.",
+            f"{free}; the operator can raise `run_quotas: {{{ceiling}_day: ...}}`.",
             tomorrow,
         )
     if not bound.cost:
@@ -207,7 +208,7 @@ def _within(
             ceiling,
             f"the runs of {name} cost ${used + own:.2f} today{more}, of the ${bound.cost:.2f} "
             "that they may cost",
-            f"{free}{sooner}; the operator can raise `max_cost_per_{ceiling}_day`.",
+            f"{free}{sooner}; the operator can raise `cost_quotas: {{{ceiling}_day: ...}}`.",
             tomorrow,
         )
     return left

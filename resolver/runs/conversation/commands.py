@@ -72,7 +72,8 @@ def locate_dispatch(
     if trigger.kind is TriggerKind.CHECK_FAILED:
         places = forge.check_places()
         number = conversation_for_dispatch(trigger, places)
-        why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
+        limit = settings.automatic_run_limits.check_fixes
+        why = "" if again else _reason_not_to(trigger, number, places, limit)
         if why or (number is None and trigger.is_pull_request):
             return IgnoredEvent(why or f"Resolver has no open pull request from {trigger.branch}")
         if number is None:
@@ -199,7 +200,7 @@ def answer_in_job(
     if refused is not None and goes_on:
         return None  # refused by the pipeline, like any other request for a run
     steers = trigger.command not in {Command.HELP, Command.PUBLISH}
-    if steers and taken_elsewhere(trigger, forge, settings.control_poll):
+    if steers and taken_elsewhere(trigger, forge, settings.comment_interval_seconds.commands):
         return CommentCommandResult("The run in progress has received it.", "taken")
     if refused is not None:
         report_refused_command(trigger, run, refused, forge, settings)
@@ -413,7 +414,7 @@ def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
         forge=lambda: github_forge(settings, trigger.repository, job.host),
         numbers=tuple(numbers),
         settings=settings,
-        seconds=settings.control_poll if watched else 0.0,
+        seconds=settings.comment_interval_seconds.commands if watched else 0.0,
     )
 
 

@@ -59,7 +59,7 @@ def start_progress_comment(
             job=request.actions_run,
             log_url=request.log_url or request.page,
         ),
-        settings.progress_interval,
+        settings.comment_interval_seconds.progress,
         CheckTracker().take,
         request.redactor(settings).redact_text,
     )
@@ -86,7 +86,7 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
 
-    return ApprovalRequester(values.current_settings.confirmation_wait, ask)
+    return ApprovalRequester(values.current_settings.confirmation_options.wait_seconds, ask)
 
 
 NO_ROOM = frozenset({"locked", "issues_off"})
@@ -212,7 +212,7 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
     if at_terminal and untold and conclusion.exit_code in {2, 5}:
         return None  # the person at the terminal sees it there, and nobody else asked
     report = build_report(values, conclusion.failure)
-    return forge.comment(report, values.current_settings.last_word_time)
+    return forge.comment(report, values.current_settings.retry_seconds.final_comment)
 
 
 def abandon_run(

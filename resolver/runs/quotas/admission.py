@@ -68,15 +68,12 @@ def ceilings_of(settings: Settings) -> QuotaLimits:
     def cost(given: float | None, times: int) -> float:
         return settings.max_budget * times if given is None else given
 
+    runs, costs = settings.run_quotas, settings.cost_quotas
     return QuotaLimits(
-        thread=QuotaBound(
-            settings.max_runs_per_thread_day, cost(settings.max_cost_per_thread_day, 10)
-        ),
-        user=QuotaBound(settings.max_runs_per_user_day, cost(settings.max_cost_per_user_day, 20)),
-        repository=QuotaBound(
-            settings.max_runs_per_repository_day, cost(settings.max_cost_per_repository_day, 50)
-        ),
-        chain=settings.max_bot_chain,
+        thread=QuotaBound(runs.thread_day, cost(costs.thread_day, 10)),
+        user=QuotaBound(runs.user_day, cost(costs.user_day, 20)),
+        repository=QuotaBound(runs.repository_day, cost(costs.repository_day, 50)),
+        chain=settings.automatic_run_limits.bot_chain,
     )
 
 
@@ -285,7 +282,8 @@ def _is_booked(request: RunRequest) -> bool:
 def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
     trigger = request.trigger
     since, exchanges = None, 0
-    if trigger.actor.is_bot and trigger.number is not None and settings.max_bot_chain:
+    counts_chain = bool(settings.automatic_run_limits.bot_chain)
+    if trigger.actor.is_bot and trigger.number is not None and counts_chain:
         since, exchanges = _chain(trigger, board)
     return QuotaRequest(
         key=rerun_digest(trigger.key),

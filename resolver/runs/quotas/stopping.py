@@ -53,10 +53,11 @@ def watch_dashboard_stops(
 ) -> Iterator[None]:
     """Show the run on the dashboard, and poll for its stop box while the block runs."""
     show_at_work(request, settings, accepted, forge)
-    if accepted.reservation is None or not settings.dashboard or not settings.control_poll:
+    interval = settings.comment_interval_seconds.commands
+    if accepted.reservation is None or not settings.dashboard or not interval:
         yield
         return
-    seconds = max(settings.control_poll, LEAST_SECONDS)
+    seconds = max(interval, LEAST_SECONDS)
     keep = ledger_for_run(request, settings)
     watch = StopWatch(keep, accepted.reservation.key, request.control, seconds)
     with background_poll(watch.run, "stops"):

@@ -39,7 +39,14 @@ from resolver.memory.condensers.summaries import Asker
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.models.approval import tool_risk
 from resolver.models.run import Command, Trigger
-from resolver.runs.wiring.models import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
+from resolver.runs.wiring.models import (
+    EMBEDDING,
+    REPLAY,
+    SCRIPTED,
+    ModelOn,
+    has_own_model,
+    service_config,
+)
 from resolver.security.risk.analyzer import RuleAnalyzer
 
 RESERVED = (*AGENTS, *COMMAND_NAMES)
@@ -73,13 +80,13 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 def may_ask(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     rules = (parse_rule(text).model for text in settings.model_rules)
-    services = (each.model for each in settings.services.values())
+    services = (each.model for name, each in settings.services.items() if name != EMBEDDING)
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
     provider = provider_of(model)
     # The provider of a name decides where the request, and with it the API key, is sent. A name
     # without a provider leaves that to litellm, so it is not accepted by similarity.
     alike = bool(provider) and provider == provider_of(settings.model) and ":" not in provider
-    return model in configured or (settings.agents_choose_models and alike)
+    return model in configured or (settings.enable_agent_model_choice and alike)
 
 
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
@@ -171,7 +178,7 @@ def open_condensers(
     recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name, most = settings.condenser, settings.condenser_max_tokens
+    name, most = settings.condenser.stages, settings.condenser.max_tokens
     writes = has_own_model(settings, SERVICE)
     begun = next((event for event in recording if isinstance(event, RunStarted)), None)
     if begun is not None:
@@ -221,19 +228,20 @@ def open_confirmation(
 
     root: the repository's folder in the sandbox.
     """
-    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))
+    options = settings.confirmation_options
+    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in options.tool_risks))
 
     def analyzer_of(stream: EventStream) -> Analyzer:
-        if not settings.risk_judge:
+        if not options.judge:
             return rules
         return JudgingAnalyzer(rules, model_on(stream, JUDGE_SERVICE), stream)
 
     return Confirmation(
         policy=settings.confirmation,
-        on_high=settings.on_high,
+        on_high=options.on_high,
         wait=waiting.seconds,
         # a model's judgement is logged, so that a resumed run does not ask and pay for it again
-        record_all=settings.record_all_risks or settings.risk_judge,
+        record_all=options.judge,
         analyzers=analyzer_of,
         shown=with_invisible_shown,
         tell=waiting.tell,

@@ -24,7 +24,6 @@ from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder
-from resolver.llm.registry import service_models
 from resolver.memory import notes
 from resolver.memory.notes import NoteStore
 from resolver.memory.skills import lookup
@@ -41,7 +40,7 @@ from resolver.memory.skills.reading import (
 from resolver.memory.skills.recalling import Meaning, NoteReader, SkillRecaller
 from resolver.memory.skills.skill import Origin, fill_task_skill
 from resolver.models.run import Completion, Trigger, TriggerKind
-from resolver.runs.wiring.models import model_config
+from resolver.runs.wiring.models import EMBEDDING, service_config
 from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
@@ -121,7 +120,7 @@ def read_knowledge(
     """
     own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
     sources = [own, shipped(prompts() / "skills")]
-    if settings.organization_skills and trigger.kind is not TriggerKind.LOCAL:
+    if settings.enable_organization_skills and trigger.kind is not TriggerKind.LOCAL:
         shared = OF_ORGANIZATION if siblings is None else siblings
         sources += _organization(
             settings, trigger.repository, credential, folder, is_public, shared
@@ -131,9 +130,8 @@ def read_knowledge(
         fill_task_skill(asked_for, trigger.instruction)
     store = note_store(settings, host)
     embedding = None
-    if settings.skills_embedding_model:
-        named = "skills_embedding_model"
-        config = service_models(model_config(settings), settings.skills_embedding_model, named)
+    if EMBEDDING in settings.services:
+        config = service_config(settings, EMBEDDING)[0]
         embedding = (config, host.cache / "embeddings")
     return Knowledge(library, store.read(trigger.repository) if store else NoteReader(), embedding)
 

@@ -36,7 +36,10 @@ from resolver.llm.router import RoutingRule, parse_rule, settle_rules
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser", "judge")
-"""The services for which settings can name a model."""
+"""The services that call a chat model, for which settings can name a model."""
+
+EMBEDDING = "embedding"
+"""The service whose model selects skills by similarity. It has no default."""
 
 REPLAY = "replay:"
 SCRIPTED = "scripted:"
@@ -89,22 +92,9 @@ def model_name(settings: Settings) -> str:
 
 def model_config(settings: Settings) -> ModelConfig:
     """Return the configuration of the settings' main model."""
+    given = {k: v for k, v in settings.model_options if v is not None}
     return ModelConfig(
-        model=settings.model,
-        api_key=settings.api_key,
-        base_url=settings.base_url,
-        api_version=settings.api_version,
-        region=settings.model_region,
-        project=settings.model_project,
-        temperature=settings.temperature,
-        reasoning_effort=settings.reasoning_effort,
-        seed=settings.seed,
-        stop=settings.stop_words,
-        stream=settings.model_stream,
-        timeout=settings.model_timeout,
-        retries=settings.model_retries,
-        input_cost_per_token=settings.input_cost_per_token,
-        output_cost_per_token=settings.output_cost_per_token,
+        model=settings.model, api_key=settings.api_key, base_url=settings.base_url, **given
     )
 
 

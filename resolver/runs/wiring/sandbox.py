@@ -71,7 +71,8 @@ def open_environment(
     settings: Settings, kind: str, workspace: Workspace, host: RunHost
 ) -> Environment:
     """Return the image that the sandbox is created from and the set-up that is run in it."""
-    wishes = EnvironmentWishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
+    options = settings.image_options
+    wishes = EnvironmentWishes(settings.image, settings.setup, options.build, options.keep_prepared)
     if kind == "local":
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted
@@ -90,13 +91,14 @@ def open_environment(
 def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
     killed attempt of the run are removed."""
+    limits = settings.sandbox_limits
     spec = SandboxSpec(
         image=image,
         run=run,
-        memory=settings.memory,
-        cpus=settings.cpus,
-        pids=settings.pids,
-        disk=int(settings.disk * 10**9),
+        memory=limits.memory,
+        cpus=limits.cpus,
+        pids=limits.pids,
+        disk=int(limits.disk_gigabytes * 10**9),
         egress=settings.allow_list.entries,
     )
     machine: Machine
@@ -108,21 +110,21 @@ def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: 
         machine = RemoteMachine(spec, remote_access(settings))
     else:
         machine = LocalMachine(spec, host.environment)
-    policy = EgressPolicy(settings.allow_list, settings.egress_max_bytes, system_resolve)
-    return Runtime(machine, settings.command_timeout, policy)
+    policy = EgressPolicy(settings.allow_list, limits.egress_bytes, system_resolve)
+    return Runtime(machine, settings.timeout_seconds.command, policy)
 
 
 def remote_access(settings: Settings) -> RemoteAccess:
     """Return the address and token of the remote runtime's server. Raises UsageError if one is
     missing."""
-    if not settings.remote_url or settings.remote_token is None:
+    if not settings.remote.url or settings.remote_token is None:
         raise UsageError(
             "the remote runtime needs a server and its token",
-            "set RESOLVER_REMOTE_URL and RESOLVER_REMOTE_TOKEN",
+            "set RESOLVER_REMOTE to the server's address, and RESOLVER_REMOTE_TOKEN",
         )
     return RemoteAccess(
-        settings.remote_url,
+        settings.remote.url,
         settings.remote_token.get_secret_value(),
-        ca=settings.remote_ca,
-        plain_http=settings.remote_plain_http,
+        ca=settings.remote.ca_file,
+        plain_http=settings.remote.allow_plain_http,
     )

@@ -80,5 +80,5 @@ def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -
         graphql_url=settings.github_graphql_url,
         bot_login=settings.bot_login,
         harmless=harmless,
-        retries=RetryPolicy(settings.write_retry_seconds),
+        retries=RetryPolicy(settings.retry_seconds.github_writes),
     )

@@ -303,5 +303,5 @@ def _require_leave(build: Build, wishes: EnvironmentWishes) -> None:
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",
             "a build runs the repository's own commands with the engine's network: "
-            "allow it with RESOLVER_BUILDS=true, or name an image",
+            "allow it with `RESOLVER_IMAGE_OPTIONS={build: true}`, or name an image",
         )

@@ -231,7 +231,7 @@ def _against(
             yield f"{found.path} names {found.dockerfile}, which is not in the repository"
         yield (
             f"{found.path} builds its image, which the operator has to allow: set "
-            f"RESOLVER_BUILDS=true and `image: {DEVCONTAINER}`"
+            f"`RESOLVER_IMAGE_OPTIONS={{build: true}}` and `image: {DEVCONTAINER}`"
         )
     else:
         requested_image(DEVCONTAINER, read)  # raises an error unless it is an image of a registry

@@ -129,7 +129,7 @@ class RemoteAccess:
             last = cut
         raise SandboxError(
             f"the server of the sandbox can't be reached: {last}",
-            "check that it runs and RESOLVER_REMOTE_URL, and start the run again",
+            "check that it runs and RESOLVER_REMOTE, and start the run again",
         ) from last
 
     def ask(
@@ -192,7 +192,7 @@ class RemoteAccess:
         except SandboxError:
             return SandboxError(
                 f"{self.url} answered {status}, which is not an answer of a sandbox server",
-                "check RESOLVER_REMOTE_URL",
+                "check RESOLVER_REMOTE",
             )
         return SandboxError(failure.what[:1000], failure.next_step[:1000])
 
@@ -217,7 +217,7 @@ def _cuts() -> Iterator[None]:
         if cause is not None:
             raise SandboxError(
                 f"the server of the sandbox has a certificate that is not trusted: {cause}",
-                "set RESOLVER_REMOTE_CA to a file with the certificate of its authority",
+                "set `ca_file` in RESOLVER_REMOTE to a file with the certificate of its authority",
             ) from error
         raise ConnectionCut(str(error) or type(error).__name__) from error
 
@@ -236,7 +236,7 @@ def _parsed(response: httpx.Response, result: type[M]) -> M:
     except (ValidationError, ValueError) as error:
         raise SandboxError(
             "the server of the sandbox gave an answer in an unexpected form",
-            "check RESOLVER_REMOTE_URL, and that both ends have the same version",
+            "check RESOLVER_REMOTE, and that both ends have the same version",
         ) from error
 
 
@@ -251,12 +251,12 @@ def _checked_url(url: str, plain_http: bool) -> str:
     if not host or wrong or parts.scheme not in ("http", "https"):
         raise UsageError(
             "the URL of the remote runtime is not that of a server",
-            "set RESOLVER_REMOTE_URL to https://HOST[:PORT]",
+            "set RESOLVER_REMOTE to https://HOST[:PORT]",
         )
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
         raise UsageError(
             f"the token would go to {host} unencrypted",
-            "use https:, or set RESOLVER_REMOTE_PLAIN_HTTP=true if nobody can listen in",
+            "use https:, or `allow_plain_http: true` in RESOLVER_REMOTE if nobody can listen in",
         )
     return url.rstrip("/")
 
@@ -274,5 +274,5 @@ def _trust(ca: str | None) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
             f"the certificates in {ca} can't be read: {error}",
-            "set RESOLVER_REMOTE_CA to a file of certificates in PEM form",
+            "set `ca_file` in RESOLVER_REMOTE to a file of certificates in PEM form",
         ) from error

@@ -124,7 +124,7 @@ class RemoteStream:
             if kind != BYTES:
                 raise SandboxError(
                     "the server of the sandbox gave an answer in an unexpected form",
-                    "check RESOLVER_REMOTE_URL",
+                    "check RESOLVER_REMOTE",
                 )
             found = next(self._chunks, b"")
         except httpx.HTTPError as error:

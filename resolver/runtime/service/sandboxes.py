@@ -105,9 +105,10 @@ def memory_bytes(text: str) -> int:
 
 
 def _too_much(what: str, asked: str, given: str) -> Refused:
+    part = "disk_gigabytes" if what == "disk" else what
     return Refused(
         f"the server of the sandbox gives {given} of {what} at most, {asked} was asked for",
-        f"set RESOLVER_{what.upper()} to {given} or less, or ask its operator",
+        f"set `{part}` in RESOLVER_SANDBOX_LIMITS to {given} or less, or ask its operator",
     )
 
 

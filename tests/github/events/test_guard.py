@@ -63,7 +63,7 @@ def test_runs_are_counted_by_repository() -> None:
     known = ledger(ended(1, thread=1, user="a"), ended(2, thread=2, user="b"))
     found = refused(known, QuotaLimits(repository=QuotaBound(runs=2)))
     assert found.ceiling == "repository"
-    assert "`max_runs_per_repository_day`" in found.next_step
+    assert "`run_quotas: {repository_day: ...}`" in found.next_step
 
 
 def test_it_says_from_when_on_to_ask_again() -> None:

@@ -75,4 +75,4 @@ def test_a_name_that_is_not_known_is_a_usage_error_that_lists_the_known() -> Non
 
 def test_the_repositorys_file_may_choose_one() -> None:
     settings = load_settings({}, {}, {"condenser": "browser,window", "condenser_max_tokens": 9000})
-    assert (settings.condenser, settings.condenser_max_tokens) == ("browser,window", 9000)
+    assert (settings.condenser.stages, settings.condenser.max_tokens) == ("browser,window", 9000)

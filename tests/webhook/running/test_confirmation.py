@@ -13,8 +13,7 @@ RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
 
 SETTINGS = {
     "RESOLVER_CONFIRMATION": "high",
-    "RESOLVER_ON_HIGH": "wait",
-    "RESOLVER_CONFIRMATION_WAIT": "30",
+    "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 30}",
 }
 
 

@@ -1,0 +1,267 @@
+"""Settings of a run's limits and sandbox, of quotas and of the webhook server."""
+
+import re
+from typing import ClassVar, Literal
+
+from pydantic import SecretStr, field_validator
+from pydantic_settings import BaseSettings
+
+from resolver.config.allowed_hosts import AllowList
+from resolver.config.declaration import StructuredSetting, part, setting
+
+
+class TimeoutSettings(StructuredSetting):
+    """Time limits of what is executed in the sandbox."""
+
+    command: float = part(
+        120.0, "Seconds a command may take unless the agent asks for more.", gt=0, le=3600
+    )
+    setup: float = part(900.0, "Seconds the setup may take.", gt=0, le=3600)
+
+
+class PatchLimits(StructuredSetting):
+    """Limits of the size of a published change."""
+
+    files: int = part(300, "Maximum number of files that the change touches.", gt=0)
+    bytes: int = part(10_000_000, "Maximum size of the change as a patch.", gt=0)
+
+
+class ImageOptions(StructuredSetting):
+    """What Resolver may do with images on the container engine."""
+
+    build: bool = part(
+        False,
+        "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
+        "the repository's commands with the network of the engine.",
+    )
+    keep_prepared: bool = part(
+        True,
+        "Keep the environment after the setup as an image on the engine, so that the next runs "
+        "start without the setup. Disable it to save disk space.",
+    )
+
+
+class SandboxLimits(StructuredSetting):
+    """Resources that a sandbox may use."""
+
+    memory: str = part("4g", "Memory, like `512m` or `8g`.")
+    cpus: float = part(2.0, "Number of CPU cores.", gt=0)
+    pids: int = part(1024, "Maximum number of processes and threads.", ge=16)
+    disk_gigabytes: float = part(10.0, "Gigabytes that may be written to disk.", gt=0)
+    egress_bytes: int = part(
+        1_000_000_000, "Maximum bytes of a run's connections, both ways.", gt=0
+    )
+
+
+class RemoteSettings(StructuredSetting):
+    """The server of the remote runtime and how it is verified."""
+
+    plain: ClassVar[str] = "url"
+
+    url: str | None = part(None, "Address of the server (`resolver sandbox serve`).")
+    ca_file: str | None = part(
+        None, "File of CA certificates to verify the server with, instead of the system's."
+    )
+    allow_plain_http: bool = part(
+        False, "Allow sending the token to another machine without TLS (`http:`)."
+    )
+
+
+class RunQuotas(StructuredSetting):
+    """Maximum number of runs in a day (UTC)."""
+
+    thread_day: int = part(20, "Runs on one issue or pull request in a day.", ge=0)
+    user_day: int = part(50, "Runs that one account starts in a day.", ge=0)
+    repository_day: int = part(200, "Runs on a repository in a day.", ge=0)
+
+
+class CostQuotas(StructuredSetting):
+    """Maximum cost of runs in a day or a month (UTC), in US dollars."""
+
+    thread_day: float | None = part(
+        None,
+        "Cost of the runs on one issue or pull request in a day; 10 times `max_budget` when unset.",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    user_day: float | None = part(
+        None,
+        "Cost of the runs of one account in a day; 20 times `max_budget` when unset.",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    repository_day: float | None = part(
+        None,
+        "Cost of all runs on a repository in a day; 50 times `max_budget` when unset.",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    repository_month: float | None = part(
+        None,
+        "Cost of the runs of one repository in a calendar month, on a server; no limit when unset.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    server_day: float | None = part(
+        None,
+        "Cost of all runs of a server in a day; no limit when unset.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+
+
+class LimitSettings(BaseSettings):
+    """Limits of one run."""
+
+    max_iterations: int = setting(
+        250,
+        "Maximum number of iterations of a run. An iteration is one reply of the model, of the "
+        "agent itself or of an agent that it delegates to.",
+        repository=True,
+        ge=1,
+        le=10_000,
+    )
+    max_budget: float = setting(
+        5.0, "Maximum cost of a run in US dollars.", repository=True, gt=0, allow_inf_nan=False
+    )
+    max_time: float = setting(
+        3600.0, "Maximum duration of a run in seconds.", repository=True, gt=0, allow_inf_nan=False
+    )
+    max_extension: float = setting(
+        3.0,
+        "Factor by which comments can extend the limits of a run, in total; 1 means that they "
+        "can't be extended.",
+        option=False,
+        ge=1,
+        le=100,
+    )
+    timeout_seconds: TimeoutSettings = setting(
+        TimeoutSettings(),
+        "Time limits of commands in the sandbox. Raise them for slow test suites and long "
+        "installations.",
+        repository=True,
+        option=False,
+    )
+    max_patch: PatchLimits = setting(
+        PatchLimits(),
+        "Size limits of a change. A larger change is kept in the output of the run but not "
+        "published.",
+        option=False,
+    )
+
+
+class SandboxSettings(BaseSettings):
+    """Where the agent works, with which environment, resources and hosts."""
+
+    runtime: Literal["auto", "docker", "local", "remote"] = setting(
+        "auto",
+        "Where the agent works: a Docker container, this machine without isolation (`local`), or "
+        "a sandbox of the server in `remote`. `auto` uses Docker if an engine answers, otherwise "
+        "this machine.",
+    )
+    image: str = setting(
+        "python:3.12-slim-bookworm",
+        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. Set it to an "
+        "image that has your project's tools. A repository can name images of registries only.",
+        repository=True,
+    )
+    image_options: ImageOptions = setting(
+        ImageOptions(), "Which images Resolver builds and keeps on the engine.", option=False
+    )
+    setup: str = setting(
+        "",
+        "Bash script that prepares the project's environment before the agent starts. When empty, "
+        "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
+        "the create commands of the devcontainer are used.",
+        repository=True,
+        option=False,
+    )
+    sandbox_limits: SandboxLimits = setting(
+        SandboxLimits(), "Resources that the sandbox may use.", option=False
+    )
+    egress: tuple[str, ...] = setting(
+        (),
+        "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
+        "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. Set `packages` if "
+        "the agent has to install dependencies. See egress.md.",
+    )
+    remote: RemoteSettings = setting(
+        RemoteSettings(),
+        "Server of the remote runtime, for `runtime: remote`. Needs `remote_token`.",
+        option=False,
+    )
+    remote_token: SecretStr | None = setting(
+        None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
+    )
+
+    @field_validator("egress")
+    @classmethod
+    def _egress_can_be_read(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        AllowList.parse(value)
+        return value
+
+    @property
+    def allow_list(self) -> AllowList:
+        """The hosts that the sandbox may reach."""
+        return AllowList.parse(self.egress)
+
+
+class QuotaSettings(BaseSettings):
+    """Quotas that all runs of a repository share, as recorded in its quota ledger."""
+
+    run_quotas: RunQuotas = setting(
+        RunQuotas(),
+        "Maximum number of runs in a day (UTC). 0 means no limit.",
+        option=False,
+    )
+    cost_quotas: CostQuotas = setting(
+        CostQuotas(),
+        "Maximum cost of runs in a day or a month (UTC), in US dollars. For the quotas of a day "
+        "that have a default, 0 means no limit.",
+        option=False,
+    )
+    dashboard: bool = setting(
+        False,
+        "Maintain an issue that shows runs, costs and refusals, with checkboxes to stop or "
+        "continue a run.",
+        option=False,
+    )
+
+
+class ServerSettings(BaseSettings):
+    """The webhook server, and where logs are kept."""
+
+    webhook_secret: SecretStr | None = setting(
+        None,
+        "Secret that signs the webhook's deliveries. The server needs it.",
+        "GITHUB_WEBHOOK_SECRET",
+        option=False,
+    )
+    database_url: str = setting(
+        "sqlite:///resolver.db",
+        "URL of the server's database: SQLite (`sqlite:///FILE`) or PostgreSQL (`postgresql://...`).",
+        option=False,
+    )
+    data_dir: str = setting(
+        "resolver-runs", "Folder in which the server stores the output of its runs.", option=False
+    )
+    public_url: str = setting(
+        "",
+        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
+        "then link to a live page of the run, which anybody who has the link can read. No page "
+        "and no link when empty. See server.md.",
+        option=False,
+    )
+    keep_log: bool = setting(
+        True,
+        "In an Action, push the log of each run to `refs/resolver/runs/...` in the repository, so "
+        "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
+        option=False,
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url_is_an_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
+            raise ValueError("it is not an address like https://resolver.example.org")
+        return value.rstrip("/")
