@@ -1,8 +1,8 @@
 """A process that has imported `resolver` once and forks for each command line that a test starts.
 
 Importing the package and litellm takes seconds of processor time, and hundreds of tests start the
-real command line. `python -m tests.parts.prefork_server SOCKET PID` listens on SOCKET until the
-process PID has ended. For each connection it forks; the child takes over the client's arguments,
+real command line. `python -m tests.parts.prefork_server SOCKET PID FD` listens on SOCKET until the
+process PID has ended, and closes the pipe FD as soon as it listens. For each connection it forks; the child takes over the client's arguments,
 environment, folder, and standard streams, and calls the entry point of the `resolver` script. The
 client (`prefork_client.py`) stands for the child: it forwards signals, ends as the child ended, and
 when it is killed, the child is killed.
@@ -62,12 +62,13 @@ def imported_by_a_rehearsal() -> list[str]:
     return list(json.loads(found)) if found else []
 
 
-def serve(path: str, owner: int) -> None:
+def serve(path: str, owner: int, starting: int) -> None:
     listening = socket.socket(socket.AF_UNIX)
     made = Path(f"{path}.new")
     listening.bind(str(made))
     listening.listen(128)
     made.rename(path)  # a client finds it only when it listens
+    os.close(starting)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
@@ -169,4 +170,4 @@ def reap(clients: dict[socket.socket, int]) -> None:
 
 if __name__ == "__main__":
     load()
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
