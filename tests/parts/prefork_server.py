@@ -2,10 +2,10 @@
 
 Importing the package and litellm takes seconds of processor time, and hundreds of tests start the
 real command line. `python -m tests.parts.prefork_server SOCKET PID FD` listens on SOCKET until the
-process PID has ended, and closes the pipe FD as soon as it listens. For each connection it forks; the child takes over the client's arguments,
-environment, folder, and standard streams, and calls the entry point of the `resolver` script. The
-client (`prefork_client.py`) stands for the child: it forwards signals, ends as the child ended, and
-when it is killed, the child is killed.
+process PID has ended, and closes the pipe FD as soon as it listens. For each connection it forks;
+the child takes over the client's arguments, environment, folder, and standard streams, and calls
+the entry point of the `resolver` script. The client (`prefork_client.py`) stands for the child: it
+forwards signals, ends as the child ended, and when it is killed, the child is killed.
 """
 
 import array
