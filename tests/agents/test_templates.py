@@ -48,7 +48,10 @@ NOTHING = {
 }
 """What some templates compute with, so that it can't be absent."""
 
-CHOSEN = {"comments/pull_request_part.md.j2": {"part": "change"}}
+CHOSEN: dict[str, dict[str, object]] = {
+    "comments/pull_request_part.md.j2": {"part": "change"},
+    "verification/omitted_check.txt.j2": {"cause": "secrets", "names": ["TOKEN"]},
+}
 """Of a template with parts, the one that is rendered."""
 
 

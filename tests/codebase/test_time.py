@@ -96,7 +96,7 @@ def durations_in(function: ast.AST) -> set[str]:
         for node in ast.walk(function):
             match node:
                 case ast.Assign(targets=targets, value=value) if is_difference(value, found):
-                    more |= {t.id for t in targets if isinstance(t, ast.Name)}
+                    more |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
                 case ast.FunctionDef(name=name, body=body):
                     returned = [
                         r.value for s in body for r in ast.walk(s) if isinstance(r, ast.Return)

@@ -52,6 +52,7 @@ def test_reading_goes_forward_to_the_end_of_any_text(text: str) -> None:
         assert start <= word_end(text, start) <= len(text) + 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("piece", PIECES)
 def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     """Far from what nesting or backtracking would cost; processor time, so that others at work on
