@@ -89,6 +89,7 @@ def test_any_question_has_an_answer(files: dict[str, bytes], terms: list[str], b
     assert len(code.explore(terms, ["downstream"], 3, ["calls"])) == len(terms)
 
 
+@pytest.mark.deep
 def test_the_time_grows_with_the_size_and_not_with_its_square() -> None:
     """Calls of one name that many files define: each call looks at all of them, or at few."""
 
