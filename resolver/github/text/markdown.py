@@ -121,8 +121,10 @@ _DRAWN = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
 
 _URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
 _MENTION = r"(?P<mention>(?<![A-Za-z0-9])@[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?)"
+# Names of accounts and repositories have at most 100 characters. Without these limits, text such as
+# `a.a.a.` would be read to its end from each of its dots.
 _REFERENCE = (
-    r"(?P<reference>(?:(?<![\w/])[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)?#\d+"
+    r"(?P<reference>(?:(?<![\w/])[A-Za-z0-9][\w.-]{0,99}(?:/[\w.-]{1,100})?)?#\d+"
     r"|(?<![A-Za-z0-9])[Gg][Hh]-\d+)"
 )
 NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")

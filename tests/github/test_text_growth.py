@@ -1,0 +1,59 @@
+"""What people and models write takes processor time that grows with its length, not its square."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from resolver.github.text.comment_markdown import fit, safe_markdown
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.links import without_pictures
+from resolver.github.text.markdown import code_span, escape, inert, quieted, title
+
+SIZE = 65_536
+"""GitHub's limit for a comment, in characters."""
+
+MAX_SECONDS = 5.0
+"""A pattern that reads the rest of the text from each of its places takes 30 and more."""
+
+REPEATED = [
+    "a.", "a@", "a@b.", "http://", "http://a.", "www.", "www.a.", "<", "<a ", "</", "<!--", "<?",
+    "<![CDATA[", "[", "](", "[a](", "[a]:", "![", "![a](", "`", "``a", "*", "**a", "_", "_a_", "~",
+    "~~a", "@a", "@a/b ", "#1", "a/b#1 ", "a/b@", "GH-1", "deadbeef" * 5 + " ", "|", "|a",
+    "\n|-|", "\n> ", "\n- ", "\n#", "> ", "- ", "    ", "\t", "(", "&", "&#", "\\", "$", "$`",
+    "```\n", "~~~\n", "<details>", "<b>", "<table><tr><td>", "=", "-", "\n=\n", "1. ", "\n1. ",
+    "[^a]:", "[^a]", "\n- [ ] ", ":", "a:b ", "mailto:a@", "\u200b", "\u202e", "e\u0301", "\x00",
+    "\r", '<a href="', "<img src=", "\n\n\n[a]: <", "](<", "'", '"', "a`b``c", "**a*b", "[a][",
+    "[![", "\n\t- ", "{", "//", "a/", "a-", "a_", "-a.", "/approve\n",
+]  # fmt: skip
+
+READERS: dict[str, Callable[[str], object]] = {
+    "code_span": code_span,
+    "escape": escape,
+    "fit": lambda text: fit(text, 30_000),
+    "inert": inert,
+    "quieted": quieted,
+    "safe_markdown": safe_markdown,
+    "strip_hidden": strip_hidden,
+    "title": title,
+    "without_pictures": without_pictures,
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("reader", READERS)
+def test_a_repeated_piece_of_the_size_of_a_comment_is_read_at_once(reader: str) -> None:
+    slow = {}
+    for piece in REPEATED:
+        text = (piece * (SIZE // len(piece) + 1))[:SIZE]
+        began = time.process_time()
+        READERS[reader](text)
+        seconds = time.process_time() - began
+        if seconds > MAX_SECONDS:
+            slow[piece] = seconds
+    assert not slow
+
+
+@pytest.mark.parametrize("name", ["a" * 100, "a" * 39 + "/" + "b" * 100])
+def test_a_reference_with_the_longest_names_is_broken(name: str) -> None:
+    assert inert(f"see {name}#12 there") == f"see `{name}#12` there"
