@@ -74,6 +74,8 @@ Lifecycle = (
     | life.DelegateEvent
     | life.StageCompleted
     | life.Egress
+    | life.CheckExecuted
+    | life.VerificationCompleted
 )
 
 
