@@ -110,6 +110,12 @@ GROUPS = (
         ),
     ),
     SettingGroup(
+        "Verification",
+        "Change these to decide whether and for how long Resolver executes the project's checks "
+        "on a change.",
+        ("verify", "verification_seconds", "verification_rounds"),
+    ),
+    SettingGroup(
         "Publishing",
         "Change these to decide how changes, reviews and comments appear on GitHub.",
         (

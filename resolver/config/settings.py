@@ -25,6 +25,7 @@ from resolver.config.github_settings import GitHubSettings
 from resolver.config.image_reference import check_repository_image
 from resolver.config.model_settings import ModelSettings, setting
 from resolver.config.setting_faults import name_faults, value_fault
+from resolver.config.verification_settings import VerificationSettings
 from resolver.errors import UsageError
 from resolver.models.run import RunLimits
 
@@ -41,7 +42,7 @@ HEARING = frozenset(
 """Settings that decide who may start work, what triggers it, and how Resolver can answer."""
 
 
-class Settings(ModelSettings, AgentSettings, GitHubSettings):
+class Settings(ModelSettings, AgentSettings, GitHubSettings, VerificationSettings):
     """All settings of one run. Frozen; created once at an entry point and passed on."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -260,8 +261,11 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings):
 
     @property
     def longest_run(self) -> timedelta:
-        """Maximum duration with all extensions, and an hour for cloning, starting, publishing."""
-        return timedelta(seconds=self.ceiling.max_time + self.setup_timeout, hours=1)
+        """Maximum duration with all extensions and verifications, and an hour for cloning, starting
+        and publishing."""
+        verifying = self.verification_seconds * (self.verification_rounds + 1) if self.verify else 0
+        seconds = self.ceiling.max_time + self.setup_timeout + verifying
+        return timedelta(seconds=seconds, hours=1)
 
     @property
     def secrets(self) -> tuple[str, ...]:

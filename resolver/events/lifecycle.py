@@ -265,6 +265,9 @@ class VerificationCompleted(EventBase):
     omitted: tuple[OmittedCheck, ...] = Field(
         default=(), description="Checks that were not executed."
     )
+    sent_to_agent: bool = Field(
+        default=False, description="True if the agent got the output of failing checks next."
+    )
 
 
 def roots_of(events: Iterable[EventBase]) -> tuple[str, ...]:

@@ -248,6 +248,9 @@ class Verification(FrozenModel):
 DISABLED = Verification(verdict="not_verified", reason="disabled")
 """The verification of a run that verifies nothing."""
 
+UNFINISHED = Verification(verdict="not_verified", reason="unfinished")
+"""The verification of a run that ended before its change was verified."""
+
 
 class CheckTotals(LoggedModel):
     """How one execution of a check ended, without the single tests."""

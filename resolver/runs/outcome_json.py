@@ -8,7 +8,6 @@ from resolver.github.comments.report import RunFailure
 from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     CodePlace,
-    Evidence,
     FileChange,
     FrozenModel,
     Outcome,
@@ -19,6 +18,7 @@ from resolver.models.run import (
     Tokens,
     Trigger,
 )
+from resolver.models.verification import VerificationEvidence
 
 FORMAT = 1
 
@@ -98,7 +98,7 @@ class OutcomeFile(FrozenModel):
     message: str
     places: tuple[CodePlace, ...]
     files: tuple[FileChange, ...]
-    evidence: Evidence
+    evidence: VerificationEvidence
     divergences: tuple[RecordedDifference, ...]
 
 
@@ -112,7 +112,7 @@ def build_outcome_file(
     patch: Patch | None,
     publication: Publication,
     earlier: Publication,
-    evidence: Evidence,
+    evidence: VerificationEvidence,
     failure: RunFailure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],

@@ -19,7 +19,6 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.outcome import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
-from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
 from resolver.git.policy import check, is_protected
 from resolver.git.secrets import withhold_secrets
@@ -30,7 +29,6 @@ from resolver.memory.notes import notes_of
 from resolver.models.pull_request import describe_review
 from resolver.models.run import (
     Command,
-    Evidence,
     ExportedChange,
     Outcome,
     Patch,
@@ -79,12 +77,10 @@ from resolver.runs.stages import (
     RunResult,
     StageValues,
 )
+from resolver.runs.verify import ChangeVerifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import note_store
 from resolver.runs.wiring.models import preload_models, recording_of
-from resolver.verification.attempted import attempted_checks
-from resolver.verification.check_tracker import check_history_of
-from resolver.verification.claims import evidence_from_log
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -228,14 +224,21 @@ def _work_and_publish(
         require_update_way(_making(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
-    executed = _execute(values, prepared, log, forge, folder)
+    verifier = ChangeVerifier(prepared, log)
+    executed = _execute(values, prepared, log, forge, folder, verifier)
     yield (values := values.with_value(executed))
-    yield (values := values.with_value(_evidence(executed, log)))
+    if _is_publishable(values, log):
+        yield (values := values.with_value(verifier.conclude(executed.patch)))
     yield from _publish(values, prepared, executed, log, forge)
 
 
 def _execute(
-    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge, folder: Path
+    values: StageValues,
+    prepared: PreparedRun,
+    log: RunLog,
+    forge: Forge,
+    folder: Path,
+    verifier: ChangeVerifier,
 ) -> ExecutedRun:
     """Run the agent and take its change out of the sandbox.
 
@@ -268,6 +271,7 @@ def _execute(
             knowledge=prepared.knowledge,
             waiting=approval_requester(values, forge),
             change=kept,
+            send_back=(lambda _: "") if is_answer_run(values) else verifier.send_back,
         ),
         workspace,
         log,
@@ -347,11 +351,10 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"message": link(told), "reason": reason})
 
 
-def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
-    """Return the evidence for the change that the run's log contains."""
-    if executed.patch.is_empty and executed.outcome.declined != "":
-        return attempted_checks(executed.commands, roots_of(log.state.events))
-    return evidence_from_log(check_history_of(log.state.events))
+def _is_publishable(values: StageValues, log: RunLog) -> bool:
+    """Return True if the run has changed something that is published next."""
+    is_done = _exit_code(values) == 0
+    return is_done and not is_answer_run(values) and not is_review_run(log)
 
 
 def _publish(

@@ -24,7 +24,6 @@ from resolver.models.conventions import Conventions
 from resolver.models.run import (
     CheckedCommand,
     Continuation,
-    Evidence,
     ExportedChange,
     Outcome,
     Patch,
@@ -33,6 +32,7 @@ from resolver.models.run import (
     Trigger,
     TriggerKind,
 )
+from resolver.models.verification import Verification
 from resolver.publishing.thread_answers import RepliesPosted
 from resolver.runs.outcome_json import OutcomeFile
 from resolver.runs.output import Output
@@ -248,7 +248,7 @@ StageValue = (
     | PreparedRun
     | OpenedLog
     | ExecutedRun
-    | Evidence
+    | Verification
     | PublishedRun
     | RepliesPosted
 )
@@ -270,7 +270,7 @@ class StageValues:
     prepared: PreparedRun | None = None
     opened: OpenedLog | None = None
     executed: ExecutedRun | None = None
-    evidence: Evidence | None = None
+    verification: Verification | None = None
     published: PublishedRun | None = None
     replied: RepliesPosted | None = None
     interrupted: Outcome | None = None
@@ -368,7 +368,7 @@ _FIELDS: Mapping[type[StageValue], str] = {
     PreparedRun: "prepared",
     OpenedLog: "opened",
     ExecutedRun: "executed",
-    Evidence: "evidence",
+    Verification: "verification",
     PublishedRun: "published",
     RepliesPosted: "replied",
 }

@@ -45,11 +45,16 @@ RecordExecution = Callable[[CheckExecuted], object]
 
 @dataclass(frozen=True)
 class WantedExecution:
-    """A check to execute at a tree. repetition: number of earlier, identical executions."""
+    """A check to execute at a tree.
+
+    repetition: number of earlier, identical executions.
+    reserve: seconds of the runner's time that must be left after it.
+    """
 
     tree: TreeName
     check: ProjectCheck
     repetition: int = 0
+    reserve: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,8 @@ class CheckRunner:
         if there is room. Raises SandboxError.
         """
         results: dict[int, CheckExecution | None] = {}
-        numbered = sorted(enumerate(wanted), key=lambda each: each[1].tree)
+        # The change goes first, because most checks are executed there.
+        numbered = sorted(enumerate(wanted), key=lambda each: each[1].tree, reverse=True)
         groups = [list(group) for _, group in groupby(numbered, key=lambda each: each[1].tree)]
 
         def work(group: list[tuple[int, WantedExecution]]) -> None:
@@ -187,11 +193,11 @@ class CheckRunner:
         return execution
 
     def _start(self, wanted: WantedExecution) -> CheckExecution | None:
-        if self.is_cancelled or self.seconds_left < SHORTEST_SECONDS:
+        if self.is_cancelled or self.seconds_left - wanted.reserve < SHORTEST_SECONDS:
             return None
         executor = self._executor(wanted.tree)
-        limit = wanted.check.timeout_seconds or self.seconds_left
-        seconds = min(limit, self.seconds_left)
+        left = self.seconds_left - wanted.reserve
+        seconds = min(wanted.check.timeout_seconds or left, left)
         if self.is_cancelled or seconds < SHORTEST_SECONDS:
             return None
         return executor.execute(wanted.check, seconds)

@@ -4,15 +4,20 @@ The tests that the change affects are executed first, then the whole checks with
 given. A test that fails now and did not before is repeated at both commits before it counts.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from resolver.errors import SandboxError
 from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
     OmittedCheck,
     ProjectCheck,
     Scope,
+    TamperingFinding,
+    Verification,
+    VerificationReason,
 )
 from resolver.verification.comparison import (
     WHOLE_CHECK,
@@ -20,10 +25,22 @@ from resolver.verification.comparison import (
     needs_rerun,
     reproductions_to_confirm,
 )
-from resolver.verification.runner import CheckRunner, TreeName, WantedExecution
+from resolver.verification.decision import decide
+from resolver.verification.runner import (
+    CheckRunner,
+    OpenExecutor,
+    RunnerOptions,
+    TreeName,
+    WantedExecution,
+)
+
+logger = logging.getLogger("resolver.verification")
 
 REPETITIONS = 3
 """Number of times that a newly failing test is repeated at both commits."""
+
+RESERVE = 0.25
+"""Share of the time that is kept back from whole checks for the affected tests."""
 
 
 @dataclass(frozen=True)
@@ -42,44 +59,67 @@ class CheckSelection:
 
 
 @dataclass(frozen=True)
-class ExecutedChecks:
-    """The comparisons of the checks that were executed, in their order.
+class VerificationRequest:
+    """What a verification needs to know.
 
-    timed_out: names of the checks that there was not enough time for.
+    options: what the checks are executed with.
+    changed_files: paths of the files that the change adds, modifies or deletes.
+    changed_tests: those of them that are added or changed test files. They are then executed on the
+        base commit too.
+    deleted_tests: those of them that are deleted test files.
+    started: called with the runner before it executes anything, so that it can be interrupted.
     """
 
-    comparisons: tuple[CheckComparison, ...]
-    timed_out: tuple[str, ...] = ()
+    selection: CheckSelection
+    options: RunnerOptions
+    changed_files: tuple[str, ...]
+    changed_tests: tuple[str, ...] = ()
+    deleted_tests: tuple[str, ...] = ()
+    tampering: tuple[TamperingFinding, ...] = ()
+    started: Callable[[CheckRunner], None] = lambda _: None
 
 
-def execute_checks(
-    selection: CheckSelection,
-    runner: CheckRunner,
-    *,
-    has_tests: bool,
-    deleted_files: Sequence[str] = (),
-) -> ExecutedChecks:
-    """Execute the checks and compare them.
+def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
+    """Return what the project's checks show about the change.
 
-    has_tests: True if the change adds or changes test files. They are then executed on the base
-        commit too.
-    deleted_files: test files that the change deletes.
-    Raises SandboxError.
+    A verification that was interrupted, or whose sandbox was lost, is not verified.
     """
+    with CheckRunner(request.options, open_executor) as runner:
+        request.started(runner)
+        comparisons, obstacle = _compare_all(request, runner)
+    return decide(
+        comparisons,
+        changed_files=request.changed_files,
+        omitted=request.selection.omitted,
+        tampering=request.tampering,
+        obstacle=obstacle,
+    )
+
+
+def _compare_all(
+    request: VerificationRequest, runner: CheckRunner
+) -> tuple[list[CheckComparison], VerificationReason]:
+    """Return the comparisons, and why there are not more of them or they are not complete."""
     comparisons: list[CheckComparison] = []
-    timed_out: list[str] = []
-    for check in selection.checks:
-        one = _CheckVerification(check, selection, runner, has_tests)
-        one.execute_affected()
-        one.execute_whole()
-        one.repeat_failures()
-        if (compared := one.compare(deleted_files)) is not None:
-            comparisons.append(compared)
-        if compared is None or one.is_cut:
-            timed_out.append(check.name)
+    obstacle: VerificationReason = ""
+    for check in request.selection.checks:
+        one = _CheckVerification(check, request.selection, runner, bool(request.changed_tests))
+        try:
+            one.execute()
+            one.repeat_failures()
+        except SandboxError as error:
+            logger.warning("%s was not verified: %s", check.name, error.what)
+            obstacle = "sandbox_error"
+        compared = one.compare(request.deleted_tests)
+        comparisons += [compared] if compared is not None else []
         if runner.is_cancelled:
-            break
-    return ExecutedChecks(tuple(comparisons), tuple(timed_out))
+            return comparisons, "unfinished"
+        if obstacle == "sandbox_error":
+            return comparisons, obstacle
+        # Where only the affected tests were compared, the time has limited nothing but the scope.
+        if compared is None or (one.is_cut and compared.scope == "full"):
+            obstacle = "time_limit"
+    return comparisons, obstacle
 
 
 class _CheckVerification:
@@ -99,33 +139,37 @@ class _CheckVerification:
         }  # fmt: skip
         self.is_cut = False
 
-    def execute_affected(self) -> None:
-        """Execute the affected tests at the change, and with the change's tests at base.
+    def execute(self) -> None:
+        """Execute the check at base and at the change, the affected tests first.
 
-        A check that can't be narrowed is executed as a whole at the latter.
+        Where the change has tests, they are executed on the base commit too. The whole check counts
+        if there is enough time for it at both commits, otherwise only the affected tests do.
         """
-        wanted: list[WantedExecution] = []
+        # A part of the time is kept back, in which the affected tests are compared if the whole
+        # check does not end.
+        reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
+        whole = [
+            WantedExecution("head", self._check, reserve=reserve),
+            WantedExecution("base", self._check, reserve=reserve),
+        ]
+        narrowed: list[WantedExecution] = []
         if self._affected is not None:
-            wanted.append(WantedExecution("head", self._affected))
+            narrowed.append(WantedExecution("head", self._affected))
         if self._has_tests:
-            wanted.append(WantedExecution("base_with_tests", self._affected or self._check))
-        self._add(wanted, self._runner.execute(wanted))
+            narrowed.append(WantedExecution("base_with_tests", self._affected or self._check))
+        found = self._runner.execute([*narrowed, *whole])
+        self._add(narrowed, found[: len(narrowed)])
+        self._add_whole(*found[len(narrowed) :])
 
-    def execute_whole(self) -> None:
-        """Execute the whole check at base and at the change, as far as the time suffices."""
-        wanted = [WantedExecution("base", self._check), WantedExecution("head", self._check)]
-        base, head = self._runner.execute(wanted)
-        if _has_ended(base) and _has_ended(head):
-            # The whole check counts first; the affected tests are repetitions of a part of it.
-            self._results["base"].insert(0, base)
-            self._results["head"].insert(0, head)
+    def _add_whole(self, head: CheckExecution | None, base: CheckExecution | None) -> None:
+        has_ended = all(each is not None and each.exit_code is not None for each in (base, head))
+        if has_ended or self._affected is None or not self._results["head"]:
+            # The whole check counts first; the affected tests repeat a part of it.
+            self._results["base"][:0] = [base] if base is not None else []
+            self._results["head"][:0] = [head] if head is not None else []
+            self.is_cut = not has_ended
             return
         self.is_cut = True
-        if self._affected is None or not self._results["head"]:
-            # There is nothing else to compare.
-            for tree, found in (("base", base), ("head", head)):
-                self._results[tree] += [found] if found is not None else []
-            return
         self._scope = "affected"
         narrowed = [WantedExecution("base", self._affected)]
         self._add(narrowed, self._runner.execute(narrowed))
@@ -171,7 +215,3 @@ class _CheckVerification:
         for each, execution in zip(wanted, found, strict=True):
             if execution is not None:
                 self._results[each.tree].append(execution)
-
-
-def _has_ended(execution: CheckExecution | None) -> bool:
-    return execution is not None and execution.exit_code is not None

@@ -10,7 +10,8 @@ from resolver.events.reading import read_log
 from resolver.events.run_log import is_resumable
 from resolver.events.state import State
 from resolver.github.comments.report import Report
-from resolver.models.run import Evidence, Publication
+from resolver.models.run import Publication
+from resolver.models.verification import UNFINISHED
 from resolver.runs.outcome_json import OutcomeFile, build_outcome_file
 from resolver.runs.output import Output
 
@@ -48,7 +49,7 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         patch=None,
         publication=Publication(),
         earlier=continuation.publication if continuation else Publication(),
-        evidence=Evidence(),
+        evidence=UNFINISHED.evidence(),
         failure=report.failure,
         exit_code=1,
         divergences=[],

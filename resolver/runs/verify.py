@@ -1,0 +1,188 @@
+"""The verify stage: executes the project's checks on the run's change, in sandboxes of its own.
+
+Each tree (the base commit, the base with the change's test files, and the change) is checked out by
+Resolver in a fresh sandbox, from the image and with the set-up that the agent's sandbox had. Nothing
+that the agent's session left is in it.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from resolver.config.templates import render
+from resolver.controller.control import Stop
+from resolver.errors import RunStopped
+from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
+from resolver.events.run_log import RunLog
+from resolver.git.overlay import overlay_tree
+from resolver.git.publish import Identity, write_commit
+from resolver.git.tree import read_changes
+from resolver.git.workspace import Workspace
+from resolver.models.run import Patch
+from resolver.models.verification import DISABLED, Verification
+from resolver.runs.check_sandboxes import CheckSandboxes
+from resolver.runs.stages import PreparedRun
+from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.project_files import is_test_file
+from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
+from resolver.verification.selection import select_checks
+from resolver.verification.tampering import find_tampering
+from resolver.verification.verify import VerificationRequest, verify_change
+
+_AUTHOR = Identity("Resolver", "resolver@localhost")
+_AT = datetime(2000, 1, 1, tzinfo=UTC)
+"""Author and date of the commits that are only checked out. They are never published."""
+
+
+@dataclass(frozen=True)
+class ChangeTrees:
+    """The trees that checks are executed on, and the paths that the change touches.
+
+    trees, commits: by name. "base_with_tests" is missing if the change has no test files.
+    """
+
+    trees: Mapping[TreeName, str]
+    commits: Mapping[TreeName, str]
+    changed_files: tuple[str, ...]
+    changed_tests: tuple[str, ...]
+    deleted_tests: tuple[str, ...]
+
+
+def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
+    """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
+    git, base = workspace.git, workspace.base
+    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file)
+    trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
+    if tests:
+        trees["base_with_tests"] = with_tests
+    commits = {
+        name: write_commit(git, base, tree, "Change", _AUTHOR, _AT, ())
+        for name, tree in trees.items()
+        if name != "base"
+    }
+    changes = read_changes(git, base, patch.tree)
+    paths = {c.path.decode("utf-8", "surrogateescape"): c.status for c in changes}
+    return ChangeTrees(
+        trees=trees,
+        commits={"base": base, **commits},
+        changed_files=tuple(paths),
+        changed_tests=tests,
+        deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
+    )
+
+
+class ChangeVerifier:
+    """Verifies the changes of one run: after each of the agent's rounds, and before publishing.
+
+    Executions are recorded in the run's log and are not repeated, so that a verification of the
+    same change again costs nothing.
+    """
+
+    def __init__(self, prepared: PreparedRun, log: RunLog) -> None:
+        self._prepared = prepared
+        self._log = log
+        self._verified: dict[str, Verification] = {}
+        self._stopped: RunStopped | None = None
+
+    def verify(self, patch: Patch) -> Verification:
+        """Return the verification of the change. Raises RunStopped if a person stopped the run."""
+        if not self._prepared.settings.verify:
+            return DISABLED
+        if patch.is_empty:
+            return Verification(verdict="not_verified", reason="no_change")
+        if patch.tree not in self._verified:
+            self._verified[patch.tree] = self._verify(patch)
+        self._raise_if_stopped()
+        return self._verified[patch.tree]
+
+    def send_back(self, patch: Patch) -> str:
+        """Return what the agent is told about checks that fail because of its change.
+
+        It is "" if nothing fails, or the agent has been told as often as the settings allow. A stop
+        is left to `verify`.
+        """
+        try:
+            verification = self.verify(patch)
+        except RunStopped:
+            return ""
+        rounds = self._prepared.settings.verification_rounds
+        if verification.reason not in FAILED_BY_CHANGE or self._rounds_used() >= rounds:
+            return ""
+        self._record(patch, verification, sent=True)
+        return render("agent/checks_failed.md.j2", **failing_checks(verification)).strip()
+
+    def conclude(self, patch: Patch) -> Verification:
+        """Verify the change that is published, and record the result in the log."""
+        verification = self.verify(patch)
+        if verification.reason not in {"disabled", "no_change"}:
+            self._record(patch, verification, sent=False)
+        return verification
+
+    def _verify(self, patch: Patch) -> Verification:
+        prepared, log = self._prepared, self._log
+        settings, workspace = prepared.settings, prepared.workspace
+        trees = build_trees(workspace, patch)
+        sandboxes = CheckSandboxes(prepared, trees.commits)
+        recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
+
+        def started(runner: CheckRunner) -> None:
+            prepared.request.control.interrupt_with(runner.interrupt)
+
+        request = VerificationRequest(
+            selection=select_checks(settings, workspace, trees.changed_files, trees.changed_tests),
+            options=RunnerOptions(
+                trees=trees.trees,
+                environment=sandboxes.digest,
+                recorded={event.key: event.execution for event in recorded},
+                record=log.stream.add,
+                base_results=sandboxes.base_results,
+                seconds=settings.verification_seconds,
+                parallel=available_processors() > 1,
+            ),
+            changed_files=trees.changed_files,
+            changed_tests=trees.changed_tests,
+            deleted_tests=trees.deleted_tests,
+            tampering=find_tampering(workspace, patch),
+            started=started,
+        )
+        verified = verify_change(request, sandboxes.open)
+        for connection in sandboxes.take_connections():
+            log.stream.add(connection)
+        return verified
+
+    def _raise_if_stopped(self) -> None:
+        """Raise RunStopped if a stop arrived. Other requests come too late and are dropped."""
+        control = self._prepared.request.control
+        while (request := control.take()) is not None:
+            if isinstance(request, Stop):
+                by = f" by {request.by}" if request.by else ""
+                what = f"the run was stopped{by} while its change was verified"
+                self._stopped = RunStopped(what, "look at the change, which is kept")
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _rounds_used(self) -> int:
+        log = self._log
+        since = log.state.events[log.begun(self._prepared.request.run) :]
+        return sum(isinstance(e, VerificationCompleted) and e.sent_to_agent for e in since)
+
+    def _record(self, patch: Patch, verification: Verification, *, sent: bool) -> None:
+        evidence = verification.evidence()
+        completed = (e for e in self._log.state.events if isinstance(e, VerificationCompleted))
+        last = max(completed, key=lambda e: e.id, default=None)
+        known = last is not None and last.tree == patch.tree and last.evidence == evidence
+        if sent or not known:
+            self._log.stream.add(
+                VerificationCompleted(
+                    tree=patch.tree,
+                    evidence=evidence,
+                    omitted=verification.omitted,
+                    sent_to_agent=sent,
+                )
+            )
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
