@@ -18,7 +18,7 @@ CaseStatus = Literal["passed", "failed", "error", "skipped"]
 - skipped: the runner left it out, or expected it to fail.
 """
 
-ReportFormat = Literal["", "junit", "go-json", "cargo", "tap", "trx", "jest-json"]
+ReportFormat = Literal["", "junit", "go-json", "cargo", "tap", "trx", "jest-json", "unittest"]
 """The format of a test report; "" if the check has none, so that only its exit code counts.
 
 - junit: JUnit XML, https://github.com/testmoapp/junitxml
@@ -27,6 +27,7 @@ ReportFormat = Literal["", "junit", "go-json", "cargo", "tap", "trx", "jest-json
 - tap: Test Anything Protocol, https://testanything.org/tap-version-14-specification.html
 - trx: Visual Studio's test results, as `dotnet test --logger trx` writes them
 - jest-json: the file of `jest --json --outputFile`
+- unittest: the text that `python -m unittest -v` prints
 """
 
 MAX_CASES = 50_000

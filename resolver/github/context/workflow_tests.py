@@ -22,7 +22,9 @@ _NO_TESTS = re.compile(
     re.IGNORECASE,
 )
 _ENVIRONMENT = re.compile(r"^(?:tox|nox)\b.*?\s(?:-e|-s|--env|--session)[ =](\S+)")
-_EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
+EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
+"""Matches an expression of a workflow; group 1 is its text."""
+
 _OPENS = frozenset({"opened", "synchronize", "reopened"})
 _MAX_VALUES = 20
 """Maximum number of values per key of a matrix that are inserted into a command."""
@@ -91,15 +93,15 @@ def _commands(
     known = {
         f"env.{name}": str(value) for name, value in {**env, **_table(step.get("env"))}.items()
     }
-    text = _EXPRESSION.sub(lambda found: known.get(found[1], found[0]), run)
-    matrix = _matrix(job)
-    for name in {found[1] for found in _EXPRESSION.finditer(text)} & set(matrix):
+    text = EXPRESSION.sub(lambda found: known.get(found[1], found[0]), run)
+    matrix = read_matrix(job)
+    for name in {found[1] for found in EXPRESSION.finditer(text)} & set(matrix):
         for value in matrix[name]:
-            yield _EXPRESSION.sub(lambda e, n=name, v=value: v if e[1] == n else "x", text)  # type: ignore[misc]
-    yield _EXPRESSION.sub("x", text)
+            yield EXPRESSION.sub(lambda e, n=name, v=value: v if e[1] == n else "x", text)  # type: ignore[misc]
+    yield EXPRESSION.sub("x", text)
 
 
-def _matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
+def read_matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
     """Return the values of the matrix by `matrix.NAME`."""
     found: dict[str, list[str]] = {}
     matrix = _table(_table(job.get("strategy")).get("matrix"))

@@ -1,0 +1,40 @@
+"""Finds the checks of a project in the files of its base commit.
+
+The files are read as git objects and nothing is executed. A command that gives results by test is
+preferred to one that wraps it, so that the same tests are not run by two routes.
+"""
+
+from dataclasses import dataclass
+
+from resolver.config.allowed_hosts import AllowList
+from resolver.models.verification import OmittedCheck, ProjectCheck
+from resolver.verification.check_candidates import CheckChooser
+from resolver.verification.javascript_checks import find_javascript_checks
+from resolver.verification.language_checks import find_language_checks
+from resolver.verification.make_checks import find_make_checks
+from resolver.verification.project_tree import ProjectTree
+from resolver.verification.python_checks import find_python_checks
+from resolver.verification.workflow_checks import find_workflow_checks
+
+
+@dataclass(frozen=True)
+class DiscoveredChecks:
+    """The checks of a project, and those that can't be executed here, with the reasons."""
+
+    checks: tuple[ProjectCheck, ...] = ()
+    omitted: tuple[OmittedCheck, ...] = ()
+
+
+def discover_checks(tree: ProjectTree, allowed: AllowList | None = None) -> DiscoveredChecks:
+    """Return the checks that the files of a tree show, always in the same order.
+
+    allowed: the hosts that the sandbox may reach, None for no host.
+    """
+    allowed = allowed or AllowList.parse(())
+    chooser = CheckChooser()
+    chooser.add(find_python_checks(tree, allowed))
+    chooser.add(find_language_checks(tree))
+    chooser.add(find_javascript_checks(tree))
+    chooser.add(find_make_checks(tree))
+    chooser.add(find_workflow_checks(tree, allowed))
+    return DiscoveredChecks(tuple(chooser.checks), chooser.omitted())

@@ -1,0 +1,193 @@
+"""Finds the test runners that a shell command starts, without executing anything."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from posixpath import basename
+
+from resolver.security.shell.checkers import checking
+from resolver.security.shell.checks import MOST_READ
+from resolver.security.shell.syntax import Pipeline, parse
+from resolver.security.shell.words import MOST_WORDS, plain_word, skip_assignments
+from resolver.security.shell.wrappers import unwrapped
+
+_COVERAGE = frozenset({"cross-env", "cross-env-shell", "c8", "nyc", "env-cmd", "dotenv"})
+"""Programs of package scripts that run the command after their options and assignments."""
+
+_VALUED = frozenset(
+    {"--reporter", "--include", "--exclude", "--check-coverage", "-r", "-n", "-x", "--src", "-f"}
+)
+"""Options of these programs whose value may be the next word."""
+
+MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
+"""Programs that run the scripts of package.json."""
+
+_DIRECT = {
+    "pytest": "pytest",
+    "py.test": "pytest",
+    "unittest": "unittest",
+    "jest": "jest",
+    "vitest": "vitest",
+    "mocha": "mocha",
+    "_mocha": "mocha",
+    "ava": "ava",
+    "tap": "tap",
+    "bats": "bats",
+    "ctest": "ctest",
+    "phpunit": "phpunit",
+    "tox": "tox",
+    "nox": "nox",
+    "rspec": "rspec",
+}
+_SUBCOMMANDS = {
+    ("go", "test"): "go",
+    ("cargo", "test"): "cargo",
+    ("cargo", "t"): "cargo",
+    ("cargo", "nextest"): "nextest",
+    ("dotnet", "test"): "dotnet",
+    ("bun", "test"): "bun",
+    ("react-scripts", "test"): "jest",
+}
+_BUILDS = {"mvn": "maven", "mvnw": "maven", "gradle": "gradle", "gradlew": "gradle"}
+_BUILD_TASKS = frozenset({"test", "check", "verify", "build", "install"})
+_MAKE = frozenset({"make", "gmake"})
+
+_SETUP = frozenset({"cd", "export", "set", "source", ".", "mkdir", "ulimit", "true", ":"})
+"""Commands that prepare the shell for the command after them."""
+
+
+@dataclass(frozen=True)
+class SimpleCommand:
+    """A simple command of a script, with its plain words.
+
+    words: without assignments, wrappers and quotes.
+    runner: the test runner that it starts, "" if it starts none.
+    script: the package script that it runs, "" if it runs none.
+    target: the Makefile target that it builds, "" if it builds none.
+    """
+
+    words: tuple[str, ...]
+    runner: str = ""
+    script: str = ""
+    target: str = ""
+
+    @property
+    def only_prepares(self) -> bool:
+        """True if the command runs nothing of the project."""
+        return not self.words or self.words[0] in _SETUP
+
+
+def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
+    """Return the simple commands of a script in their order, those of compound commands included.
+
+    A script that is too long to be parsed has none.
+    """
+    if len(command) > MOST_READ:
+        return ()
+    return tuple(_commands(parse(command).pipelines))
+
+
+def runners_of(command: str) -> tuple[str, ...]:
+    """Return the test runners that a script starts, each once, in their order."""
+    return tuple(dict.fromkeys(each.runner for each in simple_commands(command) if each.runner))
+
+
+def last_runner(command: str) -> str:
+    """Return the runner that receives arguments appended to the command; "" if there is none.
+
+    It is the runner of the last simple command, if that command is not part of a compound command
+    and nothing of it comes after its arguments.
+    """
+    if len(command) > MOST_READ or "#" in command:
+        return ""
+    pipelines = parse(command).pipelines
+    if not pipelines or len(pipelines[-1]) != 1:
+        return ""
+    stage = pipelines[-1][0]
+    if stage.body is not None or stage.redirects or stage.turned or stage.behind:
+        return ""
+    found = tuple(_commands([pipelines[-1]]))
+    return found[0].runner if len(found) == 1 else ""
+
+
+def positional_words(command: str) -> tuple[str, ...]:
+    """Return the words of the last simple command that are no options, after the program's name."""
+    found = simple_commands(command)
+    return tuple(word for word in found[-1].words[1:] if word[:1] != "-") if found else ()
+
+
+def _commands(pipelines: Sequence[Pipeline]) -> Iterator[SimpleCommand]:
+    # An explicit stack: scripts may nest deeply, within the parser's bound.
+    stack = [iter([stage for pipeline in pipelines for stage in pipeline])]
+    while stack:
+        stage = next(stack[-1], None)
+        if stage is None:
+            stack.pop()
+        elif stage.body is not None:
+            if stage.kind != "function":
+                stack.append(iter([each for pipeline in stage.body for each in pipeline]))
+        else:
+            words = skip_assignments(stage.words[:MOST_WORDS])
+            yield read_words(tuple(plain_word(word) for word in words))
+
+
+def read_words(argv: tuple[str, ...]) -> SimpleCommand:
+    """Return the simple command with these plain words."""
+    words = _unwrapped(argv)
+    if not words:
+        return SimpleCommand(())
+    words = checking(words) or words
+    return SimpleCommand(words, _runner(words), _script(words), _target(words))
+
+
+def _unwrapped(argv: tuple[str, ...]) -> tuple[str, ...]:
+    for _ in range(5):
+        words = unwrapped(argv)[0] if argv else ()
+        if words[:1] == ("npx",):
+            words = tuple(word for word in words[1:] if word not in {"--yes", "-y", "--no-install"})
+        if not words or basename(words[0]) not in _COVERAGE:
+            return words
+        at = 1
+        while at < len(words) and (words[at].startswith("-") or "=" in words[at]):
+            at += 2 if words[at] in _VALUED else 1
+        argv = words[at:]
+    return argv
+
+
+def _runner(words: tuple[str, ...]) -> str:
+    name = basename(words[0])
+    if name in _DIRECT:
+        return _DIRECT[name]
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if name in _BUILDS:
+        tasks = {word.rpartition(":")[2] for word in operands}
+        return _BUILDS[name] if tasks & _BUILD_TASKS else ""
+    if name == "node" and "--test" in words:
+        return "node"
+    if name.startswith("python") and operands[:2][-1:] == ["test"]:
+        return "django" if basename(operands[0]) == "manage.py" else ""
+    if name == "manage.py" and operands[:1] == ["test"]:
+        return "django"
+    return _SUBCOMMANDS.get((name, operands[0]), "") if operands else ""
+
+
+def _script(words: tuple[str, ...]) -> str:
+    """Return the package script that a command runs: `npm test`, `yarn lint`, `pnpm run lint`."""
+    name = basename(words[0])
+    if name not in MANAGERS:
+        return ""
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if operands[:1] in (["run"], ["run-script"]):
+        return operands[1] if len(operands) > 1 else ""
+    if operands[:1] in (["test"], ["t"], ["tst"]):
+        return "" if name == "bun" else "test"
+    return operands[0] if name in {"yarn", "pnpm"} and operands else ""
+
+
+def _target(words: tuple[str, ...]) -> str:
+    if basename(words[0]) not in _MAKE:
+        return ""
+    options = {"-C", "-f", "--directory", "--file"}
+    if any(word in options for word in words):
+        return ""
+    targets = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return targets[0] if len(targets) == 1 else ""

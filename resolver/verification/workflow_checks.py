@@ -1,0 +1,258 @@
+"""Finds the checks that a project's GitHub workflows run on a push or a pull request.
+
+Steps that only call an action can't be executed here. Of a script, the lines that check something
+are taken one by one, since the others install what the sandbox's image has already.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from posixpath import basename, normpath
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from resolver.config.allowed_hosts import AllowList
+from resolver.config.bounded_yaml import read_yaml
+from resolver.github.context.workflow_tests import EXPRESSION, read_matrix
+from resolver.github.context.workflows import FOLDER, read_workflow
+from resolver.models.verification import ProjectCheck
+from resolver.security.shell.checks import read_checks
+from resolver.security.shell.testers import is_test_command
+from resolver.verification.check_candidates import (
+    CheckCandidate,
+    Omission,
+    OmissionCause,
+    command_keys,
+    enter_folder,
+    in_folder,
+)
+from resolver.verification.project_tree import ProjectTree, table
+from resolver.verification.runner_commands import last_runner, simple_commands
+
+MAX_WORKFLOWS = 50
+MAX_JOBS = 50
+MAX_STEPS = 100
+MAX_LINES = 200
+"""Maximum number of lines of a script that are read."""
+
+MAX_COMMAND = 2_000
+"""Maximum number of characters of a command that becomes a check."""
+
+_SHELLS = ("bash", "sh")
+_SECRET = re.compile(r"\bsecrets\.([A-Za-z_]\w{0,100})")
+_OWN_TOKEN = "GITHUB_TOKEN"  # noqa: S105 - the name of the job's own token
+_OTHER_SYSTEMS = re.compile(r"windows|macos|osx", re.IGNORECASE)
+_COMPOUND = re.compile(
+    r"^\s*(?:if|for|while|until|case|function|select)\b|<<|\\$|[({]\s*$", re.MULTILINE
+)
+_CONTAINERS = frozenset({"docker", "docker-compose", "podman", "kubectl", "act"})
+_URL = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?")
+_VARIABLE = re.compile(r"[A-Za-z_]\w{0,100}")
+_MAX_VARIABLES = 50
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A step of a workflow. matrix: one value of each key; env: literal variables."""
+
+    path: str
+    job: str
+    needs: Mapping[OmissionCause, tuple[str, ...]]
+    matrix: Mapping[str, str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+
+    @property
+    def where(self) -> str:
+        """The place, for a person."""
+        return f"The job `{self.job}` of {self.path}"
+
+
+def find_workflow_checks(
+    tree: ProjectTree, allowed: AllowList
+) -> Iterator[CheckCandidate | Omission]:
+    """Yield the checks of the jobs that test on a push or a pull request.
+
+    allowed: the hosts that the sandbox may reach.
+    """
+    paths = [
+        path
+        for path in tree.paths
+        if path.startswith(f"{FOLDER}/") and path.endswith((".yml", ".yaml"))
+    ]
+    for path, content in tree.read_many(paths[:MAX_WORKFLOWS]).items():
+        workflow = read_workflow(path, content)
+        if workflow is None or workflow.agents or not workflow.on_changes:
+            continue
+        try:
+            data = read_yaml(content)
+        except yaml.YAMLError:
+            continue
+        for name, job in list(table(data, "jobs").items())[:MAX_JOBS]:
+            if isinstance(job, dict):
+                yield from _job(path, str(name)[:100], job, data, allowed)
+
+
+def _job(
+    path: str, name: str, job: Mapping[Any, Any], data: Mapping[Any, Any], allowed: AllowList
+) -> Iterator[CheckCandidate | Omission]:
+    matrix = {key: values[0] for key, values in read_matrix(job).items() if values}
+    steps = job.get("steps")
+    found: list[CheckCandidate | Omission] = []
+    tests = False
+    for step in (steps if isinstance(steps, list) else [])[:MAX_STEPS]:
+        text = step.get("run") if isinstance(step, dict) else None
+        if not isinstance(text, str) or not _runs_in_shell(step, job, data):
+            continue
+        place = _place(path, name, matrix, (data, job, step))
+        for command, keys in _commands(text, place):
+            tests = tests or any(map(is_test_command, read_checks(command).checks))
+            found.append(_check(command, keys, place, allowed))
+    if tests or any(isinstance(each, Omission) for each in found):
+        yield from found
+
+
+def _runs_in_shell(step: Mapping[Any, Any], *around: Mapping[Any, Any]) -> bool:
+    shells = [step.get("shell"), *(table(each, "defaults", "run").get("shell") for each in around)]
+    shell = next((each for each in shells if each is not None), "bash")
+    return str(shell).split(" ")[0] in _SHELLS and not _OTHER_SYSTEMS.search(
+        str(step.get("if") or "")[:500]
+    )
+
+
+def _place(
+    path: str, name: str, matrix: Mapping[str, str], levels: tuple[Mapping[Any, Any], ...]
+) -> _Place:
+    """Return the place of a step. levels: the workflow, the job and the step."""
+    data, job, step = levels
+    env = {
+        str(key): value
+        for level in levels
+        for key, value in list(table(level, "env").items())[:_MAX_VARIABLES]
+        if isinstance(value, str | int | float) and _VARIABLE.fullmatch(str(key))
+    }
+    plain = {key: _insert(_as_text(value), matrix, {}) for key, value in env.items()}
+    secrets = {name for value in plain.values() for name in _SECRET.findall(value)}
+    secrets |= set(_SECRET.findall(str(step["run"])[:100_000]))
+    needs: dict[OmissionCause, tuple[str, ...]] = {
+        "system": _other_systems(job),
+        "services": tuple(str(each) for each in list(table(job, "services"))[:10]),
+        "secrets": tuple(sorted(secrets - {_OWN_TOKEN})[:10]),
+    }
+    folders = [step.get("working-directory")]
+    folders += [table(each, "defaults", "run").get("working-directory") for each in (job, data)]
+    folder = next((str(each) for each in folders if each), "")
+    known = {key: value for key, value in plain.items() if not EXPRESSION.search(value)}
+    inside = normpath(_insert(folder, matrix, known)) if folder else ""
+    return _Place(path, name, needs, matrix, known, "" if inside == "." else inside)
+
+
+def _other_systems(job: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the systems of a job that runs on none like the sandbox's; empty for other jobs."""
+    given = job.get("runs-on")
+    named = [str(each) for each in (given if isinstance(given, list) else [given])][:20]
+    values = read_matrix(job)
+    systems: list[str] = []
+    for each in named:
+        expression = EXPRESSION.fullmatch(each.strip())
+        systems += values.get(expression[1], [each]) if expression else [each]
+    others = [each for each in systems if _OTHER_SYSTEMS.search(each)]
+    return tuple(others) if others and len(others) == len(systems) else ()
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _insert(text: str, matrix: Mapping[str, str], env: Mapping[str, str]) -> str:
+    """Replace the expressions whose values are known; the others stay."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name.startswith("env."):
+            return env.get(name.removeprefix("env."), found[0])
+        return matrix.get(name, found[0])
+
+    return EXPRESSION.sub(value, text[:100_000])
+
+
+def _commands(text: str, place: _Place) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the commands of a script that check something, with their keys.
+
+    A script with compound commands is taken whole. The variables that earlier lines export and the
+    folder that they enter belong to a command.
+    """
+    script = _insert(text, place.matrix, place.env).replace("\\\n", " ")
+    lines = [script] if _COMPOUND.search(script) else script.splitlines()[:MAX_LINES]
+    prefix: list[str] = []
+    folder = place.folder
+    for line in (each.strip() for each in lines):
+        if not line or line.startswith("#") or len(line) > MAX_COMMAND:
+            continue
+        commands = simple_commands(line)
+        if read_checks(line).vouched or _tests_in_container(line):
+            yield " && ".join([*prefix, line]), command_keys(line, folder)
+        elif commands and all(each.only_prepares for each in commands):
+            prefix.append(line)
+            for each in commands:
+                if each.words[:1] == ("cd",) and len(each.words) == 2:
+                    folder = enter_folder(folder, each.words[1])
+
+
+def _tests_in_container(line: str) -> bool:
+    return any(
+        basename(each.words[0]) in _CONTAINERS and is_test_command(" ".join(each.words[2:]))
+        for each in simple_commands(line)
+        if len(each.words) > 2
+    )
+
+
+def _check(
+    command: str, keys: frozenset[str], place: _Place, allowed: AllowList
+) -> CheckCandidate | Omission:
+    name = f"{place.job}: {command.splitlines()[0][:80]}"
+    full = in_folder(command, place.folder)
+    for cause, names in _lacking(command, place, allowed):
+        # Other routes to the same tests don't give them a service or a secret.
+        replaceable = cause in {"system", "expression"}
+        return Omission(name, full, cause, place.where, names, keys if replaceable else frozenset())
+    used = {key: value for key, value in place.env.items() if key != _OWN_TOKEN}
+    check = ProjectCheck(
+        name=name,
+        command=full,
+        runner=last_runner(command),
+        environment=used,
+        origin=f"job `{place.job}` in {place.path}",
+    )
+    return CheckCandidate(check, keys)
+
+
+def _lacking(
+    command: str, place: _Place, allowed: AllowList
+) -> Iterator[tuple[OmissionCause, tuple[str, ...]]]:
+    """Yield what a command needs and the sandbox lacks, the most decisive first."""
+    for cause, names in place.needs.items():
+        if names:
+            yield cause, names
+    if _tests_in_container(command):
+        yield "docker", ()
+    hosts = [url for url in dict.fromkeys(_URL.findall(command)) if not _reaches(allowed, url)]
+    if hosts:
+        yield "network", tuple(str(urlsplit(url).hostname) for url in hosts[:5])
+    unknown = tuple(found[0] for found in EXPRESSION.finditer(f"{place.folder} {command}"))
+    if unknown:
+        yield "expression", unknown[:3]
+
+
+def _reaches(allowed: AllowList, url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        if host in {"localhost", "127.0.0.1"}:
+            return True
+        allowed.find(host, port)
+    except ValueError:
+        return False
+    return True
