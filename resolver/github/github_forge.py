@@ -23,6 +23,7 @@ from resolver.github.client.workflow_runs import asked_at
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments.check_places import CheckPlaces
+from resolver.github.comments.check_run import publish_check_run
 from resolver.github.comments.dashboard import GitHubBoard
 from resolver.github.comments.markers import answer_marker, ending_of, run_of_marker
 from resolver.github.comments.pull_request_heads import PullHeads
@@ -243,6 +244,9 @@ class GitHubForge:
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)
+
+    def publish_check_run(self, report: Report, commit: str) -> None:
+        publish_check_run(self._access, self._repository, report, commit)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         number = self._number(report.trigger)

@@ -23,7 +23,7 @@ from resolver.runtime.runtime import Runtime
 from resolver.verification.base_results import BaseResults, digest_of
 from resolver.verification.runner import CheckExecutor, TreeName
 from resolver.verification.sandbox_checks import execute_check
-from resolver.verification.selection import instrument, read_reports
+from resolver.verification.selection import instrument
 
 BASE_RESULTS = "base-checks"
 """Folder of the results at base commits, in the host's cache folder."""
@@ -37,7 +37,7 @@ class SandboxExecutor:
 
     def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
         """Return the result. Raises SandboxError if the sandbox is lost."""
-        return execute_check(self.runtime, check, seconds, instrument, read_reports)
+        return execute_check(self.runtime, check, seconds, instrument)
 
     def interrupt(self) -> None:
         """End the running check."""

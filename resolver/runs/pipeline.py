@@ -35,7 +35,7 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
-from resolver.publishing.checks import report_pending_checks
+from resolver.publishing.checks import publish_verification, report_pending_checks
 from resolver.publishing.commit_builder import CommitBuilder, patch_policy_of
 from resolver.publishing.links import code_linker
 from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
@@ -401,6 +401,9 @@ def _publish_change(
     for publication in publish(making):
         published = _published(publication, making)
         yield published
+    publish_verification(
+        published.publication, making.request.report_with(published.publication), forge
+    )
     told = report_pending_checks(published.publication, forge)
     yield replace(published, warnings=(*published.warnings, *told))
 

@@ -8,7 +8,7 @@ exit code. `comparison` therefore compares the tests by name with those of the b
 import secrets
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +17,8 @@ from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.observations import CmdOutput
-from resolver.models.truncate import keep_last_lines
-from resolver.models.verification import CaseResult, CheckExecution, ProjectCheck
+from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.verification.reports import excerpt_of_output, read_reports
 
 MAX_REPORT_BYTES = 20_000_000
 """Maximum size of one report file."""
@@ -51,16 +51,15 @@ class CommandSandbox(Protocol):
 
 @dataclass(frozen=True)
 class CollectedReports:
-    """What an execution left: its report files and its whole output. is_complete: False if a report
-    could not be taken out."""
+    """What an execution left: its report files by path, and its output.
 
-    files: tuple[bytes, ...]
-    output: bytes
+    is_complete: False if a report or the output could not be taken out.
+    """
+
+    files: Mapping[str, bytes]
+    output: str
     is_complete: bool
 
-
-ReportReader = Callable[[ProjectCheck, CollectedReports], tuple[tuple[CaseResult, ...], bool]]
-"""Returns the test cases, and False if a report is missing, truncated or unreadable."""
 
 CheckInstrumentation = Callable[[ProjectCheck, str], ProjectCheck]
 """Returns the check with a command that writes its reports below the folder."""
@@ -71,7 +70,6 @@ def execute_check(
     check: ProjectCheck,
     seconds: float,
     instrument: CheckInstrumentation,
-    read_reports: ReportReader,
 ) -> CheckExecution:
     """Execute the check in the root of the sandbox's tree and return its result.
 
@@ -94,14 +92,15 @@ def execute_check(
     if done.exit_code is None:
         sandbox.interrupt()
     reports = _collect(sandbox, instrumented, output)
-    cases, is_complete = read_reports(instrumented, reports)
-    text = reports.output.decode("utf-8", "replace")
+    reading = read_reports(
+        instrumented.report_format, reports.files, reports.output, sandbox.root
+    )
     return CheckExecution(
         exit_code=None if done.timed_out else done.exit_code,
         seconds=round(done.seconds, 3),
-        cases=cases,
-        output=keep_last_lines(text, MAX_OUTPUT),
-        report_complete=is_complete and reports.is_complete,
+        cases=reading.cases,
+        output=excerpt_of_output(reports.output, MAX_OUTPUT),
+        report_complete=reading.complete and reports.is_complete,
     )
 
 
@@ -129,7 +128,7 @@ def _patterns(check: ProjectCheck) -> str:
 def _collect(sandbox: CommandSandbox, check: ProjectCheck, output: str) -> CollectedReports:
     """Take the report files and the output out of the sandbox."""
     is_complete = True
-    files: list[bytes] = []
+    files: dict[str, bytes] = {}
     if patterns := _patterns(check):
         listing = f"( shopt -s nullglob globstar; printf '%s\\n' {patterns} )"
         listed = _run(sandbox, listing, _PREPARING_SECONDS).content.splitlines()
@@ -139,12 +138,13 @@ def _collect(sandbox: CommandSandbox, check: ProjectCheck, output: str) -> Colle
             where = path if path.startswith("/") else f"{sandbox.root}/{path}"
             content = _fetch(sandbox, where)
             is_complete = is_complete and content is not None
-            files += [content] if content is not None else []
+            files |= {path: content} if content is not None else {}
     text = _fetch(sandbox, output)
-    if text is None:
-        end = _run(sandbox, f"tail -c {MAX_OUTPUT} {output}", _PREPARING_SECONDS)
-        return CollectedReports(tuple(files), end.content.encode(), check.report != "")
-    return CollectedReports(tuple(files), text, is_complete)
+    if text is not None:
+        return CollectedReports(files, text.decode("utf-8", "replace"), is_complete)
+    # The output is too long to be taken out, so that no report can be read from it.
+    end = _run(sandbox, f"tail -c {MAX_OUTPUT} {output}", _PREPARING_SECONDS).content
+    return CollectedReports(files, end, is_complete and (bool(files) or not check.report_format))
 
 
 def _fetch(sandbox: CommandSandbox, path: str) -> bytes | None:
