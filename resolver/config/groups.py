@@ -62,6 +62,13 @@ GROUPS = (
         ),
     ),
     SettingGroup(
+        "Verification",
+        "Change these to declare the commands that show whether a change works.",
+        (
+            "checks",
+        ),
+    ),
+    SettingGroup(
         "GitHub",
         "Change these to use a token or a GitHub App, or to work with GitHub Enterprise Server.",
         (

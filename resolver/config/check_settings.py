@@ -1,0 +1,136 @@
+"""The setting `checks`: the commands by which a project declares how a change to it is verified."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+from resolver.config.bounded_yaml import read_yaml
+from resolver.config.setting_faults import closest_name
+from resolver.models.verification import ProjectCheck, ReportFormat
+
+MAX_DECLARED = 50
+"""Maximum number of declared checks."""
+
+_ORIGIN = "`checks` of the settings"
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class DeclaredCheck(BaseModel):
+    """A check as `.github/resolver.yml` declares it; `ProjectCheck` describes the fields.
+
+    timeout: seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100)
+    command: str = Field(min_length=1, max_length=10_000)
+    timeout: float | None = Field(default=None, gt=0, le=86_400)
+    paths: tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...] = Field(
+        default=(), max_length=100
+    )
+    report: str = Field(default="", max_length=1_000)
+    report_format: ReportFormat = ""
+
+    @field_validator("name", "command")
+    @classmethod
+    def _is_text(cls, value: str) -> str:
+        if not value.strip() or "\0" in value:
+            raise ValueError("it is empty, or contains a NUL character")
+        return value.strip()
+
+    @field_validator("name")
+    @classmethod
+    def _is_printable(cls, value: str) -> str:
+        if not value.isprintable():
+            raise ValueError("it contains a line break or another control character")
+        return value
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _one_path_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("report")
+    @classmethod
+    def _is_inside(cls, value: str) -> str:
+        if value.startswith(("/", "~", "\\")) or _DRIVE.match(value) or ".." in value.split("/"):
+            raise ValueError("it is a path in the repository, relative to its root")
+        return value
+
+    def as_project_check(self) -> ProjectCheck:
+        """Return the check in the form in which it is executed."""
+        return ProjectCheck(
+            name=self.name,
+            command=self.command,
+            timeout_seconds=self.timeout,
+            paths=self.paths,
+            report=self.report,
+            report_format=self.report_format,
+            origin=_ORIGIN,
+        )
+
+
+def read_checks_setting(value: Any) -> tuple[ProjectCheck, ...]:
+    """Return the declared checks of a settings file, or of a variable that holds YAML.
+
+    Raises ValueError that names all faults, with the entry of each.
+    """
+    if isinstance(value, str):
+        try:
+            value = read_yaml(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"not YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(value, list | tuple):
+        raise ValueError("it is a list of checks, each with a `name` and a `command`")
+    if len(value) > MAX_DECLARED:
+        raise ValueError(f"it has {len(value)} checks; {MAX_DECLARED} is the most")
+    checks: list[ProjectCheck] = []
+    faults: list[str] = []
+    for number, entry in enumerate(value, start=1):
+        if isinstance(entry, ProjectCheck):
+            checks.append(entry)
+            continue
+        try:
+            checks.append(DeclaredCheck.model_validate(entry).as_project_check())
+        except ValidationError as error:
+            faults += [_fault(each, number, entry) for each in error.errors()]
+    names = [check.name for check in checks]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    faults += [f"the name {name!r} is given to several checks" for name in repeated]
+    if faults:
+        raise ValueError("; ".join(faults))
+    return tuple(checks)
+
+
+def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
+    """Return a sentence that says which entry is wrong, where and why."""
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    label = f" ({name[:100]})" if isinstance(name, str) and name.isprintable() else ""
+    where = f"check {number}{label}"
+    field = ".".join(str(part) for part in error["loc"])[:100]
+    match error["type"]:
+        case "extra_forbidden":
+            meant = closest_name(field, DeclaredCheck.model_fields)
+            hint = f" (did you mean {meant!r}?)" if meant else ""
+            return f"{where}: {field!r} is no property of a check{hint}"
+        case "missing":
+            return f"{where}: {field!r} is missing"
+        case "literal_error":
+            meant = closest_name(str(error["input"])[:100], _formats())
+            hint = f" (did you mean {meant!r}?)" if meant else f", only {', '.join(_formats())}"
+            return f"{where}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"{where}: it has no `name` and `command`"
+    return f"{where}: {field!r}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _formats() -> list[str]:
+    return [name for name in ReportFormat.__args__ if name]  # type: ignore[attr-defined]
+
+
+CheckList = Annotated[tuple[ProjectCheck, ...], BeforeValidator(read_checks_setting)]

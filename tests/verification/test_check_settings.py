@@ -1,0 +1,100 @@
+"""Declared checks are read from the settings file, and all faults are named at once."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.config.check_settings import read_checks_setting
+from resolver.config.settings import load_settings, repository_settings
+from resolver.errors import UsageError
+
+FILE = b"""
+checks:
+  - name: unit
+    command: pytest -q
+    timeout: 300
+    paths: [shop/**, tests/**]
+    report: reports/*.xml
+    report_format: junit
+  - name: types
+    command: mypy
+    paths: "*.py"
+"""
+
+
+def test_declared_checks_are_read() -> None:
+    unit, types = load_settings({}, {}, repository_settings(FILE)).checks
+    assert (unit.name, unit.command, unit.timeout_seconds) == ("unit", "pytest -q", 300.0)
+    assert unit.paths == ("shop/**", "tests/**")
+    assert (unit.report, unit.report_format) == ("reports/*.xml", "junit")
+    assert (types.paths, types.timeout_seconds, types.report) == (("*.py",), None, "")
+
+
+def test_a_variable_holds_the_same_as_yaml() -> None:
+    variable = {"RESOLVER_CHECKS": "[{name: unit, command: make test}]"}
+    assert [c.command for c in load_settings({}, variable).checks] == ["make test"]
+
+
+def test_all_faults_are_named_at_once_with_suggestions() -> None:
+    entries = [
+        {"name": "unit", "comand": "pytest"},
+        {"name": "types", "command": "mypy", "timeout": 0, "report_format": "junitt"},
+        "pytest",
+        {"name": "x", "command": "y", "report": "../../etc/passwd"},
+    ]
+    with pytest.raises(UsageError) as error:
+        load_settings({}, {}, {"checks": entries})
+    for words in (
+        ".github/resolver.yml, checks: check 1 (unit): 'command' is missing",
+        "check 1 (unit): 'comand' is no property of a check (did you mean 'command'?)",
+        "check 2 (types): 'timeout': Input should be greater than 0",
+        "check 2 (types): 'report_format' can't be 'junitt' (did you mean 'junit'?)",
+        "check 3: it has no `name` and `command`",
+        "check 4 (x): 'report': it is a path in the repository",
+    ):
+        assert words in error.value.what
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("pytest", "it is a list of checks"),
+        ({"unit": "pytest"}, "it is a list of checks"),
+        ([{"name": "a", "command": "x"}, {"name": "a", "command": "y"}], "given to several checks"),
+        ([{"name": "a", "command": " "}], "it is empty"),
+        ([{"name": "a\nb", "command": "x"}], "control character"),
+        ([{"name": "a", "command": "x", "report": "/etc/passwd"}], "relative to its root"),
+        ([{"name": str(n), "command": "x"} for n in range(51)], "50 is the most"),
+        ("[", "not YAML"),
+    ],
+)
+def test_wrong_values_are_refused(value: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_checks_setting(value)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "command", "timeout", "paths", "report", "report_format"])
+            | st.text(max_size=5)
+            | st.integers(),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES | st.lists(VALUES, max_size=4))
+def test_any_value_gives_checks_or_a_fault(value: object) -> None:
+    try:
+        checks = read_checks_setting(value)
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert all(check.name and check.command for check in checks)
