@@ -63,9 +63,10 @@ GROUPS = (
     ),
     SettingGroup(
         "Verification",
-        "Change these to declare the commands that show whether a change works.",
+        "Change these to declare the commands that show whether a change works, and to decide for "
+        "how long they are executed.",
         (
-            "checks",
+            "verify", "checks", "verification_seconds", "verification_rounds",
         ),
     ),
     SettingGroup(
@@ -115,12 +116,6 @@ GROUPS = (
             "confirmation", "on_high", "confirmation_wait", "record_all_risks", "risk_judge",
             "tool_risks",
         ),
-    ),
-    SettingGroup(
-        "Verification",
-        "Change these to decide whether and for how long Resolver executes the project's checks "
-        "on a change.",
-        ("verify", "verification_seconds", "verification_rounds"),
     ),
     SettingGroup(
         "Publishing",

@@ -21,9 +21,9 @@ from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
 from resolver.verification.base_results import BaseResults, digest_of
+from resolver.verification.instrumentation import instrument
 from resolver.verification.runner import CheckExecutor, TreeName
 from resolver.verification.sandbox_checks import execute_check
-from resolver.verification.selection import instrument
 
 BASE_RESULTS = "base-checks"
 """Folder of the results at base commits, in the host's cache folder."""

@@ -1,7 +1,7 @@
 """The verify stage: executes the project's checks on the run's change, in sandboxes of its own.
 
-Each tree (the base commit, the base with the change's test files, and the change) is checked out by
-Resolver in a fresh sandbox, from the image and with the set-up that the agent's sandbox had. Nothing
+Each tree (the base commit, the base with the change's test files, the change) is checked out by
+Resolver in a fresh sandbox, with the image and the set-up of the agent's sandbox. Nothing
 that the agent's session left is in it.
 """
 
@@ -17,7 +17,7 @@ from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
 from resolver.git.overlay import overlay_tree
 from resolver.git.publish import Identity, write_commit
-from resolver.git.tree import read_changes
+from resolver.git.tree import read_blobs, read_changes, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
@@ -33,6 +33,9 @@ from resolver.verification.verify import VerificationRequest, verify_change
 _AUTHOR = Identity("Resolver", "resolver@localhost")
 _AT = datetime(2000, 1, 1, tzinfo=UTC)
 """Author and date of the commits that are only checked out. They are never published."""
+
+MAX_TEXT_BYTES = 1_000_000
+"""Maximum number of bytes of a changed file that is searched for tampering."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,24 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
         changed_tests=tests,
         deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
     )
+
+
+def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
+    """Return path, old text and new text of each changed file; None where there is none."""
+    changes = read_changes(workspace.git, workspace.base, patch.tree)
+    blobs = {blob for c in changes for blob in (c.old_blob, c.new_blob) if blob is not None}
+    sizes = read_sizes(workspace.git, blobs)
+    small = [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]
+    texts = {b: data.decode("utf-8", "replace") for b, data in read_blobs(workspace.git, small)}
+
+    def text(blob: str | None) -> str | None:
+        # A text that is too long to be read is shown as one that nobody can judge.
+        return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
+
+    return [
+        (c.path.decode("utf-8", "surrogateescape"), text(c.old_blob), text(c.new_blob))
+        for c in changes
+    ]
 
 
 class ChangeVerifier:
@@ -130,7 +151,9 @@ class ChangeVerifier:
             prepared.request.control.interrupt_with(runner.interrupt)
 
         request = VerificationRequest(
-            selection=select_checks(settings, workspace, trees.changed_files, trees.changed_tests),
+            selection=select_checks(
+                settings.checks, workspace, settings.allow_list, trees.changed_files
+            ),
             options=RunnerOptions(
                 trees=trees.trees,
                 environment=sandboxes.digest,
@@ -143,7 +166,7 @@ class ChangeVerifier:
             changed_files=trees.changed_files,
             changed_tests=trees.changed_tests,
             deleted_tests=trees.deleted_tests,
-            tampering=find_tampering(workspace, patch),
+            tampering=find_tampering(changed_texts(workspace, patch)),
             started=started,
         )
         verified = verify_change(request, sandboxes.open)

@@ -92,9 +92,7 @@ def execute_check(
     if done.exit_code is None:
         sandbox.interrupt()
     reports = _collect(sandbox, instrumented, output)
-    reading = read_reports(
-        instrumented.report_format, reports.files, reports.output, sandbox.root
-    )
+    reading = read_reports(instrumented.report_format, reports.files, reports.output, sandbox.root)
     return CheckExecution(
         exit_code=None if done.timed_out else done.exit_code,
         seconds=round(done.seconds, 3),

@@ -12,7 +12,6 @@ from resolver.errors import SandboxError
 from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
-    OmittedCheck,
     ProjectCheck,
     Scope,
     TamperingFinding,
@@ -33,6 +32,7 @@ from resolver.verification.runner import (
     TreeName,
     WantedExecution,
 )
+from resolver.verification.selection import CheckSelection
 
 logger = logging.getLogger("resolver.verification")
 
@@ -41,21 +41,6 @@ REPETITIONS = 3
 
 RESERVE = 0.25
 """Share of the time that is kept back from whole checks for the affected tests."""
-
-
-@dataclass(frozen=True)
-class CheckSelection:
-    """The checks that are relevant for a change, and how they are narrowed.
-
-    affected: returns the check for only the tests that the change affects; None if it can't be
-        narrowed.
-    only: returns the check for only the tests with these ids; None if it can't be narrowed.
-    """
-
-    checks: tuple[ProjectCheck, ...]
-    omitted: tuple[OmittedCheck, ...] = ()
-    affected: Callable[[ProjectCheck], ProjectCheck | None] = lambda _: None
-    only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
 
 
 @dataclass(frozen=True)
