@@ -42,6 +42,10 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
         case life.Egress():
             return _told_connection(event)
+        case life.CheckExecuted():
+            return "check", _told_check(event), event.execution.output
+        case life.VerificationCompleted():
+            return "check", _told_verification(event), ""
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
@@ -86,6 +90,32 @@ def _told(event: Event) -> tuple[str, str, str]:
         case _:
             content = str(getattr(event, "content", ""))
             return "event", str(event.kind).replace("_", " "), content
+
+
+_TREES = {
+    "base": "without the change",
+    "base_with_tests": "without the change, with its tests",
+    "head": "with the change",
+}
+
+
+def _told_check(event: life.CheckExecuted) -> str:
+    """Return which check was executed where, and how it ended."""
+    done = event.execution
+    ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
+    if done.cases:
+        failed = done.count("failed", "error")
+        ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
+    took = "from an earlier run" if event.is_cached else duration(done.seconds)
+    return f"{event.command} {_TREES[event.at]}: {ended} ({took})"
+
+
+def _told_verification(event: life.VerificationCompleted) -> str:
+    evidence = event.evidence
+    verdict = evidence.verdict.replace("_", " ").capitalize()
+    reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
+    sent = ", so the agent gets the output" if event.sent_to_agent else ""
+    return f"{verdict}{reason}{sent}"
 
 
 def _told_condensation(event: life.Condensation) -> str:

@@ -73,7 +73,8 @@ class TraceStep:
 class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
-    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or `event`.
+    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
+        `message`, `check` or `event`.
     detail: a longer text, shown folded.
     """
 

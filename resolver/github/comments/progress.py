@@ -15,6 +15,7 @@ from resolver.github.text.escape import code_span, single_line
 from resolver.github.text.fit import MAX_BODY
 from resolver.models.check_history import CheckHistory
 from resolver.models.run import Command, FrozenModel, PlanItem, Trigger
+from resolver.models.verification import VerificationVerdict
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
 
@@ -51,6 +52,13 @@ class RunProgress(FrozenModel):
     course: CheckHistory = CheckHistory()
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
     published: bool = False
+    verifies: bool = Field(
+        default=False, description="True when Resolver executes the project's checks itself."
+    )
+    verifying: bool = Field(default=False, description="True once it has executed a check.")
+    verdict: VerificationVerdict | None = Field(
+        default=None, description="What the checks show about the newest change."
+    )
 
     @property
     def at_work(self) -> ActiveRunMarker:
@@ -87,6 +95,9 @@ def progress_body(progress: RunProgress) -> str:
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
+        verifies=progress.verifies,
+        verifying=progress.verifying,
+        verdict=progress.verdict,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
     )
     marker = at_work_marker(trigger.key, progress.at_work)

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from resolver.errors import ResolverError
-from resolver.events.lifecycle import ConfirmationAnswered, StageCompleted
+from resolver.events.lifecycle import (
+    CheckExecuted,
+    ConfirmationAnswered,
+    StageCompleted,
+    VerificationCompleted,
+)
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
@@ -114,7 +119,13 @@ class ProgressReporter:
             self._replies = state.iterations
             if isinstance(event, StageCompleted):
                 self._stage(event.stage)
+            if isinstance(event, CheckExecuted):
+                self.show(verifying=True)
+            if isinstance(event, VerificationCompleted):
+                self.show(verdict=event.evidence.verdict)
             if isinstance(event, AgentStateChanged):
+                if event.state is RunState.RUNNING:
+                    self.show(verifying=False, verdict=None)
                 paused = event.state is RunState.PAUSED
                 self.show(worked=event.state in ENDED, paused=paused)
             self.show(
