@@ -59,16 +59,17 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
     if tests:
         trees["base_with_tests"] = with_tests
-    commits = {
+    commits: dict[TreeName, str] = {
         name: write_commit(git, base, tree, "Change", _AUTHOR, _AT, ())
         for name, tree in trees.items()
         if name != "base"
     }
+    commits["base"] = base
     changes = read_changes(git, base, patch.tree)
     paths = {c.path.decode("utf-8", "surrogateescape"): c.status for c in changes}
     return ChangeTrees(
         trees=trees,
-        commits={"base": base, **commits},
+        commits=commits,
         changed_files=tuple(paths),
         changed_tests=tests,
         deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
