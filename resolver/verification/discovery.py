@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from resolver.config.allowed_hosts import AllowList
 from resolver.models.verification import OmittedCheck, ProjectCheck
-from resolver.verification.check_candidates import CheckChooser
-from resolver.verification.javascript_checks import find_javascript_checks
+from resolver.verification.check_candidates import CheckChooser, enter_folder
+from resolver.verification.instrumentation import runner_of
+from resolver.verification.javascript_checks import find_javascript_checks, script_runner
 from resolver.verification.language_checks import find_language_checks
-from resolver.verification.make_checks import find_make_checks
+from resolver.verification.make_checks import find_make_checks, target_runner
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.python_checks import find_python_checks
+from resolver.verification.runner_commands import simple_commands
 from resolver.verification.workflow_checks import find_workflow_checks
 
 
@@ -38,3 +40,33 @@ def discover_checks(tree: ProjectTree, allowed: AllowList | None = None) -> Disc
     chooser.add(find_make_checks(tree))
     chooser.add(find_workflow_checks(tree, allowed))
     return DiscoveredChecks(tuple(chooser.checks), chooser.omitted())
+
+
+def complete_declared_checks(
+    checks: tuple[ProjectCheck, ...], tree: ProjectTree
+) -> tuple[ProjectCheck, ...]:
+    """Return the checks of the setting `checks` with the runners that they start.
+
+    `npm test` and `make test` are looked up in the files of the tree.
+    """
+    return tuple(
+        check
+        if check.runner
+        else check.model_copy(update={"runner": _declared_runner(check.command, tree)})
+        for check in checks
+    )
+
+
+def _declared_runner(command: str, tree: ProjectTree) -> str:
+    if runner := runner_of(command):
+        return runner
+    folder, found = "", ""
+    for each in simple_commands(command):
+        if each.words[:1] == ("cd",) and len(each.words) == 2:
+            folder = enter_folder(folder, each.words[1])
+        elif each.script or each.target:
+            if found or each.runner:
+                return ""
+            script = script_runner(tree, folder, each.script) if each.script else ""
+            found = script or target_runner(tree, folder, each.target)
+    return found

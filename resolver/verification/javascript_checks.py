@@ -128,6 +128,13 @@ def _check(name: str, scripts: Mapping[str, str], manager: str, folder: str) -> 
     return CheckCandidate(check, own, command_keys(text, folder))
 
 
+def script_runner(tree: ProjectTree, folder: str, name: str) -> str:
+    """Return the runner of a package script if its results by test can be requested, else ""."""
+    scripts = table(tree.json(join_path(folder, "package.json")), "scripts")
+    text = scripts.get(name)
+    return _script_runner(text) if isinstance(text, str) else ""
+
+
 def _script_runner(text: str) -> str:
     """Return the runner of a script if its results by test can be requested, else ""."""
     if set(runners_of(text)) == {"node"}:

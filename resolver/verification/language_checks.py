@@ -50,7 +50,7 @@ def _rust(tree: ProjectTree) -> Iterator[CheckCandidate]:
     for folder in project_folders(tree, {"Cargo.toml"}):
         path = join_path(folder, "Cargo.toml")
         several = " --workspace" if "workspace" in tree.toml(path) else ""
-        if profile := nextest_report(tree, folder)[0]:
+        if profile := _nextest_profile(tree, folder):
             option = "" if profile == "default" else f" --profile {quote(profile)}"
             command = f"cargo nextest run{several}{option}"
             nextest = _candidate("nextest", command, folder, ".config/nextest.toml")
@@ -60,17 +60,17 @@ def _rust(tree: ProjectTree) -> Iterator[CheckCandidate]:
             yield _candidate("cargo", f"cargo test{several}", folder, path)
 
 
-def nextest_report(tree: ProjectTree, folder: str) -> tuple[str, str]:
-    """Return the profile of nextest that writes a JUnit report, and the report's path.
+def _nextest_profile(tree: ProjectTree, folder: str) -> str:
+    """Return the profile of nextest that writes a JUnit report, "" if none does.
 
-    See https://nexte.st/docs/machine-readable/junit/. Both are "" if no profile does.
+    See https://nexte.st/docs/machine-readable/junit/.
     """
     profiles = table(tree.toml(join_path(folder, ".config/nextest.toml")), "profile")
     for name in sorted(profiles, key=lambda each: (each != "default", each)):
         path = table(profiles, name, "junit").get("path")
         if isinstance(path, str) and re.fullmatch(r"[\w.-]{1,100}", name):
-            return name, join_path(folder, f"target/nextest/{name}/{path}")
-    return "", ""
+            return name
+    return ""
 
 
 def _maven(tree: ProjectTree) -> Iterator[CheckCandidate]:

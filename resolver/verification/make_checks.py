@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.check_candidates import CheckCandidate, command_keys
-from resolver.verification.project_tree import ProjectTree
+from resolver.verification.project_tree import ProjectTree, join_path
+from resolver.verification.runner_commands import simple_commands
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """Names of Makefiles in the order in which GNU make looks for them."""
@@ -91,6 +92,18 @@ def _read_rule(line: str, rules: MakeRules) -> list[str]:
         rules.prerequisites.setdefault(target, []).extend(wanted.replace("|", " ").split())
         rules.recipes.setdefault(target, []).extend([recipe.strip()] if recipe.strip() else [])
     return targets
+
+
+def target_runner(tree: ProjectTree, folder: str, target: str) -> str:
+    """Return the runner of a target if it can be instrumented by variables alone, else "".
+
+    A target that starts the runner several times would write the same report each time.
+    """
+    names = tree.names.get(folder, frozenset())
+    name = next((name for name in NAMES if name in names), "")
+    recipe = read_makefile(tree.text(join_path(folder, name))).commands(target) if name else []
+    runners = [each.runner for each in simple_commands("\n".join(recipe)) if each.runner]
+    return runners[0] if runners in (["pytest"], ["node"]) else ""
 
 
 def find_make_checks(tree: ProjectTree) -> Iterator[CheckCandidate]:

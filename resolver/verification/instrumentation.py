@@ -1,0 +1,285 @@
+"""Extends a check's command so that its runner writes results by test.
+
+Only options that the runners document are added, and the project's own options stay. A command
+whose runner can't be asked safely is left as it is: then its exit code counts alone.
+"""
+
+import re
+from collections.abc import Callable
+from posixpath import basename
+from shlex import quote
+
+from resolver.models.verification import ProjectCheck, ReportFormat
+from resolver.verification.runner_commands import MANAGERS, last_runner, simple_commands
+
+_JUNIT_OPTION = re.compile(r"--junit-?xml[= ]([\w./-]{1,300})(?!\S)")
+_ENDINGS: tuple[tuple[str, ReportFormat], ...] = (
+    (".xml", "junit"),
+    (".trx", "trx"),
+    (".tap", "tap"),
+)
+_TEXT_FORMATS: dict[str, ReportFormat] = {"go": "go-json", "jest": "jest-json"}
+"""Formats of reports in JSON by runner."""
+
+_IN_BUILD = {
+    "maven": "target/*-reports/TEST-*.xml",
+    "gradle": "build/test-results/**/*.xml",
+}
+"""Reports that a build writes in any case, below each of its modules."""
+
+
+def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
+    """Return the check with a command and variables by which its runner writes a report.
+
+    A check that declares its report is returned with the report's format.
+
+    folder: absolute path of an existing empty folder outside the work tree, of this execution
+        alone. It has no white space and no characters that are special in a glob.
+    """
+    runner = check.runner or runner_of(check.command)
+    if check.report:
+        return check.model_copy(update={"report_format": _declared_format(check, runner)})
+    extend = _EXTENSIONS.get(runner)
+    if check.report_format or extend is None:
+        return check
+    return extend(check.model_copy(update={"runner": runner}), folder)
+
+
+def runner_of(command: str) -> str:
+    """Return the runner that a command starts, "" if it starts none or several different ones."""
+    found = {each.runner for each in simple_commands(command) if each.runner}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _declared_format(check: ProjectCheck, runner: str) -> ReportFormat:
+    if check.report_format:
+        return check.report_format
+    for ending, name in _ENDINGS:
+        if check.report.endswith(ending):
+            return name
+    return _TEXT_FORMATS.get(runner, "") if check.report.endswith(".json") else ""
+
+
+def _report(check: ProjectCheck, report: str, name: ReportFormat, **more: object) -> ProjectCheck:
+    return check.model_copy(update={"report": report, "report_format": name, **more})
+
+
+def append_arguments(check: ProjectCheck, *arguments: str) -> str | None:
+    """Return the command with further arguments for its runner.
+
+    None if arguments at the end of the command would not reach the runner.
+    """
+    found = simple_commands(check.command)
+    if not found:
+        return None
+    last = found[-1]
+    reaches = last_runner(check.command) == check.runner
+    # The runner of a package script is only named in a check if the script passes arguments on.
+    is_script = bool(last.script) and last_runner(check.command) == "" and _ends_plainly(check)
+    if not reaches and not is_script:
+        return None
+    words = " ".join(map(quote, arguments))
+    if is_script and basename(last.words[0]) in MANAGERS:
+        # Only npm takes the arguments before `--` for itself.
+        separate = basename(last.words[0]) == "npm" and "--" not in last.words
+        return f"{check.command}{' --' if separate else ''} {words}"
+    return f"{check.command} {words}"
+
+
+def _ends_plainly(check: ProjectCheck) -> bool:
+    tail = check.command.rpartition("&&")[2]
+    return not any(char in tail for char in "|;&<>(){}#`$\n")
+
+
+def _appended(
+    check: ProjectCheck, report: str, name: ReportFormat, *arguments: str
+) -> ProjectCheck:
+    command = append_arguments(check, *arguments)
+    return check if command is None else _report(check, report, name, command=command)
+
+
+def _pytest(check: ProjectCheck, folder: str) -> ProjectCheck:
+    """Instrument pytest by PYTEST_ADDOPTS, which wrappers such as make pass on.
+
+    pytest reads the project's `addopts` first, then this variable, then the command line:
+    https://docs.pytest.org/en/stable/reference/customize.html. The family xunit1 is the only one
+    with the file and line of a test.
+    """
+    if own := _JUNIT_OPTION.search(check.command):
+        return _report(check, f"{_start_folder(check.command)}{own[1]}", "junit")
+    options = f"--junitxml={folder}/report.xml -o junit_family=xunit1 --maxfail=0"
+    return _with_addopts(check, options, f"{folder}/report.xml")
+
+
+def _with_addopts(check: ProjectCheck, options: str, report: str, **more: str) -> ProjectCheck:
+    given = check.environment.get("PYTEST_ADDOPTS", "")
+    environment = {**check.environment, "PYTEST_ADDOPTS": f"{given} {options}".strip(), **more}
+    return _report(check, report, "junit", environment=environment)
+
+
+def _tox(check: ProjectCheck, folder: str) -> ProjectCheck:
+    """Instrument pytest within tox. tox passes on only the variables that it is told of.
+
+    tox 4.11 and later read TOX_OVERRIDE, tox 3 reads TOX_TESTENV_PASSENV. pytest replaces variables
+    in the report's path, so that each environment of tox has a report of its own.
+    """
+    options = f"--junitxml={folder}/report-${{TOX_ENV_NAME}}.xml -o junit_family=xunit1 --maxfail=0"
+    return _with_addopts(
+        check,
+        options,
+        f"{folder}/report-*.xml",
+        TOX_OVERRIDE="testenv.pass_env+=PYTEST_ADDOPTS",
+        TOX_TESTENV_PASSENV="PYTEST_ADDOPTS",
+    )
+
+
+def _unittest(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001 - one signature
+    return _appended(check, "", "unittest", "-v")
+
+
+def _django(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    return _appended(check, "", "unittest", "--verbosity=2", "--noinput")
+
+
+def _jest(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.json"
+    options = ("--json", f"--outputFile={report}", "--testLocationInResults", "--bail=0")
+    return _appended(check, report, "jest-json", *options)
+
+
+def _vitest(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.xml"
+    options = ("--reporter=default", "--reporter=junit", f"--outputFile.junit={report}", "--bail=0")
+    return _appended(check, report, "junit", *options)
+
+
+def _mocha(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.xml"
+    options = ("--reporter=xunit", f"--reporter-option=output={report}", "--no-bail")
+    return _appended(check, report, "junit", *options)
+
+
+def _node(check: ProjectCheck, folder: str) -> ProjectCheck:
+    """Instrument `node --test` by NODE_OPTIONS, which package scripts pass on.
+
+    The processes of the single test files ignore the options:
+    https://nodejs.org/api/cli.html#node_optionsoptions
+    """
+    report = f"{folder}/report.tap"
+    options = (
+        f"--test-reporter=tap --test-reporter-destination={report} "
+        "--test-reporter=spec --test-reporter-destination=stdout"
+    )
+    given = check.environment.get("NODE_OPTIONS", "")
+    environment = {**check.environment, "NODE_OPTIONS": f"{given} {options}".strip()}
+    return _report(check, report, "tap", environment=environment)
+
+
+def _bun(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.xml"
+    return _appended(check, report, "junit", "--reporter=junit", f"--reporter-outfile={report}")
+
+
+def _tap(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    return _appended(check, "", "tap", "--reporter=tap")
+
+
+def _ava(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    return _appended(check, "", "tap", "--tap")
+
+
+def _go(check: ProjectCheck, folder: str) -> ProjectCheck:
+    """Instrument `go test`. The results go to a file: they are longer than an output may be."""
+    if last_runner(check.command) != "go" or check.command.count("go test") != 1:
+        return check
+    report = f"{folder}/report.json"
+    plain = re.sub(r"(?<=go test)(?= .*?-json\b| |$)", " -json", check.command, count=1)
+    command = check.command if re.search(r" -json\b", check.command) else plain
+    return _report(check, report, "go-json", command=f"{command} > {quote(report)}")
+
+
+def _cargo(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    """Instrument `cargo test`, which otherwise ends after the first test program that fails."""
+    found = re.findall(r"\bcargo (?:\+\S+ )?(?:test|t)\b", check.command)
+    if len(found) != 1:
+        return check
+    command = check.command
+    if "--no-fail-fast" not in command:
+        command = command.replace(found[0], f"{found[0]} --no-fail-fast")
+    environment = {"CARGO_TERM_COLOR": "never", **check.environment}
+    return _report(check, "", "cargo", command=command, environment=environment)
+
+
+def _nextest(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    """Return the check with the report that the project's configuration of nextest asks for."""
+    command = check.command
+    if "--no-fail-fast" not in command:
+        command = command.replace("nextest run", "nextest run --no-fail-fast", 1)
+    report = f"{_start_folder(check.command)}target/nextest/*/**/*.xml"
+    return _report(check, report, "junit", command=command)
+
+
+def _maven(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    return _built(check, "maven", "--fail-at-end")
+
+
+def _gradle(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    return _built(check, "gradle", "--continue")
+
+
+def _built(check: ProjectCheck, runner: str, option: str) -> ProjectCheck:
+    command = append_arguments(check, option) or check.command
+    report = f"{_start_folder(check.command)}**/{_IN_BUILD[runner]}"
+    return _report(check, report, "junit", command=command)
+
+
+def _start_folder(command: str) -> str:
+    """Return the folder that a command enters first, with a slash at its end; "" for none."""
+    found = simple_commands(command)
+    first = found[0].words if found else ()
+    return f"{first[1].rstrip('/')}/" if first[:1] == ("cd",) and len(first) == 2 else ""
+
+
+def _dotnet(check: ProjectCheck, folder: str) -> ProjectCheck:
+    options = ("--logger", "trx", "--results-directory", folder)
+    return _appended(check, f"{folder}/*.trx", "trx", *options)
+
+
+def _phpunit(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.xml"
+    return _appended(check, report, "junit", "--log-junit", report)
+
+
+def _bats(check: ProjectCheck, folder: str) -> ProjectCheck:
+    options = ("--report-formatter", "junit", "--output", folder)
+    return _appended(check, f"{folder}/report.xml", "junit", *options)
+
+
+def _ctest(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report = f"{folder}/report.xml"
+    return _appended(check, report, "junit", "--output-junit", report)
+
+
+_EXTENSIONS: dict[str, Callable[[ProjectCheck, str], ProjectCheck]] = {
+    "pytest": _pytest,
+    "tox": _tox,
+    "nox": _pytest,
+    "unittest": _unittest,
+    "django": _django,
+    "jest": _jest,
+    "vitest": _vitest,
+    "mocha": _mocha,
+    "node": _node,
+    "bun": _bun,
+    "tap": _tap,
+    "ava": _ava,
+    "go": _go,
+    "cargo": _cargo,
+    "nextest": _nextest,
+    "maven": _maven,
+    "gradle": _gradle,
+    "dotnet": _dotnet,
+    "phpunit": _phpunit,
+    "bats": _bats,
+    "ctest": _ctest,
+}

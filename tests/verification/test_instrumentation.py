@@ -1,0 +1,176 @@
+"""A check's command is extended so that its runner reports each test."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolver.models.verification import ProjectCheck
+from resolver.verification.discovery import complete_declared_checks
+from resolver.verification.instrumentation import instrument
+from resolver.verification.project_tree import ProjectTree
+
+OUT = "/out"
+ADDOPTS = "--junitxml=/out/report.xml -o junit_family=xunit1 --maxfail=0"
+NODE = (
+    "--test-reporter=tap --test-reporter-destination=/out/report.tap "
+    "--test-reporter=spec --test-reporter-destination=stdout"
+)
+
+
+def check(command: str, runner: str = "", **more: object) -> ProjectCheck:
+    return ProjectCheck.model_validate(
+        {"name": "unit", "command": command, "runner": runner, **more}
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "runner", "expected", "report", "name"),
+    [
+        ("cd web && npm test", "jest",
+         "cd web && npm test -- --json --outputFile=/out/report.json --testLocationInResults "
+         "--bail=0", "/out/report.json", "jest-json"),
+        ("pnpm run unit", "vitest",
+         "pnpm run unit --reporter=default --reporter=junit --outputFile.junit=/out/report.xml "
+         "--bail=0", "/out/report.xml", "junit"),
+        ("npm test -- --grep x", "mocha",
+         "npm test -- --grep x --reporter=xunit --reporter-option=output=/out/report.xml "
+         "--no-bail", "/out/report.xml", "junit"),
+        ("npx jest --ci", "", "npx jest --ci --json --outputFile=/out/report.json "
+         "--testLocationInResults --bail=0", "/out/report.json", "jest-json"),
+        ("npm test", "ava", "npm test -- --tap", "", "tap"),
+        ("bun test", "", "bun test --reporter=junit --reporter-outfile=/out/report.xml",
+         "/out/report.xml", "junit"),
+        ("cd x && go test -race ./...", "", "cd x && go test -json -race ./... > /out/report.json",
+         "/out/report.json", "go-json"),
+        ("go test -json ./...", "", "go test -json ./... > /out/report.json", "/out/report.json",
+         "go-json"),
+        ("cargo test --workspace -- --nocapture", "",
+         "cargo test --no-fail-fast --workspace -- --nocapture", "", "cargo"),
+        ("cargo nextest run --profile ci", "", "cargo nextest run --no-fail-fast --profile ci",
+         "target/nextest/*/**/*.xml", "junit"),
+        ("cd a && mvn -B test", "", "cd a && mvn -B test --fail-at-end",
+         "a/**/target/*-reports/TEST-*.xml", "junit"),
+        ("./gradlew test", "", "./gradlew test --continue", "**/build/test-results/**/*.xml",
+         "junit"),
+        ("dotnet test", "", "dotnet test --logger trx --results-directory /out", "/out/*.trx",
+         "trx"),
+        ("bats test", "", "bats test --report-formatter junit --output /out", "/out/report.xml",
+         "junit"),
+        ("cmake --build b && ctest --test-dir b", "",
+         "cmake --build b && ctest --test-dir b --output-junit /out/report.xml",
+         "/out/report.xml", "junit"),
+        ("python -m unittest discover", "", "python -m unittest discover -v", "", "unittest"),
+        ("python manage.py test", "", "python manage.py test --verbosity=2 --noinput", "",
+         "unittest"),
+        ("cd a && pytest --junitxml=out.xml", "", "cd a && pytest --junitxml=out.xml", "a/out.xml",
+         "junit"),
+    ],
+)  # fmt: skip
+def test_a_runner_is_asked_for_its_results(
+    command: str, runner: str, expected: str, report: str, name: str
+) -> None:
+    result = instrument(check(command, runner), OUT)
+    assert (result.command, result.report, result.report_format) == (expected, report, name)
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("make test", ""), ("npm test", ""), ("npm test | tee log", "jest"), ("jest; echo", ""),
+        ("pytest && jest", ""), ("if true; then jest; fi", ""), ("cargo test && cargo test", ""),
+        ("go test ./a && go test ./b", ""), ("./run.sh", ""), ("bundle exec rspec", "rspec"),
+        ("jest # all", ""), ("make test", "jest"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_left_as_it_is(command: str, runner: str) -> None:
+    result = instrument(check(command, runner), OUT)
+    assert (result.command, result.environment) == (command, {})
+    assert (result.report, result.report_format) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "command", ["pytest -q", "make test", "nox -s tests", "pytest | tee log", "(cd a; pytest)"]
+)
+def test_pytest_is_asked_by_a_variable_whatever_starts_it(command: str) -> None:
+    given = check(command, "pytest", environment={"PYTEST_ADDOPTS": "-n 2", "A": "1"})
+    result = instrument(given, OUT)
+    assert result.command == command
+    assert result.environment == {"PYTEST_ADDOPTS": f"-n 2 {ADDOPTS}", "A": "1"}
+
+
+def test_tox_passes_the_variable_on() -> None:
+    result = instrument(check("tox"), OUT)
+    assert result.environment["TOX_OVERRIDE"] == "testenv.pass_env+=PYTEST_ADDOPTS"
+    assert "report-${TOX_ENV_NAME}.xml" in result.environment["PYTEST_ADDOPTS"]
+    assert result.report == "/out/report-*.xml"
+
+
+def test_the_runner_of_node_is_asked_by_a_variable() -> None:
+    result = instrument(check("npm test", "node"), OUT)
+    assert (result.command, result.environment["NODE_OPTIONS"]) == ("npm test", NODE)
+
+
+@pytest.mark.parametrize(
+    ("report", "declared", "runner", "expected"),
+    [
+        ("out/*.xml", "", "", "junit"), ("out/*.xml", "trx", "", "trx"), ("a.tap", "", "", "tap"),
+        ("a.json", "", "jest", "jest-json"), ("a.json", "", "go", "go-json"), ("a.txt", "", "", ""),
+    ],
+)  # fmt: skip
+def test_a_declared_report_is_kept(report: str, declared: str, runner: str, expected: str) -> None:
+    given = check("make test", runner, report=report, report_format=declared)
+    result = instrument(given, OUT)
+    assert (result.command, result.report, result.report_format) == ("make test", report, expected)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("pytest -q", "pytest"), ("make test", "pytest"), ("cd web && npm test", "jest"),
+        ("npm test", ""), ("make test && make other", ""), ("./run.sh", ""), ("make other", ""),
+        ("make twice", ""),
+    ],
+)  # fmt: skip
+def test_the_runner_of_a_declared_check_is_looked_up(command: str, expected: str) -> None:
+    makefile = "test: b\n\tpytest -q\nb:\n\tcc x\nother:\n\tjest\ntwice:\n\tpytest a\n\tpytest b\n"
+    files = {"Makefile": makefile, "web/package.json": '{"scripts": {"test": "jest"}}'}
+    (result,) = complete_declared_checks((check(command),), ProjectTree.from_files(files))
+    assert result.runner == expected
+
+
+def test_pytest_writes_the_report_and_keeps_the_projects_options(tmp_path: Path) -> None:
+    project, out = tmp_path / "project", tmp_path / "out"
+    project.mkdir()
+    out.mkdir()
+    (project / "pytest.ini").write_text("[pytest]\naddopts = -x -p no:cacheprovider\n")
+    (project / "test_bill.py").write_text("def test_a(): assert 0\n\ndef test_b(): pass\n")
+    result = instrument(check(f"{shlex.quote(sys.executable)} -m pytest", "pytest"), str(out))
+    environment = {**os.environ, **result.environment}
+    done = subprocess.run(["sh", "-c", result.command], cwd=project, env=environment, check=False)
+    report = (out / "report.xml").read_text()
+    assert done.returncode == 1
+    assert 'tests="2"' in report
+    assert 'file="test_bill.py" line="2"' in report
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["pytest", "npm test", "jest", "go test", "cargo test", " ", "&&", "|", ";", "cd a",
+             "--", "#", "'", '"', "$(", "\n", "mvn test", "bats x", ">", "make test", "tox", "é",
+             "{", "("]
+        ),
+        max_size=12,
+    ).map(" ".join),
+    st.sampled_from(["", "pytest", "jest", "go", "cargo", "maven", "bats", "node", "unknown"]),
+)  # fmt: skip
+def test_any_command_is_instrumented_or_left(command: str, runner: str) -> None:
+    result = instrument(check(command or "x", runner), OUT)
+    assert command in result.command or result.report_format
