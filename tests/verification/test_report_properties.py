@@ -1,0 +1,173 @@
+"""Whatever a report contains, reading it raises nothing and yields bounded, unique cases."""
+
+import io
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolver.models.verification import MAX_MESSAGE, ReportFormat
+from resolver.verification.report_cases import MAX_FAULTS, MAX_ID
+from resolver.verification.reports import MAX_REPORT_BYTES, excerpt_of_output, read_reports
+from tests.verification.test_reports import (
+    GRADLE,
+    PHPUNIT,
+    REPORTS,
+    SAMPLES,
+    TRX,
+)
+
+FORMATS: tuple[ReportFormat, ...] = (
+    "junit",
+    "trx",
+    "go-json",
+    "jest-json",
+    "tap",
+    "cargo",
+    "unittest",
+)
+REAL = [(REPORTS / name).read_bytes() for name, _ in SAMPLES]
+REAL += [text.encode() for text in (GRADLE, PHPUNIT, TRX)]
+FRAGMENTS = (
+    b"<testsuite>",
+    b"</testcase>",
+    b"<failure>",
+    b"]]>",
+    b"&#0;",
+    b"&x;",
+    b"<!DOCTYPE a>",
+    b"\x00",
+    b"\xff",
+    b"\x1b[31m",
+    b"\n",
+    b"    not ok 1 - ",
+    b"  ---\n",
+    b"1..0\n",
+    b"failures:\n",
+    b"---- a stdout ----\n",
+    b"test result: ok. 9 passed; 0 failed; 0 ignored;\n",
+    b'{"Action":"fail","Package":3,"Test":[]}\n',
+    b'{"Action":[],"Elapsed":1e999}\n',
+    b'"testResults":[1,{"assertionResults":[null,{"location":{"line":-1e9}}]}]',
+    b"\\ud800",
+    b"=" * 70 + b"\n",
+    b"FAIL: test_a (a.b.test_a)\n",
+)
+
+
+@st.composite
+def mutated_reports(draw: st.DrawFn) -> bytes:
+    """Return a real report with parts removed, repeated and replaced by other syntax."""
+    report = bytearray(draw(st.sampled_from(REAL)))
+    for _ in range(draw(st.integers(0, 6))):
+        start = draw(st.integers(0, len(report)))
+        end = min(len(report), start + draw(st.integers(0, 300)))
+        replacement = draw(
+            st.sampled_from(FRAGMENTS) | st.just(bytes(report[start:end] * 2)) | st.binary()
+        )
+        report[start:end] = replacement
+    return bytes(report)
+
+
+def check(content: bytes, report_format: ReportFormat) -> None:
+    reading = read_reports(report_format, {"r": content}, "", "/repo", max_cases=30)
+    ids = [case.id for case in reading.cases]
+    assert len(ids) == len(set(ids)) <= 30
+    assert reading.complete == (not reading.faults)
+    assert len(reading.faults) <= MAX_FAULTS + 1
+    for case in reading.cases:
+        assert case.id
+        assert len(case.id) <= MAX_ID + 10
+        assert len(case.message) <= MAX_MESSAGE
+        assert case.line >= 0
+        assert not case.file.startswith(("/", "../"))
+        for text in (case.id, case.message, case.file):
+            assert not {"\x00", "\x1b", "\x07", "\ud800"} & set(text)
+            text.encode()
+        case.model_dump_json()
+
+
+@pytest.mark.parametrize("report_format", FORMATS)
+@given(content=mutated_reports() | st.binary() | st.text().map(str.encode))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_any_bytes_are_cases_or_faults(report_format: ReportFormat, content: bytes) -> None:
+    check(content, report_format)
+    read_reports(report_format, {}, content.decode(errors="replace"), "/repo")
+
+
+@given(output=st.text(), limit=st.integers(-5, 200))
+def test_an_excerpt_fits_its_limit(output: str, limit: int) -> None:
+    assert len(excerpt_of_output(output, limit)) <= max(limit, 0)
+
+
+def repeat(text: str) -> Callable[[int], str]:
+    return lambda size: text * (size // len(text))
+
+
+def number(text: str) -> Callable[[int], str]:
+    def write(size: int) -> str:
+        written = io.StringIO()
+        count = 0
+        while written.tell() < size:
+            written.write(text.replace("%", str(count)))
+            count += 1
+        return written.getvalue()
+
+    return write
+
+
+LARGE: dict[str, tuple[ReportFormat, str, Callable[[int], str]]] = {
+    "open elements": ("junit", "", repeat("<testsuite>")),
+    "an attribute": ("junit", '<testsuite name="', repeat("a::")),
+    "the same test": ("junit", "<testsuite>", repeat('<testcase name="a"/>')),
+    "results of a test": ("junit", "<testsuite><testcase>", repeat("<failure/>")),
+    "texts of a result": ("trx", "<TestRun><UnitTestResult>", repeat("<Text>a</Text>")),
+    "hashes": ("tap", "not ok ", repeat("#  ")),
+    "nested points": ("tap", "", repeat(" " * 40 + "ok\n" + " " * 36 + "ok\n")),
+    "open packages": ("go-json", "", number('{"Action":"run","Package":"p%","Test":"t"}\n')),
+    "package ends": (
+        "go-json",
+        "",
+        number('{"Action":"run","Package":"p","Test":"t%"}\n{"Action":"pass","Package":"q%"}\n'),
+    ),
+    "output": ("go-json", "", repeat('{"Action":"output","Package":"p","Output":"aaaa"}\n')),
+    "quotes": ("cargo", "failures:\n---- a stdout ----\npanicked at '", repeat("', ")),
+    "sections": ("cargo", "failures:\n", repeat("---- a - b - c stdout ---\n")),
+    "headers": ("unittest", "", repeat("test_a (a.test_a) ... \n")),
+    "brackets": ("jest-json", '{"num":', repeat("[")),
+}
+
+
+def executed_lines(report_format: ReportFormat, text: str) -> int:
+    """Return how many lines of Python reading the report executes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        read_reports(report_format, {"r": text.encode()}, "", "/repo")
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_work_grows_with_the_size_of_a_hostile_report_and_no_faster(name: str) -> None:
+    report_format, start, write = LARGE[name]
+    once, twice = (executed_lines(report_format, start + write(size)) for size in (15_000, 30_000))
+    assert twice <= 2.2 * once + 100
+
+
+def test_no_more_than_the_allowed_bytes_are_read() -> None:
+    content = b"1..1\n" + b"# comment\n" * (MAX_REPORT_BYTES // 5)
+    reading = read_reports("tap", {"a": content, "b": content}, "", "/repo", max_bytes=1_000)
+    assert [fault.partition(":")[0] for fault in reading.faults].count("b") == 1
