@@ -130,9 +130,12 @@ Scope = Literal["affected", "full"]
 class CheckComparison(FrozenModel):
     """A check at the base commit and at the change.
 
-    fixed: tests that failed at base, or exist only with the change's test files applied to base and
-        fail there, and pass at head.
-    broken: tests that passed at base and fail or are gone at head, in every repetition.
+    base_with_tests: the base commit with the change's test files alone applied; None if the change
+        has no test files, or if it was not executed.
+    fixed: tests that failed at base, or fail with the change's test files applied to base, and pass
+        at head.
+    broken: tests that passed at base and fail or are gone at head, in every repetition. The name of
+        the check, if its exit code says that it fails and no test explains it.
     added: tests that exist only at head. missing: tests that exist only at base.
     shrank: True if head ran fewer tests than base for a reason other than deleted test files that
         the tampering findings list.
@@ -144,6 +147,7 @@ class CheckComparison(FrozenModel):
     base: CheckExecution | None
     base_with_tests: CheckExecution | None = None
     head: CheckExecution
+    base_with_tests: CheckExecution | None = None
     fixed: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     flaky: tuple[FlakyCase, ...] = ()
@@ -165,12 +169,16 @@ TamperingKind = Literal[
     "changed_workflow",
     "intercepted_runner",
     "early_exit",
+    "detects_tests",
+    "hard_coded_result",
 ]
 """How a change can make checks pass without making the code right.
 
 focused_test: a marker such as `.only`, which leaves out all other tests. intercepted_runner: a file
 that takes the place of a test runner or is loaded by it, such as `conftest.py` or
-`sitecustomize.py`. early_exit: code that ends the process while tests are loaded.
+`sitecustomize.py`. early_exit: code that ends the process while tests are loaded. detects_tests:
+code that behaves differently where it is tested. hard_coded_result: code that answers the input of
+a test with the value that the test expects.
 """
 
 
@@ -200,11 +208,15 @@ VerificationReason = Literal[
     "tests_only",
     "base_failed_to_run",
     "head_failed_to_run",
+    "unreliable_report",
     "time_limit",
     "unfinished",
     "sandbox_error",
 ]
-"""Why a change is not verified; "" where it is verified or checked."""
+"""Why a change is not verified; "" where it is verified or checked.
+
+unreliable_report: the report at head is incomplete, or it contradicts the exit code.
+"""
 
 
 class Verification(FrozenModel):

@@ -1,0 +1,263 @@
+"""Compare the executions of one check at the base commit with those at the change.
+
+The first execution of a commit is the whole check; later ones repeat it, or some of its tests, to
+tell a regression from a flaky test. All of this is computed from values, so it can be repeated.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from pathlib import PurePosixPath
+
+from resolver.models.verification import (
+    CaseResult,
+    CaseStatus,
+    CheckComparison,
+    CheckExecution,
+    FlakyCase,
+    ProjectCheck,
+    Scope,
+)
+
+WHOLE_CHECK = ""
+"""Returned by `needs_rerun` in place of a test: repeat the check, no single test explains it."""
+
+COMPARED_OUTPUT = 2_000
+"""Maximum number of characters of two outputs whose lines are counted; longer ones may be cut."""
+
+_FAILING: tuple[CaseStatus, ...] = ("failed", "error")
+_ORDER: tuple[CaseStatus, ...] = ("failed", "error", "passed", "skipped")
+"""If a report has several results of one test, the first status in this order is the test's."""
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+"""Matches a memory address, which parametrized tests have in their names and which changes."""
+
+_PROGRESS = re.compile(r"(?:^|\W)(?:ok|pass(?:ed)?)(?:\W|$)", re.IGNORECASE)
+"""Matches a line that says that something passed, in the output of a check without a report."""
+
+Statuses = dict[str, tuple[CaseStatus, ...]]
+"""The statuses of a test in the executions of one commit, by its id."""
+
+
+def compare_executions(
+    check: ProjectCheck,
+    scope: Scope,
+    *,
+    base: Sequence[CheckExecution],
+    base_with_tests: Sequence[CheckExecution] = (),
+    head: Sequence[CheckExecution],
+    deleted_files: Collection[str] = (),
+    renamed_files: Mapping[str, str] | None = None,
+) -> CheckComparison:
+    """Return what differs between the base commit and the change in one check.
+
+    base, base_with_tests, head: the executions, the whole one first, then its repetitions. `head`
+        has at least one.
+    deleted_files: test files that the change deletes. Their tests are `missing`, and no more,
+        because the tampering findings list them.
+    renamed_files: new path by old path.
+    """
+    renamed = renamed_files or {}
+    before, with_tests, after = (
+        statuses_of(base, renamed),
+        statuses_of(base_with_tests),
+        statuses_of(head),
+    )
+    last = case_statuses(head[0])
+    ran = {name for name, seen in before.items() if any(each != "skipped" for each in seen)}
+    excused = {
+        _id(case, renamed)
+        for execution in base
+        for case in execution.cases
+        if _is_in(case, deleted_files)
+    }
+    gone = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
+    flaky = (*_flaky(before, after), *_flaky_check(check, base, head))
+    unstable = {each.id for each in flaky}
+    doubtful = unstable | {each.id for each in _flaky(with_tests)}
+    broken = {name for name in ran if _stable(before[name], "passed") and name in gone}
+    broken |= {
+        name
+        for name in ran & set(last)
+        if _stable(before[name], "passed") and _fails(after[name]) and name not in unstable
+    }
+    fixed = {
+        name
+        for name, seen in after.items()
+        if _stable(seen, "passed")
+        and name not in doubtful
+        and (_fails(before.get(name, ())) or _fails(with_tests.get(name, ())))
+    }
+    if check.name not in unstable:
+        broken |= _broken_check(check, base, head)
+        fixed |= _fixed_check(check, base_with_tests or base, head)
+    return CheckComparison(
+        name=check.name,
+        command=check.command,
+        scope=scope,
+        base=base[0] if base else None,
+        base_with_tests=base_with_tests[0] if base_with_tests else None,
+        head=head[0],
+        fixed=tuple(sorted(fixed)),
+        broken=tuple(sorted(broken)),
+        flaky=flaky,
+        added=tuple(sorted(set(last) - set(before))) if base else (),
+        missing=tuple(sorted(set(before) - set(last))),
+        shrank=bool(gone) or _says_less(base, head),
+    )
+
+
+def needs_rerun(base: CheckExecution, head: CheckExecution) -> tuple[str, ...]:
+    """Return the tests that passed at base and fail at head, in the order of their ids.
+
+    They are repeated at both commits before they count as broken. `WHOLE_CHECK` stands for the
+    check itself, if it failed without a failed test.
+    """
+    before, after = case_statuses(base), case_statuses(head)
+    ids = sorted(
+        name for name, seen in after.items() if seen in _FAILING and before.get(name) == "passed"
+    )
+    if base.exit_code == 0 and head.exit_code != 0 and not has_failures(head):
+        ids.append(WHOLE_CHECK)
+    return tuple(ids)
+
+
+def reproductions_to_confirm(
+    base_with_tests: CheckExecution, head: CheckExecution
+) -> tuple[str, ...]:
+    """Return the tests that failed with the change's tests alone and pass at head.
+
+    A flaky new test may do so once by chance; repeated at both, it shows itself.
+    """
+    before, after = case_statuses(base_with_tests), case_statuses(head)
+    return tuple(
+        sorted(name for name, seen in after.items() if seen == "passed" and _fails_in(before, name))
+    )
+
+
+def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
+    """Return the status of each test in one execution; the worst one if it is reported twice."""
+    return {name: seen[0] for name, seen in statuses_of((execution,)).items()}
+
+
+def statuses_of(
+    executions: Sequence[CheckExecution], renamed: Mapping[str, str] | None = None
+) -> Statuses:
+    """Return the statuses of all tests by id, one for each execution that has the test."""
+    found: dict[str, tuple[CaseStatus, ...]] = {}
+    for execution in executions:
+        worst: dict[str, CaseStatus] = {}
+        for case in execution.cases:
+            name = _id(case, renamed or {})
+            other = worst.get(name, case.status)
+            worst[name] = min(other, case.status, key=_ORDER.index)
+        for name, status in worst.items():
+            found[name] = (*found.get(name, ()), status)
+    return found
+
+
+def has_failures(execution: CheckExecution) -> bool:
+    """Return True if a test failed in the execution."""
+    return any(case.status in _FAILING for case in execution.cases)
+
+
+def _stable(seen: Collection[CaseStatus], status: CaseStatus) -> bool:
+    return bool(seen) and all(each == status for each in seen)
+
+
+def _fails(seen: Collection[CaseStatus]) -> bool:
+    return bool(seen) and all(each in _FAILING for each in seen)
+
+
+def _fails_in(statuses: Mapping[str, CaseStatus], name: str) -> bool:
+    return statuses.get(name) in _FAILING
+
+
+def _id(case: CaseResult, renamed: Mapping[str, str]) -> str:
+    """Return the test's id without addresses, as it is called after the renaming of its file."""
+    name = _ADDRESS.sub("0x", case.id)
+    file = case.file or name.partition("::")[0]
+    new = renamed.get(file)
+    if new is None:
+        return name
+    for old_form, new_form in zip(_forms(file), _forms(new), strict=True):
+        if old_form in name:
+            return name.replace(old_form, new_form, 1)
+    return name
+
+
+def _forms(path: str) -> tuple[str, str, str]:
+    """Return how test ids write a file: as a path, as a dotted module, by its own name alone."""
+    bare = str(PurePosixPath(path).with_suffix("")) if path else path
+    return path, bare.replace("/", "."), bare.rpartition("/")[2]
+
+
+def _is_in(case: CaseResult, files: Collection[str]) -> bool:
+    """Return True if the test is in one of the files, as far as its report says where it is."""
+    if case.file in files or case.id.partition("::")[0] in files:
+        return True
+    if case.file or not files:
+        return False
+    words = set(re.split(r"\W+", case.id))
+    return any(_forms(path)[2] in words for path in files)
+
+
+def _flaky(*commits: Statuses) -> tuple[FlakyCase, ...]:
+    """Return the tests that passed and failed at one of the commits, with the counts of both."""
+    found = []
+    for name in sorted({*chain.from_iterable(commits)}):
+        mixed = [each.get(name, ()) for each in commits]
+        mixed = [seen for seen in mixed if "passed" in seen and any(s in _FAILING for s in seen)]
+        if mixed:
+            all_seen = [*chain.from_iterable(mixed)]
+            failed = sum(status in _FAILING for status in all_seen)
+            found.append(FlakyCase(id=name, passed=all_seen.count("passed"), failed=failed))
+    return tuple(found)
+
+
+def _flaky_check(check: ProjectCheck, *commits: Sequence[CheckExecution]) -> tuple[FlakyCase, ...]:
+    """Return the check itself if it has no report and its exit code differs at one commit."""
+    passed = failed = 0
+    for executions in commits:
+        codes = [each.exit_code == 0 for each in executions]
+        if any(codes) and not all(codes) and not any(each.cases for each in executions):
+            passed, failed = passed + codes.count(True), failed + codes.count(False)
+    return (FlakyCase(id=check.name, passed=passed, failed=failed),) if failed else ()
+
+
+def _broken_check(
+    check: ProjectCheck, base: Sequence[CheckExecution], head: Sequence[CheckExecution]
+) -> set[str]:
+    """Return the check's name if it passed at base and fails at head without a failed test."""
+    passed = bool(base) and all(each.exit_code == 0 for each in base)
+    fails = all(each.exit_code not in (0, None) and not has_failures(each) for each in head)
+    return {check.name} if passed and fails else set()
+
+
+def _fixed_check(
+    check: ProjectCheck, reference: Sequence[CheckExecution], head: Sequence[CheckExecution]
+) -> set[str]:
+    """Return the check's name if it has no report, failed before and passes at head."""
+    if any(each.cases for each in (*reference, *head)):
+        return set()
+    failed = bool(reference) and all(each.exit_code not in (0, None) for each in reference)
+    return {check.name} if failed and all(each.exit_code == 0 for each in head) else set()
+
+
+def _says_less(base: Sequence[CheckExecution], head: Sequence[CheckExecution]) -> bool:
+    """Return True if a check without a report passed at both and names fewer passes at head.
+
+    Code that ends the test's process with 0 is seen by what is then missing from the output.
+    """
+    if not base or base[0].exit_code != 0 or head[0].exit_code != 0:
+        return False
+    if base[0].cases or head[0].cases:
+        return False
+    old, new = base[0].output, head[0].output
+    if max(len(old), len(new)) > COMPARED_OUTPUT:
+        return bool(old) and not new
+    return _passes(new) < _passes(old) or (bool(old.strip()) and not new.strip())
+
+
+def _passes(output: str) -> int:
+    return sum(bool(_PROGRESS.search(line)) for line in output.splitlines())

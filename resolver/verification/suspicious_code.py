@@ -1,0 +1,226 @@
+"""Find added code that ends the process, takes the test runner's place, or asks if it is tested."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from resolver.models.verification import TamperingFinding, TamperingKind
+from resolver.verification.statements import CodeBlock, Statement, source_language
+
+_DETECTS = re.compile(
+    r"[\"']pytest[\"']\s+(?:not\s+)?in\s+sys\.modules|[\"']unittest[\"']\s+(?:not\s+)?in\s+sys\.modules"
+    r"|sys\.modules\b.{0,40}[\"'](?:_?pytest|unittest)\b|\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST)\w*"
+    r"|\bJEST_WORKER_ID\b|\bVITEST(?:_WORKER_ID|_POOL_ID)?\b|\bMOCHA_\w+|\bNODE_TEST_CONTEXT\b"
+    r"|\bprocess\.env\.(?:CI|GITHUB_ACTIONS|GITHUB_WORKFLOW)\b"
+    r"|\b(?:environ|getenv|Getenv|LookupEnv|env::var|ENV|env)\b\W{1,20}(?:get\b\W{1,4})?"
+    r"(?:CI|GITHUB_\w+|BUILD_ID|TRAVIS|JENKINS_\w+|RESOLVER\w*|CONTINUOUS_INTEGRATION)[\"'`]"
+    r"|\$\{?(?:CI|GITHUB_ACTIONS|BATS_\w+)\b|/\.dockerenv|/proc/(?:1|self)/(?:cgroup|cmdline|environ)"
+    r"|\btesting\.Testing\(\)|typeof\s+(?:jest|describe|it|vi)\b|\bflag\.Lookup\(\s*\"test\."
+    r"|sys\.argv\[0\].{0,40}(?:pytest|unittest)|(?:inspect\.stack|sys\._getframe)\(.*(?:test|filename|f_code)"
+    r"|getStackTrace\(\).*(?:junit|[tT]est)|process\.argv.{0,60}(?:jest|mocha|vitest)"
+    r"|npm_lifecycle_event|cfg!\(test\)|NODE_ENV\b.{0,12}[\"']test[\"']|__coverage__"
+)
+_INTERCEPTS = re.compile(
+    r"\b(?:_pytest|unittest|pytest|pluggy)\.[\w.]+\s*=[^=]|\bsetattr\(\s*(?:_pytest|unittest|pytest|builtins|TestCase)\b"
+    r"|\bTestCase\.\w+\s*=[^=]|\bTestReport\.\w+\s*=[^=]|\bbuiltins\.\w+\s*=[^=]|__builtins__\b"
+    r"|\b(?:jest|expect|assert|describe|it|test)\s*=[^=>]|\bglobal(?:This)?\.(?:expect|it|test|describe|assert)\s*="
+    r"|\bassert\.\w+\s*=[^=>]|\bsys\.settrace\(|\bsys\.modules\[\s*[\"\'](?:_?pytest|unittest|pluggy|builtins)\b|\bsys\.meta_path\b"
+    r"|\bModule\._load\s*=|\brequire\.cache\b|\bjunit_?xml|\bjunit\.xml|TEST-[\w*.]*\.xml|--junit"
+    r"|#\s*define\s+(?:assert|ASSERT\w*|EXPECT\w*|CHECK|REQUIRE|NDEBUG)\b|-DNDEBUG|macro_rules!\s*assert"
+    r"|\bassert_eq\s*=|\bPATH=|os\.environ\[[\"']PATH|process\.env\.PATH\s*=|PYTEST_ADDOPTS|\bpytest_plugins\s*="
+    r"|\bpytest11\b|\bpytest\.exit\(|^alias\b"
+)
+_HOOK = re.compile(
+    r"pytest_(?:runtest_\w+|pyfunc_call|collection\w*|collect_\w+|sessionstart|sessionfinish"
+    r"|pycollect_\w+|itemcollected|ignore_collect|configure|unconfigure|cmdline_\w+|load_initial_conftests"
+    r"|report_\w+|terminal_summary|make_\w+|assertrepr_\w+|assertion_pass|exception_interact|generate_tests"
+    r"|deselected|addoption|plugin_registered|addhooks|fixture_setup)$"
+)
+_EXIT = re.compile(
+    r"\b(?:sys\.exit|os\._exit|exit|quit|_exit|_Exit|quick_exit|process\.exit|os\.Exit|System\.exit|exitProcess"
+    r"|Environment\.Exit|Deno\.exit|process::exit|halt)\s*\(\s*(?:0|EXIT_SUCCESS|None|code\s*=\s*0)?\s*\)"
+    r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
+    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
+)
+_HARD_EXIT = re.compile(
+    r"\bos\._exit\(|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\(|__attribute__\s*\(\(\s*constructor"
+    r"|\bRuntime\.getRuntime\(\)\.halt|process\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
+    r"|process\.on\(\s*[\"']exit[\"']"
+)
+_SHELL_EXIT = re.compile(r"^(?:exit(?:\s+0)?|trap\b.*\bexit\b.*|exec\s+true)$")
+_HIDDEN = re.compile(
+    r"\b(?:exec|eval)\s*\(|__import__\(|\bb64decode\(|\bmarshal\.loads|\bFunction\(\s*[\"']"
+)
+_ALWAYS_EQUAL = re.compile(r"\b__(?:eq|ne|bool|contains)__\b")
+_MAIN = re.compile(
+    r"\bif\s+__name__\b|\bint\s+main\b|\bfn\s+main\b|\bfunc\s+main\b|\bvoid\s+main\b|^#!"
+)
+_GUARD = re.compile(r"""if\s+__name__\s*==\s*["']__main__["']\s*:""")
+_SPECIAL_CASE = re.compile(
+    r"^(?:\}?\s*else\s+|el)?if\b[\s(]*(?P<test>.*?={2,3}.*?|.*\s-eq\s.*|.*\]\s*=.*)\)?\s*[:{]?\s*"
+    r"(?:return\s+(?P<value>.*?);?\s*\}?)?$"
+)
+_VALUE = re.compile(r"-?\d+(?:\.\d+)?|\"[^\"\n]*\"|'[^'\n]*'")
+_CASE_VALUE = re.compile(rf"(?:==|===|\bis\b|-eq)\s*({_VALUE.pattern})")
+
+
+def find_suspicious_code(
+    path: str,
+    old: list[CodeBlock],
+    new: list[CodeBlock],
+    *,
+    is_test: bool,
+    expected: frozenset[frozenset[str]],
+) -> Iterator[TamperingFinding]:
+    """Yield the suspicious statements that a source file has after the change and had not before.
+
+    expected: the values of each assertion in the changed tests, to recognize hard-coded results.
+    """
+    language = source_language(path)
+    known = Counter(each.text for block in old for each in (*block.marks, *block.statements))
+    everything = [each for block in new for each in (*block.marks, *block.statements)]
+    has_main = any(_MAIN.search(each.text) for each in everything)
+    guarded = _guarded(new[0].statements) if new else set()
+    names = {block.name for block in old}
+    for block in new:
+        if _HOOK.match(block.name) and block.name not in names and language == "python":
+            yield _found("intercepted_runner", path, block.line, block.name)
+        for statement in _added((*block.marks, *block.statements), known):
+            if statement in guarded:
+                continue
+            kind = _kind(statement, block, language, is_test=is_test, has_main=has_main)
+            if kind is not None:
+                yield _found(kind, path, statement.line, statement.text)
+        if not is_test:
+            yield from _hard_coded(path, block, old, known, expected)
+            yield from _always_equal(path, block, known)
+
+
+def _guarded(statements: Iterable[Statement]) -> set[Statement]:
+    """Return the statements of a Python file's `if __name__ == "__main__":`."""
+    found, inside = set(), False
+    for statement in statements:
+        inside = _is_main_guard(statement) or (inside and statement.indent > 0)
+        if inside:
+            found.add(statement)
+    return found
+
+
+def values_of_assertion(statement: Statement) -> frozenset[str]:
+    """Return the values in an assertion that are more than 0, 1 or an empty string."""
+    return frozenset(filter(_is_telling, _VALUE.findall(statement.text)))
+
+
+def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Statement]:
+    left = known
+    for statement in statements:
+        if left[statement.text] > 0:
+            left[statement.text] -= 1
+        else:
+            yield statement
+
+
+def _kind(
+    statement: Statement, block: CodeBlock, language: str, *, is_test: bool, has_main: bool
+) -> TamperingKind | None:
+    text, masked = statement.text, statement.masked
+    at_top = not block.name or block.is_group
+    if _DETECTS.search(text):
+        return "detects_tests"
+    if _INTERCEPTS.search(text if not is_test else masked):
+        return "intercepted_runner"
+    if language == "shell":
+        return "early_exit" if is_test and at_top and _SHELL_EXIT.match(masked) else None
+    if _EXIT.search(masked) or _HARD_EXIT.search(masked):
+        return _exit_kind(statement, block, language, is_test=is_test, has_main=has_main)
+    if is_test and at_top and language == "python" and _HIDDEN.search(masked):
+        return "early_exit"
+    if is_test and at_top and language == "python" and _is_patch(masked):
+        return "intercepted_runner"
+    return None
+
+
+def _exit_kind(
+    statement: Statement, block: CodeBlock, language: str, *, is_test: bool, has_main: bool
+) -> TamperingKind | None:
+    """Return "early_exit" if the exit can be reached without the program's own main function."""
+    own = block.name.rpartition(".")[2]
+    loads = not block.name or own in {"init", "TestMain", "setUpModule", "__init__", "setup_module"}
+    if _HARD_EXIT.search(statement.masked):
+        return "early_exit"
+    if language == "python":
+        reached = loads or is_test
+        return "early_exit" if reached and not _is_inside_string_check(statement) else None
+    if language == "script":
+        return "early_exit" if is_test or (loads and statement.indent == 0) else None
+    if language == "c":
+        return None if has_main and not is_test else "early_exit" if own != "main" else None
+    return "early_exit" if is_test or own == "init" else None
+
+
+def _is_inside_string_check(statement: Statement) -> bool:
+    """Return True for a test that expects an exit, as in `with pytest.raises(SystemExit)`."""
+    return "raises" in statement.masked or "assertRaises" in statement.masked
+
+
+def _is_main_guard(statement: Statement) -> bool:
+    return bool(_GUARD.match(statement.text))
+
+
+def _is_patch(masked: str) -> bool:
+    """Return True for an assignment to an attribute of something imported, at the top of a test."""
+    return bool(re.match(r"[a-zA-Z_]\w*(?:\.\w+)+\s*=[^=]", masked)) and not masked.startswith(
+        ("self.", "cls.", "app.", "pytestmark")
+    )
+
+
+def _always_equal(path: str, block: CodeBlock, known: Counter[str]) -> Iterator[TamperingFinding]:
+    if _ALWAYS_EQUAL.search(block.name) and [each.masked for each in block.statements] in (
+        ["return True"],
+        ["return NotImplemented or True"],
+    ):
+        yield _found("weakened_assertion", path, block.line, f"{block.name}: return True")
+
+
+def _hard_coded(
+    path: str,
+    block: CodeBlock,
+    old: list[CodeBlock],
+    known: Counter[str],
+    expected: frozenset[frozenset[str]],
+) -> Iterator[TamperingFinding]:
+    """Yield an added `if input == 42: return 17` whose values a changed test has in one assertion.
+
+    A function that already maps single inputs to single results is left alone.
+    """
+    before = next((each for each in old if each.name == block.name), None)
+    if before is None or any(_special_cases(before.statements)):
+        return
+    for statement, given, value in _special_cases(block.statements):
+        wanted = {*given, value}
+        if given and any(wanted <= values for values in expected):
+            yield _found("hard_coded_result", path, statement.line, f"{statement.text}: {value}")
+
+
+def _special_cases(
+    statements: list[Statement],
+) -> Iterator[tuple[Statement, frozenset[str], str]]:
+    for number, statement in enumerate(statements):
+        match = _SPECIAL_CASE.match(statement.text) if len(statement.text) < 200 else None
+        if match is None:
+            continue
+        value = match["value"]
+        if value is None and number + 1 < len(statements):
+            following = statements[number + 1].text
+            value = following[7:].strip(" ;}") if following.startswith("return ") else None
+        given = frozenset(filter(_is_telling, _CASE_VALUE.findall(match["test"])))
+        if value is not None and _VALUE.fullmatch(value.strip()) and _is_telling(value.strip()):
+            yield statement, given, value.strip()
+
+
+def _is_telling(value: str) -> bool:
+    return value.strip("\"'") not in {"", "0", "1", "-1", "2", "0.0", "1.0"}
+
+
+def _found(kind: TamperingKind, path: str, line: int, detail: str) -> TamperingFinding:
+    return TamperingFinding(kind=kind, path=path, line=line, detail=detail[:200])

@@ -1,0 +1,342 @@
+"""Find tests that a change deletes, leaves out or makes weaker.
+
+The old and the new blocks of all changed test files are compared by name; a test that moved to
+another file, or was renamed with its content, is compared with what it became.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from resolver.models.verification import TamperingFinding, TamperingKind
+from resolver.verification.statements import CodeBlock, Statement, source_language
+
+MAX_DETAIL = 200
+"""Maximum number of characters of a finding's detail."""
+
+MAX_PAIRED = 20
+"""Maximum number of removed or added assertions of a test that are paired by their likeness."""
+
+PREFIX = 12
+"""Number of characters by which a statement is recognized whose number of values changed."""
+
+_ASSERTION = re.compile(
+    r"^assert\b|\b\w*[aA]ssert\w*!?\s*[.(]|\b(?:debug_)?assert\w*!|\bexpect\w*\s*\(|\bEXPECT_\w+\s*\("
+    r"|\bCHECK\w*\s*\(|\bREQUIRE\w*\s*\(|\bASSERT\w*\s*\(|\bCU_\w+\s*\(|\bck_\w+\s*\(|\bverify\w*\("
+    r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.\w+\(|\bassert\.\w+\(|\bpytest\.(?:raises|fail|warns)\b"
+    r"|\bself\.fail\w*\(|\bpanic!|\bt\.(?:is|equal|deepEqual|true|truthy|same|throws|ok)\("
+    r"|\.should\b|\brefute\w*\b|\bmust_\w+|\bThrows\w*\("
+)
+_CONDITION = re.compile(r"^\}?\s*(?:else\s+)?if\b.*\{")
+_SHELL_ASSERTION = re.compile(
+    r"^(?:if\s+!?\s*)?(?:\[\[?\s|test\s|assert\w*|refute\w*|grep\s|diff\s|cmp\s|run\s|!\s)"
+)
+_SKIP = re.compile(
+    r"\bpytest\.(?:mark\.)?(?:skip|skipif|importorskip)\b|\bunittest\.skip\w*|^@skip\w*\b"
+    r"|\bself\.skipTest\(|\bSkipTest\b|\bt\.Skip(?:f|Now)?\(|#\[ignore\b|@(?:\w+\.)*(?:Disabled\w*|Ignore)\b"
+    r"|\[(?:\w+,\s*)*Ignore\b|\bSkip\s*=|\b(?:it|test|describe|suite|context)\.(?:skip|todo)\b"
+    r"|\bskip(?:If|Test)?\(|^(?:xit|xtest|xdescribe|xcontext)\b|\bAssum(?:e|ptions?)\.|\bassume(?:True|That|False)\("
+    r"|\bGTEST_SKIP\b|\bDISABLED_|\bmarkTestSkipped\b|\bAssert\.(?:Ignore|Inconclusive)|^skip\b|^pending\b"
+    r"|^//go:build\b|\bthis\.skip\(|#\[cfg\((?:any\(\)|not\(test\))|enabled\s*=\s*false|\bcollect_ignore\w*\s*="
+    r"|__test__\s*=\s*False|\bcfg_attr\([^)]*ignore"
+)
+_EXPECTED_FAILURE = re.compile(
+    r"\bxfail\b|\bexpectedFailure\b|#\[should_panic|\b(?:it|test)\.(?:failing|fails|fail)\b"
+    r"|expected\s*=\s*\w+\.class"
+)
+_FOCUS = re.compile(r"\b(?:it|test|describe|context|suite)\.only\b|^(?:fit|fdescribe|fcontext)\b")
+_SWALLOW = re.compile(
+    r"^except\b(?:\s*:|.*\b(?:AssertionError|Exception|BaseException)\b)|\bcatch\b"
+    r"|\bsuppress\((?:.*\b(?:AssertionError|Exception|BaseException)\b)|\|\|\s*(?:true|:)(?:$|\s)"
+    r"|^set \+e\b|\brescue\b|\brecover\(\)"
+)
+_EARLY_RETURN = re.compile(
+    r"^return(?:\s+0)?;?$|^if\s*\(?(?:True|False|true|false|0|1)\b|^exit 0$|^while\s*\(?(?:False|false|0)\b"
+)
+_LITERAL = re.compile(
+    r"[bruf]{0,2}\"(?:\\.|[^\"\\])*\"|[bruf]{0,2}'(?:\\.|[^'\\])*'|`[^`]*`"
+    r"|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|\b(?:True|False|None|true|false|null|nil|undefined)\b"
+)
+_CONSTANT = re.compile(
+    r"^assert\s*\(?\s*(?:True|1|not False|[1-9]\d*)\b\s*\)?(?:\s*,.*)?$|assert\w*!?\s*\(\s*(?:True|true|1)\s*[,)]"
+    r"|expect\(\s*(true|1)\s*\)\.to\w*\(\s*(?:true|1)?\s*\)|\bor True\b|\|\|\s*(?:true|1)\b|\|\|\s*:$"
+    r"|^if\s*\(?(?:False|false|0)\b|\[ 1 -eq 1 \]|^assert\w*\s*\(\s*(\w+)\s*,\s*\2\s*\)"
+    r"|assert_eq!\(\s*([\w.]+)\s*,\s*\3\s*\)|[aA]ssert\w*Equals?\(\s*([\w.\"]+)\s*,\s*\4\s*[,)]"
+)
+_EQUAL = re.compile(
+    r"==|!==?.*\{|\b-eq\b|\]\s*=|\s=\s.*\]|assert_eq|[eE]qual|toBe\(|toStrictEqual|toMatchObject|_EQ\b|_eq\b|_is\b"
+    r"|\.is\(|STREQ|isEqualTo|assertSame|assertIs\("
+)
+_ORDERED = re.compile(
+    r"[<>]|\bin\b|!=|[cC]ontain|[rR]aises|[tT]hrow|[mM]atch|\bis\b|isinstance|IsInstance|approx|"
+    r"Close|Almost|assertIn|Regex|assert_ne|_NE\b|grep|diff|cmp|Length|Count|warns|matches!"
+)
+_DATA_NAME = re.compile(
+    r"^(?:[A-Z][A-Z0-9_]*|\w*(?:expect|want|golden)\w*)\b[^()=]*=[^=]|^[\[({\"'\d-]", re.IGNORECASE
+)
+_IMPORT = re.compile(
+    r"^(?:from|import|use|require|include|#include|load|source|package|using)\b|\brequire\(|\bimport\b"
+)
+
+
+@dataclass(frozen=True)
+class ChangedTests:
+    """The blocks of a test file before and after the change. is_new: it did not exist before."""
+
+    path: str
+    old: Sequence[CodeBlock]
+    new: Sequence[CodeBlock]
+    is_new: bool
+
+
+def find_weakened_tests(files: Sequence[ChangedTests]) -> Iterator[TamperingFinding]:
+    """Yield the findings of all changed test files."""
+    moved = _Additions(files)
+    for file in files:
+        after = {block.name: block for block in file.new}
+        for block in file.old:
+            successor = after.get(block.name)
+            place = file.path
+            if successor is None and block.is_test:
+                place, successor = moved.successor(block, file.path)
+            if successor is None:
+                if block.is_test:
+                    yield _finding("deleted_test", file.path, block.line, block.name)
+                continue
+            yield from compare_blocks(place, block, successor)
+        if not file.is_new and not any(block.name == "" for block in file.old):
+            continue
+        yield from _focused(file)
+
+
+def _focused(file: ChangedTests) -> Iterator[TamperingFinding]:
+    """Yield the markers that leave out all other tests; those of a new test count, too."""
+    old = Counter(_marked(file.old, _FOCUS).values())
+    for statement, masked in _marked(file.new, _FOCUS).items():
+        if old[masked]:
+            old[masked] -= 1
+        else:
+            yield _finding("focused_test", file.path, statement.line, statement.text)
+
+
+def _marked(blocks: Iterable[CodeBlock], pattern: re.Pattern[str]) -> dict[Statement, str]:
+    statements = (each for block in blocks for each in (*block.marks, *block.statements))
+    return {each: each.masked for each in statements if pattern.search(each.masked)}
+
+
+class _Additions:
+    """The tests that the change adds anywhere, to find what became of one that is gone."""
+
+    def __init__(self, files: Sequence[ChangedTests]) -> None:
+        self._by_name: dict[tuple[str, str], list[tuple[str, CodeBlock]]] = {}
+        self._by_content: dict[tuple[str, tuple[str, ...]], tuple[str, CodeBlock]] = {}
+        for file in files:
+            existing = {block.name for block in file.old}
+            for block in file.new:
+                if block.is_test and block.name not in existing:
+                    language = source_language(file.path)
+                    key = language, _own_name(block)
+                    self._by_name.setdefault(key, []).append((file.path, block))
+                    content = _content(block)
+                    if content:
+                        self._by_content.setdefault((language, content), (file.path, block))
+
+    def successor(self, block: CodeBlock, path: str) -> tuple[str, CodeBlock | None]:
+        """Return the added test with the same name or the same content, with its path."""
+        language = source_language(path)
+        named = self._by_name.get((language, _own_name(block)), [])
+        if named:
+            return named.pop(0)
+        return self._by_content.get((language, _content(block)), (path, None))
+
+
+def _own_name(block: CodeBlock) -> str:
+    return block.name.rpartition(".")[2]
+
+
+def _content(block: CodeBlock) -> tuple[str, ...]:
+    return tuple(each.text for each in block.statements if each.masked not in {"}", "})", "});"})
+
+
+def compare_blocks(path: str, old: CodeBlock, new: CodeBlock) -> Iterator[TamperingFinding]:
+    """Yield what makes the new form of a test or of a test file's other code weaker."""
+    for kind, pattern in _MARKERS:
+        yield from _added_marks(kind, pattern, path, old, new)
+    if old.is_test:
+        yield from _added_marks("skipped_test", _EARLY_RETURN, path, old, new)
+        yield from _added_marks("weakened_assertion", _SWALLOW, path, old, new)
+    yield from _assertions(path, *_difference(old.statements, new.statements), new)
+    yield from _values(path, *_difference(_data(old), _data(new)), is_test=old.is_test)
+
+
+def _difference(
+    old: Sequence[Statement], new: Sequence[Statement]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements that are gone, and those that are added."""
+    was, now = Counter(each.text for each in old), Counter(each.text for each in new)
+    return _without(old, now), _without(new, was)
+
+
+def _data(block: CodeBlock) -> list[Statement]:
+    """Return what a block has beside its assertions, a statement of several lines line by line."""
+    found = []
+    for statement in (*block.marks, *block.statements):
+        if is_assertion(statement) or _IMPORT.search(statement.masked):
+            continue
+        if statement.rows:
+            rows = enumerate(statement.rows, statement.line + 1)
+            found += [Statement(text.rstrip(","), text, line) for line, text in rows]
+        else:
+            found.append(statement)
+    return found
+
+
+_MARKERS: tuple[tuple[TamperingKind, re.Pattern[str]], ...] = (
+    ("skipped_test", _SKIP),
+    ("expected_failure", _EXPECTED_FAILURE),
+)
+
+
+def _added_marks(
+    kind: TamperingKind, pattern: re.Pattern[str], path: str, old: CodeBlock, new: CodeBlock
+) -> Iterator[TamperingFinding]:
+    known = Counter(_marked((old,), pattern).values())
+    for statement, masked in _marked((new,), pattern).items():
+        if known[masked]:
+            known[masked] -= 1
+        elif not (_is_optional_import(statement) and new.name == ""):
+            yield _finding(kind, path, statement.line, statement.text)
+
+
+def _is_optional_import(statement: Statement) -> bool:
+    """Return True for an import guard of a test file, as in `except ImportError`."""
+    return "ImportError" in statement.masked and "importorskip" not in statement.masked
+
+
+def _without(statements: Iterable[Statement], others: Counter[str]) -> list[Statement]:
+    left = Counter(others)
+    found = []
+    for statement in statements:
+        if left[statement.text]:
+            left[statement.text] -= 1
+        else:
+            found.append(statement)
+    return found
+
+
+def is_assertion(statement: Statement) -> bool:
+    """Return True if the statement checks something."""
+    masked = statement.masked
+    return bool(
+        _ASSERTION.search(masked) or _CONDITION.match(masked) or _SHELL_ASSERTION.match(masked)
+    )
+
+
+def _assertions(
+    path: str, removed: list[Statement], added: list[Statement], new: CodeBlock
+) -> Iterator[TamperingFinding]:
+    """Yield the assertions that are gone, and those that are weaker or expect another value."""
+    gone = [each for each in removed if is_assertion(each)]
+    candidates = [each for each in added if is_assertion(each)]
+    for assertion, best in _paired(gone, candidates):
+        if best is None:
+            yield _finding("removed_assertion", path, new.line or assertion.line, assertion.text)
+        elif _is_weaker(assertion, best):
+            detail = f"{_cut(assertion.text)} -> {_cut(best.text)}"
+            yield _finding("weakened_assertion", path, best.line, detail)
+
+
+def _paired(
+    gone: list[Statement], added: list[Statement]
+) -> Iterator[tuple[Statement, Statement | None]]:
+    """Yield each removed assertion with the added one that replaces it, if there is one.
+
+    First those that differ in values only, then the most similar ones; in the order of the lines if
+    there are too many for that.
+    """
+    by_skeleton: dict[str, list[Statement]] = {}
+    for each in reversed(added):
+        by_skeleton.setdefault(_skeleton(each.text), []).append(each)
+    rest, used = [], set()
+    for assertion in gone:
+        same = by_skeleton.get(_skeleton(assertion.text), [])
+        if same:
+            used.add(id(same[-1]))
+            yield assertion, same.pop()
+        else:
+            rest.append(assertion)
+    left = [each for each in added if id(each) not in used]
+    is_small = max(len(rest), len(left)) <= MAX_PAIRED
+    for assertion in rest:
+        if not left:
+            yield assertion, None
+            continue
+        best = max(left, key=lambda each: _likeness(assertion, each)) if is_small else left[0]
+        left.remove(best)
+        yield assertion, best
+
+
+def _likeness(old: Statement, new: Statement) -> tuple[bool, int]:
+    same_values = _literals(old.text) <= _literals(new.text)
+    words = set(re.findall(r"\w+", old.text)) & set(re.findall(r"\w+", new.text))
+    return same_values, len(words)
+
+
+def _is_weaker(old: Statement, new: Statement) -> bool:
+    return _strength(new) < _strength(old) or not _literals(old.text) <= _literals(new.text)
+
+
+def _strength(statement: Statement) -> int:
+    """Return 0 for an assertion that always holds, up to 3 for one of equality."""
+    masked = statement.masked
+    if _CONSTANT.search(statement.text):
+        return 0
+    if _EQUAL.search(masked):
+        return 3
+    return 2 if _ORDERED.search(masked) else 1
+
+
+def _literals(text: str) -> Counter[str]:
+    found = (each.strip("`'\"") if each[0] in "`'\"" else each for each in _LITERAL.findall(text))
+    return Counter(each for each in found if each)
+
+
+def _skeleton(text: str) -> str:
+    return _LITERAL.sub("?", text)
+
+
+def _values(
+    path: str, removed: list[Statement], added: list[Statement], *, is_test: bool
+) -> Iterator[TamperingFinding]:
+    """Yield changed and removed values of a test's data, such as an expected result or a row.
+
+    Outside of a test only what looks like data counts: constants and rows of a table.
+    """
+    same: dict[str, list[Statement]] = {}
+    similar: dict[str, list[Statement]] = {}
+    for each in reversed(added):
+        same.setdefault(_skeleton(each.text), []).append(each)
+        similar.setdefault(each.text[:PREFIX], []).append(each)
+    for statement in removed:
+        values = _literals(statement.text)
+        is_data = _DATA_NAME.match(statement.masked)
+        if not values or not (is_test or is_data):
+            continue
+        others = same.get(_skeleton(statement.text)) or similar.get(statement.text[:PREFIX])
+        if others:
+            other = others.pop()
+            if not values <= _literals(other.text):
+                detail = f"{_cut(statement.text)} -> {_cut(other.text)}"
+                yield _finding("weakened_assertion", path, other.line, detail)
+        elif is_data:
+            yield _finding("removed_assertion", path, statement.line, statement.text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_DETAIL // 2 else text[: MAX_DETAIL // 2 - 3] + "..."
+
+
+def _finding(kind: TamperingKind, path: str, line: int, detail: str) -> TamperingFinding:
+    short = detail if len(detail) <= MAX_DETAIL else detail[: MAX_DETAIL - 3] + "..."
+    return TamperingFinding(kind=kind, path=path, line=line, detail=short)
