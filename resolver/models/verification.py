@@ -147,7 +147,6 @@ class CheckComparison(FrozenModel):
     base: CheckExecution | None
     base_with_tests: CheckExecution | None = None
     head: CheckExecution
-    base_with_tests: CheckExecution | None = None
     fixed: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     flaky: tuple[FlakyCase, ...] = ()

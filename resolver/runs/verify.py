@@ -153,7 +153,7 @@ class ChangeVerifier:
 
         request = VerificationRequest(
             selection=select_checks(
-                settings.checks, workspace, settings.allow_list, trees.changed_files
+                settings.checks, workspace, settings.allow_list, trees.changed_files, patch.tree
             ),
             options=RunnerOptions(
                 trees=trees.trees,

@@ -7,22 +7,27 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.git.policy import matches_glob
 from resolver.git.workspace import Workspace
 from resolver.models.verification import OmittedCheck, ProjectCheck
-from resolver.verification.discovery import discover_checks
+from resolver.verification.affected_tests import affected_check
+from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.instrumentation import append_arguments, runner_of
 from resolver.verification.project_tree import ProjectTree
+
+MAX_IDS = 100
+"""Maximum number of tests that are named in a command."""
 
 
 @dataclass(frozen=True)
 class CheckSelection:
     """The checks that are relevant for a change, and how they are narrowed.
 
-    affected: returns the check for only the tests that the change affects; None if it can't be
-        narrowed.
+    affected: returns the check for only the tests that the change affects, as they are named with
+        the change, or (True) at the base commit; None if it can't be narrowed.
     only: returns the check for only the tests with these ids; None if it can't be narrowed.
     """
 
     checks: tuple[ProjectCheck, ...]
     omitted: tuple[OmittedCheck, ...] = ()
-    affected: Callable[[ProjectCheck], ProjectCheck | None] = lambda _: None
+    affected: Callable[[ProjectCheck, bool], ProjectCheck | None] = lambda _, __: None
     only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
 
 
@@ -31,6 +36,7 @@ def select_checks(
     workspace: Workspace,
     allowed: AllowList,
     changed_files: Sequence[str],
+    head: str,
 ) -> CheckSelection:
     """Return the checks to execute for a change.
 
@@ -40,13 +46,35 @@ def select_checks(
     declared: the checks of the settings; if there are any, no others are looked for.
     allowed: the hosts that the sandbox may reach.
     changed_files: paths of the files that the change adds, modifies or deletes.
+    head: tree of the change. It decides only which of a check's tests are executed first.
     """
-    if declared:
-        relevant = tuple(check for check in declared if _is_relevant(check, changed_files))
-        return CheckSelection(relevant)
-    found = discover_checks(ProjectTree.from_commit(workspace.git, workspace.base), allowed)
-    relevant = tuple(check for check in found.checks if _is_relevant(check, changed_files))
-    return CheckSelection(relevant, found.omitted)
+    before = ProjectTree.from_commit(workspace.git, workspace.base)
+    found = DiscoveredChecks(tuple(declared)) if declared else discover_checks(before, allowed)
+    named = (with_runner(check) for check in found.checks if _is_relevant(check, changed_files))
+    after = ProjectTree.from_commit(workspace.git, head)
+
+    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+        return affected_check(check, changed_files, before if at_base else after)
+
+    return CheckSelection(tuple(named), found.omitted, affected, only_tests)
+
+
+def with_runner(check: ProjectCheck) -> ProjectCheck:
+    """Return the check with the runner that its command starts, if that is known."""
+    return check.model_copy(update={"runner": check.runner or runner_of(check.command)})
+
+
+def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
+    """Return the check for the tests with these ids; None if its runner takes no ids.
+
+    pytest takes the ids of its reports: https://docs.pytest.org/en/stable/how-to/usage.html
+    """
+    if check.runner != "pytest" or not 0 < len(ids) <= MAX_IDS:
+        return None
+    if not all("::" in each and not each.startswith("-") for each in ids):
+        return None
+    command = append_arguments(check, *ids)
+    return None if command is None else check.model_copy(update={"command": command})
 
 
 def _is_relevant(check: ProjectCheck, changed_files: Sequence[str]) -> bool:

@@ -117,7 +117,7 @@ class _CheckVerification:
         self._selection = selection
         self._runner = runner
         self._has_tests = has_tests
-        self._affected = selection.affected(check)
+        self._affected = selection.affected(check, False)
         self._scope: Scope = "full"
         self._results: dict[TreeName, list[CheckExecution]] = {
             "base": [], "base_with_tests": [], "head": [],
@@ -155,8 +155,11 @@ class _CheckVerification:
             self.is_cut = not has_ended
             return
         self.is_cut = True
+        at_base = self._selection.affected(self._check, True)
+        if at_base is None:
+            return  # the change affects no test that the base commit has
         self._scope = "affected"
-        narrowed = [WantedExecution("base", self._affected)]
+        narrowed = [WantedExecution("base", at_base)]
         self._add(narrowed, self._runner.execute(narrowed))
 
     def repeat_failures(self) -> None:
