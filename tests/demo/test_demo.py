@@ -45,6 +45,11 @@ def check(line: CommandLine, *options: str) -> None:
         assert str(path) in done.stdout
         assert path.exists()
     assert branch in done.stdout
+    text = (run / "output/pull_request.md").read_text()
+    assert "**Verified:** 3 tests fail without the change and pass with it" in text
+    assert (
+        "| `python -m unittest discover` | 5 passed, 1 failed | 8 passed | 3 | 0 | 2 | 0 |" in text
+    )
     assert "differs from its recording" not in done.stdout
     git(run / "repository", "checkout", "-q", branch)
     assert "odd" in (run / "repository/tally/money.py").read_text()
@@ -55,6 +60,7 @@ def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
 ) -> None:
     command_line.environment |= {"DOCKER_HOST": "tcp://127.0.0.1:1"}
     command_line.environment.pop("RESOLVER_RUNTIME")
+    command_line.environment.pop("RESOLVER_VERIFY")
     check(command_line)
 
 
