@@ -4,13 +4,14 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import click
+import yaml
 
 from resolver.cli.agent_workflow import (
     EVERY_NIGHT,
@@ -21,14 +22,18 @@ from resolver.cli.agent_workflow import (
     workflow_text,
 )
 from resolver.cli.setup_check import try_setup
+from resolver.config.allowed_hosts import AllowList
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.memory.skills.reading import ALWAYS
+from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
 from resolver.runtime.environment.survey import Read, Survey, folders_of, has_tests, survey
 from resolver.trace.plain import for_terminal
+from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.project_tree import ProjectTree
 
 _LARGEST = 1_000_000
 _REMOTE = re.compile(
@@ -105,16 +110,24 @@ def command(
     paths = _paths(checkout.root)
     found = survey(names, _reader(checkout.root), folders_of(paths))
     proposed = propose_environment(found, _reader(checkout.root), partial(_exists, set(paths)))
+    checks = discover_checks(
+        _tree(checkout.root, paths), AllowList.parse(("packages",) if proposed.installs else ())
+    )
     files = {
         WORKFLOW: workflow_text(
             _action(action), mention, label, installs=proposed.installs, features=features
         ),
-        REPOSITORY_FILE: render("init/settings.yml.j2", **asdict(proposed)),
+        REPOSITORY_FILE: render(
+            "init/settings.yml.j2",
+            **asdict(proposed),
+            checks=_declaration(checks.checks).splitlines(),
+            omitted=checks.omitted,
+        ),
     }
     written = list(_write(checkout.root, files, force))
     tested = has_tests(paths, found.language)
-    told = _told(checkout, found, proposed, written, mention, features, tested=tested)
-    click.echo(told, nl=False)
+    told = _told(checkout, found, proposed, written, mention, features, checks, tested=tested)
+    click.echo(for_terminal(told), nl=False)
     return _check_setup(environment, checkout.root, proposed) if check else 0
 
 
@@ -143,6 +156,7 @@ def _told(
     files: list[tuple[str, str]],
     mention: str,
     features: Features,
+    checks: DiscoveredChecks,
     *,
     tested: bool,
 ) -> str:
@@ -152,6 +166,7 @@ def _told(
         others=found.others,
         image=proposed.image,
         skip_reasons=proposed.skip_reasons,
+        checks=checks,
         tests=found.tests if tested else "",
         tested=tested,
         files=files,
@@ -164,6 +179,24 @@ def _told(
         checked=features.checked or (GUESSED,),
         guessed=not features.checked,
     )
+
+
+def _tree(root: Path, paths: Iterable[str]) -> ProjectTree:
+    """Return the files that git knows, without symbolic links."""
+    regular = sorted(p for p in paths if p.isprintable() and not (root / p).is_symlink())
+    read = _reader(root)
+
+    def read_many(wanted: Iterable[str]) -> dict[str, bytes]:
+        found = {path: read(path) for path in wanted}
+        return {path: content for path, content in found.items() if content is not None}
+
+    return ProjectTree(tuple(regular), read_many)
+
+
+def _declaration(checks: Iterable[ProjectCheck]) -> str:
+    """Return the checks as YAML, as the setting `checks` takes them."""
+    entries = [{"name": check.name, "command": check.command} for check in checks]
+    return yaml.safe_dump(entries, sort_keys=False, width=1_000) if entries else ""
 
 
 def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str, str]]:

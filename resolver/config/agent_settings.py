@@ -1,10 +1,11 @@
-"""Settings of the agents: condensers, MCP servers, skills, notes, reviews and confirmation."""
+"""Settings of the agents: condensers, MCP servers, skills, notes, checks, reviews, confirmation."""
 
 from typing import Literal
 
 from pydantic import field_validator
 from pydantic_settings import BaseSettings
 
+from resolver.config.check_settings import CheckList
 from resolver.config.condenser_names import parse_condenser
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
 from resolver.config.model_settings import setting
@@ -13,7 +14,7 @@ from resolver.models.pull_request import ReviewVerdict
 
 
 class AgentSettings(BaseSettings):
-    """Settings of condensers, MCP servers, skills, notes, reviews and confirmation."""
+    """Settings of condensers, MCP servers, skills, notes, checks, reviews and confirmation."""
 
     condenser: str = setting(
         "importance",
@@ -72,6 +73,15 @@ class AgentSettings(BaseSettings):
         "off",
         "What happens to the notes that a run takes for later runs: `propose` adds them to "
         "AGENTS.md in the pull request, `store` keeps them in Resolver's own data. See skills.md.",
+        repository=True,
+        option=False,
+    )
+
+    checks: CheckList = setting(
+        (),
+        "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
+        "with an optional `timeout` in seconds, `paths`, `report` and `report_format`. When empty, "
+        "they are found in the files of the repository. See checks.md.",
         repository=True,
         option=False,
     )

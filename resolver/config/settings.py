@@ -21,7 +21,6 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from resolver.config.agent_settings import AgentSettings
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.check_settings import CheckList
 from resolver.config.github_settings import GitHubSettings
 from resolver.config.image_reference import check_repository_image
 from resolver.config.model_settings import ModelSettings, setting
@@ -144,16 +143,6 @@ class Settings(ModelSettings, AgentSettings, GitHubSettings, VerificationSetting
     )
     pids: int = setting(1024, "Maximum processes and threads in the sandbox.", option=False, ge=16)
     disk: float = setting(10.0, "Gigabytes the sandbox may write.", option=False, gt=0)
-
-    # Verification
-    checks: CheckList = setting(
-        (),
-        "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
-        "with an optional `timeout` in seconds, `paths`, `report` and `report_format`. When empty, "
-        "they are found in the files of the repository. See checks.md.",
-        repository=True,
-        option=False,
-    )
 
     # GitHub
     github_token: SecretStr | None = setting(

@@ -172,4 +172,4 @@ def _with_unique_name(check: ProjectCheck, names: set[str]) -> ProjectCheck:
     name = printable(check.name)
     numbered = (f"{name} {number}" for number in range(2, MAX_CHECKS + 2))
     unique = name if name not in names else next(each for each in numbered if each not in names)
-    return check.model_copy(update={"name": unique})
+    return check.model_copy(update={"name": unique, "origin": printable(check.origin)})

@@ -243,3 +243,28 @@ def test_a_folder_without_git_is_a_clear_error(
 def test_the_page_about_the_action_shows_the_same_workflow() -> None:
     written = workflow_text("OWNER/resolver@v0.1.0", "@agent", "agent", installs=False)
     assert f"```yaml\n{written}```" in (DOCS / "action.md").read_text()
+
+
+def test_the_checks_that_were_found_are_written_as_comments(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "pytest.ini").write_text("[pytest]\n")
+    workflows = checkout / ".github/workflows"
+    workflows.mkdir(parents=True, exist_ok=True)
+    (workflows / "ci.yml").write_text(
+        "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n"
+        "      - run: ./run_tests.sh 'a b'\n      - run: docker compose run web pytest\n"
+    )
+    subprocess.run(["git", "-C", str(checkout), "add", "-A"], check=True)
+    assert init(checkout, *ACTION) == 0
+    text = (checkout / ".github/resolver.yml").read_text()
+    assert "checks" not in yaml.safe_load(text)
+    start = text.index("# checks:")
+    lines = [line.removeprefix("# ") for line in text[start:].splitlines() if ": job" not in line]
+    declared = [line for line in lines if not line.startswith("Not run")]
+    checks = load_settings({}, {}, yaml.safe_load("\n".join(declared))).checks
+    assert [check.command for check in checks] == ["python -m pytest", "./run_tests.sh 'a b'"]
+    assert "# Not run: all: docker compose run web pytest." in text
+    shown = capsys.readouterr().out
+    assert "  python -m pytest (pytest.ini)" in shown
+    assert "starts containers, which is not possible inside the sandbox." in shown
