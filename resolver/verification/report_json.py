@@ -48,7 +48,7 @@ class _GoReport:
 
     def event(self, event: dict[str, Any]) -> None:
         """Process one event."""
-        action = event.get("Action")
+        action = _text(event.get("Action"))
         package = _text(event.get("Package")) or _text(event.get("ImportPath")).partition(" ")[0]
         package = bounded_name(package)
         test = _text(event.get("Test"))

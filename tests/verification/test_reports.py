@@ -265,6 +265,7 @@ def test_entities_are_refused(text: str, report_format: ReportFormat) -> None:
             "cargo",
             "do not add up",
         ),
+        ('{"Action":[],"Package":{}}\n{"Action":"start","Package":"p"}\n', "go-json", "package p"),
         ('{"Action":"start","Package":"p"}\n', "go-json", "result of package p is missing"),
         ("", "junit", "empty"),
         (b"\xff\xfe\x00", "trx", "not readable"),
