@@ -22,8 +22,8 @@ it in the pull request. The rest of the verdict doesn't depend on it.
 
 When a failure at base is a reproduction: the test itself ran, its status is `failed`, and the same
 test passes at head. An `ImportError` or `AttributeError` inside of the test, because the production
-code lacks a new function, is a fair failure: the test's file was loaded and the test started. If the
-file could not be loaded, as for an import at its top or a compiler's error, the test did not run,
+code lacks a new function, is a fair failure: the test's file was loaded and the test started. If
+the file could not be loaded, as for an import at its top or a compiler's error, it did not run,
 and nothing was seen. Some reports (Surefire, unittest) call any exception other than an assertion
 an error; such a test counts if its message shows an exception of the code and not of loading or
 setting up. A check without a report counts by its exit code, if its output doesn't show that the
@@ -67,8 +67,10 @@ _OWN_ERROR = re.compile(
 """Matches messages of a test with status `error` that could not be run."""
 
 _NOT_BUILT = re.compile(
-    r"\berror: |\berror\[E\d+\]|undefined reference|undefined: |cannot find symbol|could not compile"
-    r"|COMPILATION ERROR|\bSyntaxError\b|\bIndentationError\b|\bModuleNotFoundError\b|\bImportError\b"
+    r"\berror: |\berror\[E\d+\]|undefined reference|undefined: |cannot find symbol"
+    r"|could not compile"
+    r"|COMPILATION ERROR|\bSyntaxError\b|\bIndentationError\b|\bModuleNotFoundError\b"
+    r"|\bImportError\b"
     r"|Cannot find module|No rule to make target|command not found|No such file or directory"
     r"|syntax error|\[(?:build|setup) failed\]|error TS\d+"
 )

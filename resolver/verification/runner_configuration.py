@@ -13,15 +13,69 @@ from resolver.verification.project_files import is_test_configuration, is_workfl
 from resolver.verification.statements import MAX_TEXT, CodeBlock, Statement, read_blocks
 
 _RUNNERS = frozenset(
-    "pytest py.test unittest nose nose2 nosetests tox nox coverage python python3 pip jest vitest mocha"
-    " ava tap tape node npm npx pnpm yarn bun deno tsc go gotestsum cargo cargo-nextest rustc java javac"
-    " mvn mvnw gradle gradlew dotnet make cmake ctest gcc cc g++ clang bats bash sh env bundle rspec ruby"
-    " rake phpunit php prove".split()
+    {
+        "pytest",
+        "py.test",
+        "unittest",
+        "nose",
+        "nose2",
+        "nosetests",
+        "tox",
+        "nox",
+        "coverage",
+        "python",
+        "python3",
+        "pip",
+        "jest",
+        "vitest",
+        "mocha",
+        "ava",
+        "tap",
+        "tape",
+        "node",
+        "npm",
+        "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
+        "tsc",
+        "go",
+        "gotestsum",
+        "cargo",
+        "cargo-nextest",
+        "rustc",
+        "java",
+        "javac",
+        "mvn",
+        "mvnw",
+        "gradle",
+        "gradlew",
+        "dotnet",
+        "make",
+        "cmake",
+        "ctest",
+        "gcc",
+        "cc",
+        "g++",
+        "clang",
+        "bats",
+        "bash",
+        "sh",
+        "env",
+        "bundle",
+        "rspec",
+        "ruby",
+        "rake",
+        "phpunit",
+        "php",
+        "prove",
+    }
 )
 """Names of programs that run tests, or that are started to run them."""
 
 _RUNNER_MODULES = frozenset(
-    "pytest _pytest pluggy iniconfig nose nose2 coverage xdist pytest_cov".split()
+    {"pytest", "_pytest", "pluggy", "iniconfig", "nose", "nose2", "coverage", "xdist", "pytest_cov"}
 )
 _STANDARD_MODULES = sys.stdlib_module_names - {"test", "this", "antigravity"}
 _PROGRAM_FOLDERS = frozenset(
@@ -29,43 +83,55 @@ _PROGRAM_FOLDERS = frozenset(
 )
 _IMPORT_FOLDERS = frozenset({"", "src", "lib", "test", "tests"})
 _INSTALLED = re.compile(
-    r"(?:.*/)?(?:node_modules|site-packages|\.?venv|\.tox|\.nox|\.yarn/releases|\.pnp\.[cm]?js)(?:/.*)?"
-    r"|\.mvn/.*|(?:.*/)?gradle/wrapper/.*|(?:.*/)?\.cargo/config(?:\.toml)?|(?:.*/)?(?:gradlew|mvnw)(?:\.\w+)?"
+    r"(?:.*/)?(?:node_modules|site-packages|\.?venv|\.tox|\.nox|\.yarn/releases"
+    r"|\.pnp\.[cm]?js)(?:/.*)?"
+    r"|\.mvn/.*|(?:.*/)?gradle/wrapper/.*|(?:.*/)?\.cargo/config(?:\.toml)?"
+    r"|(?:.*/)?(?:gradlew|mvnw)(?:\.\w+)?"
     r"|(?:.*/)?vendor/.*(?:testify|gomega|ginkgo|testing|phpunit|pytest).*|__mocks__/.*"
-    r"|(?:.*/)?(?:sitecustomize|usercustomize)(?:\.py|/.*)|.*\.pth|(?:.*/)?\.(?:envrc|bashrc|profile|bash_profile)"
+    r"|(?:.*/)?(?:sitecustomize|usercustomize)(?:\.py|/.*)|.*\.pth|(?:.*/)?\.(?:envrc"
+    r"|bashrc|profile|bash_profile)"
     r"|(?:.*/)?\.(?:noderc|npmrc|yarnrc(?:\.yml)?|node-version|env(?:\.test)?)"
 )
 """Matches files that belong to installed programs or are loaded when one starts."""
 
 _SECTION = re.compile(r"\[{1,2}\s*[\w.\-:\"'/ ]+\s*\]{1,2}$")
 _TEST_SECTION = re.compile(
-    r"pytest|coverage|^tox|testenv|\bnox|\.tox\b|hatch\.envs|poe\.tasks|pdm\.scripts|entry.?points|poetry\.plugins"
+    r"pytest|coverage|^tox|testenv|\bnox|\.tox\b|hatch\.envs|poe\.tasks|pdm\.scripts"
+    r"|entry.?points|poetry\.plugins"
     r"|^patch|profile\.test|^test$|\[test\]|unittest|nosetests|aliases|mutmut|ward"
 )
 _TEST_OPTION = re.compile(
-    r"pytest11|addopts|testpaths|deselect|--ignore|fail.under|python_files|python_functions|python_classes"
+    r"pytest11|addopts|testpaths|deselect|--ignore|fail.under|python_files"
+    r"|python_functions|python_classes"
     r"|norecursedirs|collect_ignore|ini_options|harness\s*=\s*false|\b(?:auto)?tests?\s*=\s*false"
-    r"|skipTests|testFailureIgnore|maven\.test\.skip|skipITs|ignoreFailures|excludeTestsMatching|failIfNoTests"
+    r"|skipTests|testFailureIgnore|maven\.test\.skip|skipITs|ignoreFailures"
+    r"|excludeTestsMatching|failIfNoTests"
     r"|<excludes?>|\benabled\s*=\s*false|onlyIf|VSTestTestCaseFilter|IsTestProject|NDEBUG"
     r"|^replace\b.*(?:testing|testify|ginkgo|gomega|go-cmp|quicktest|gotest|goconvey)"
     r"|(?:testify|ginkgo|gomega|go-cmp|quicktest|goconvey)\S*(?:\s+\S+)?\s*=>|WILL_FAIL|DISABLED"
-    r"|\bpytest\s*@\s|setup_requires|tests_require|cmdclass|\bdoctest\s*=\s*false|--no-run|passWithNoTests"
+    r"|\bpytest\s*@\s|setup_requires|tests_require|cmdclass|\bdoctest\s*=\s*false"
+    r"|--no-run|passWithNoTests"
 )
 _HARMLESS = re.compile(
     r"[\[\]{}(),\"']*$|[\"']?[\w.-]+\s*:\s*[A-Za-z][^=]*$|minversion\b|[\"']?(?:error|default)\b"
 )
 _THRESHOLD = re.compile(
-    r"fail.?under|threshold|branches|functions|\blines\b|statements|max.(?:line.length|complexity|warnings)"
+    r"fail.?under|threshold|branches|functions|\blines\b|statements"
+    r"|max.(?:line.length|complexity|warnings)"
     r"|min.?(?:imum|score|coverage)|\bscore\b|covered.?ratio|target",
     re.IGNORECASE,
 )
 _IGNORES_FAILURE = re.compile(
-    r"\|\|\s*(?:true|:|exit\s+0|echo)|;\s*(?:true|exit\s+0|:)\s*$|\bexit\s+0\b|^-\s*\S|^\.(?:IGNORE|SILENT|SHELLFLAGS)"
-    r"|^(?:export\s+)?(?:SHELL|MAKEFLAGS|PATH|CC|CXX|LD_PRELOAD)\s*[:?+]?=|\bset\s+\+e\b|\bNDEBUG\b|\$\(MAKE\)\s+-[ik]"
+    r"\|\|\s*(?:true|:|exit\s+0|echo)|;\s*(?:true|exit\s+0|:)\s*$|\bexit\s+0\b"
+    r"|^-\s*\S|^\.(?:IGNORE|SILENT|SHELLFLAGS)"
+    r"|^(?:export\s+)?(?:SHELL|MAKEFLAGS|PATH|CC|CXX|LD_PRELOAD)\s*[:?+]?="
+    r"|\bset\s+\+e\b|\bNDEBUG\b|\$\(MAKE\)\s+-[ik]"
     r"|^@?(?:true|:)$|^@?echo\b.*(?:ok|pass)"
 )
 _TEST_TARGET = re.compile(
-    r"^[\w.\-\s]*\b(?:test|tests|check|verify|spec)\b[^=]*:|\badd_test|\benable_testing|^test\s*\(|\btest\b"
+    r"^[\w.\-\s]*\b(?:tests?|check|verify|spec)\b[^=]*:(?!=)|\badd_test|\benable_testing|^test\s*\("
+    r"|(?:^|[\s/@])(?:test[\w.-]*|pytest|ctest|bats|jest|tox|nose2?)(?:\s|$)"
+    r"|\b(?:go|cargo|npm|mvn|gradle|dotnet)\s+(?:run\s+)?test\b"
 )
 _SCRIPT_NAME = re.compile(r"test|check|spec|coverage|lint|verify|^ci")
 _SCRIPT_TOOLS = (
@@ -83,11 +149,32 @@ _SCRIPT_TOOLS = (
 )
 _REPLACED = re.compile(r"(?:file|link|portal|npm|git|github|https?|workspace)[+:\w]*:|\.{0,2}/")
 _BUILT_IN_FIXTURES = frozenset(
-    "request capsys capfd caplog tmp_path tmpdir tmp_path_factory monkeypatch pytestconfig recwarn cache"
-    " doctest_namespace record_property testdir pytester client db settings mocker event_loop".split()
+    {
+        "request",
+        "capsys",
+        "capfd",
+        "caplog",
+        "tmp_path",
+        "tmpdir",
+        "tmp_path_factory",
+        "monkeypatch",
+        "pytestconfig",
+        "recwarn",
+        "cache",
+        "doctest_namespace",
+        "record_property",
+        "testdir",
+        "pytester",
+        "client",
+        "db",
+        "settings",
+        "mocker",
+        "event_loop",
+    }
 )
 _PATCHES = re.compile(
-    r"\b(?:setattr|monkeypatch|patch|atexit|builtins|settrace|_pytest|session|exitstatus|exec|eval|__import__)\b"
+    r"\b(?:setattr|monkeypatch|patch|atexit|builtins|settrace|_pytest|session"
+    r"|exitstatus|exec|eval|__import__)\b"
     r"|\bsys\.|\bgc\.|\bos\.(?:_exit|environ|kill)|\.__\w+__\s*=|^[\w.]+\.\w+\s*="
 )
 
@@ -247,7 +334,7 @@ def _in_test_sections(text: str) -> list[tuple[int, str]]:
 
 
 def _package(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
-    """Yield changes to the test scripts, to the settings of test runners and to where they are from."""
+    """Yield changes to test scripts, to settings of test runners, and to the runners' origin."""
     before, after = _json(old), _json(new)
     if before is None or after is None:
         yield from _lines(path, old, new, "changed_test_configuration")

@@ -56,13 +56,15 @@ _COMMENT_STARTS = ("#", "//", "/*")
 
 _STARTS = {
     "python": r"(?:async\s+)?(?P<kind>def|class)\s+(?P<name>\w+)",
-    "ruby": r"(?P<kind>def|class|describe|context|it|test|specify)\b[\s(]*(?P<name>['\"][^\n]*|\w+)",
+    "ruby": r"(?P<kind>def|class|describe|context|it|test|specify)\b[\s(]*"
+    r"(?P<name>['\"][^\n]*|\w+)",
     "shell": r"(?P<kind>@test|function)\s+(?P<name>[^\n{]+)|(?P<name2>[\w:-]+)\s*\(\)",
     "script": r"(?:await\s+)?(?P<kind>(?:x|f)?(?:describe|context|suite|it|test|specify))\b"
     r"(?:\.\w+)*\s*(?:\([^\n]*?\))?\(\s*(?P<name>['\"`][^\n,]*|\w+)"
     r"|(?:export\s+)?(?:async\s+)?function\s*\*?\s*(?P<name2>\w+)",
     "go": r"(?P<kind>func)\s+(?:\([^)\n]*\)\s*)?(?P<name>\w+)",
-    "rust": r"(?:pub(?:\([^)\n]*\))?\s+)?(?:async\s+|const\s+|unsafe\s+)*(?P<kind>fn|mod)\s+(?P<name>\w+)",
+    "rust": r"(?:pub(?:\([^)\n]*\))?\s+)?"
+    r"(?:async\s+|const\s+|unsafe\s+)*(?P<kind>fn|mod)\s+(?P<name>\w+)",
     "java": r"(?:[\w<>\[\],.?]+\s+)*(?:(?P<kind>class|fun|func|function|record)\s+(?P<name>[\w`]+)"
     r"|(?P<name2>\w+)\s*\([^;{]*\)[^;{=]*\{)",
     "c": r"(?P<kind>TEST\w*|BOOST_\w+_CASE|START_TEST|Test)\s*\((?P<name>[^)\n]*)\)"
@@ -95,6 +97,13 @@ class Statement:
     line: int
     indent: int = 0
     rows: tuple[str, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """True for a statement that is a string alone, such as a docstring, and does nothing."""
+        return bool(self.rows or self.masked[:3] in {'"__', "'__"}) and bool(
+            re.fullmatch(r"""[a-zA-Z]{0,2}(["'])_*\1""", self.masked)
+        )
 
 
 @dataclass
@@ -152,7 +161,7 @@ def read_blocks(path: str, text: str) -> list[CodeBlock]:
         key = _key(block.name, found, language)
         found[key] = block
         block.name = key
-        rest = _rest(statement, match)
+        rest = _rest(statement)
         block.statements.extend(rest)
         if layout == "indent" or after > depth:
             open_blocks.append((level, block))
@@ -199,7 +208,7 @@ def _without_marks(text: str) -> str:
     return re.sub(r"^(?:(?:@[\w.]+(?:\([^)\n]*\))?|#?\[[^\]\n]*\])\s*)+", "", text)
 
 
-def _rest(statement: Statement, match: re.Match[str]) -> list[Statement]:
+def _rest(statement: Statement) -> list[Statement]:
     """Return what follows the head of a definition on its own line."""
     cut = re.search(r"=>\s*\{?|\{|\)\s*(?:->[^:]*)?:", statement.masked)
     if cut is None:

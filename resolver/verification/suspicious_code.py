@@ -8,42 +8,56 @@ from resolver.models.verification import TamperingFinding, TamperingKind
 from resolver.verification.statements import CodeBlock, Statement, source_language
 
 _DETECTS = re.compile(
-    r"[\"']pytest[\"']\s+(?:not\s+)?in\s+sys\.modules|[\"']unittest[\"']\s+(?:not\s+)?in\s+sys\.modules"
+    r"[\"']pytest[\"']\s+(?:not\s+)?in\s+sys\.modules"
+    r"|[\"']unittest[\"']\s+(?:not\s+)?in\s+sys\.modules"
     r"|sys\.modules\b.{0,40}[\"'](?:_?pytest|unittest)\b|\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST)\w*"
     r"|\bJEST_WORKER_ID\b|\bVITEST(?:_WORKER_ID|_POOL_ID)?\b|\bMOCHA_\w+|\bNODE_TEST_CONTEXT\b"
     r"|\bprocess\.env\.(?:CI|GITHUB_ACTIONS|GITHUB_WORKFLOW)\b"
     r"|\b(?:environ|getenv|Getenv|LookupEnv|env::var|ENV|env)\b\W{1,20}(?:get\b\W{1,4})?"
     r"(?:CI|GITHUB_\w+|BUILD_ID|TRAVIS|JENKINS_\w+|RESOLVER\w*|CONTINUOUS_INTEGRATION)[\"'`]"
-    r"|\$\{?(?:CI|GITHUB_ACTIONS|BATS_\w+)\b|/\.dockerenv|/proc/(?:1|self)/(?:cgroup|cmdline|environ)"
+    r"|\$\{?(?:CI|GITHUB_ACTIONS|BATS_\w+)\b|/\.dockerenv|/proc/(?:1|self)/(?:cgroup"
+    r"|cmdline|environ)"
     r"|\btesting\.Testing\(\)|typeof\s+(?:jest|describe|it|vi)\b|\bflag\.Lookup\(\s*\"test\."
-    r"|sys\.argv\[0\].{0,40}(?:pytest|unittest)|(?:inspect\.stack|sys\._getframe)\(.*(?:test|filename|f_code)"
+    r"|sys\.argv\[0\].{0,40}(?:pytest|unittest)|(?:inspect\.stack"
+    r"|sys\._getframe)\(.*(?:test|filename|f_code)"
     r"|getStackTrace\(\).*(?:junit|[tT]est)|process\.argv.{0,60}(?:jest|mocha|vitest)"
     r"|npm_lifecycle_event|cfg!\(test\)|NODE_ENV\b.{0,12}[\"']test[\"']|__coverage__"
 )
 _INTERCEPTS = re.compile(
-    r"\b(?:_pytest|unittest|pytest|pluggy)\.[\w.]+\s*=[^=]|\bsetattr\(\s*(?:_pytest|unittest|pytest|builtins|TestCase)\b"
+    r"\b(?:_pytest|unittest|pytest|pluggy)\.[\w.]+\s*=[^=]|\bsetattr\(\s*(?:_pytest"
+    r"|unittest|pytest|builtins|TestCase)\b"
     r"|\bTestCase\.\w+\s*=[^=]|\bTestReport\.\w+\s*=[^=]|\bbuiltins\.\w+\s*=[^=]|__builtins__\b"
-    r"|\b(?:jest|expect|assert|describe|it|test)\s*=[^=>]|\bglobal(?:This)?\.(?:expect|it|test|describe|assert)\s*="
-    r"|\bassert\.\w+\s*=[^=>]|\bsys\.settrace\(|\bsys\.modules\[\s*[\"\'](?:_?pytest|unittest|pluggy|builtins)\b|\bsys\.meta_path\b"
+    r"|\b(?:jest|expect|assert|describe|it|test)\s*=[^=>]"
+    r"|\bglobal(?:This)?\.(?:expect|it|test|describe|assert)\s*="
+    r"|\bassert\.\w+\s*=[^=>]|\bsys\.settrace\(|\bsys\.modules\[\s*[\"\'](?:_?pytest"
+    r"|unittest|pluggy|builtins)\b|\bsys\.meta_path\b"
     r"|\bModule\._load\s*=|\brequire\.cache\b|\bjunit_?xml|\bjunit\.xml|TEST-[\w*.]*\.xml|--junit"
-    r"|#\s*define\s+(?:assert|ASSERT\w*|EXPECT\w*|CHECK|REQUIRE|NDEBUG)\b|-DNDEBUG|macro_rules!\s*assert"
-    r"|\bassert_eq\s*=|\bPATH=|os\.environ\[[\"']PATH|process\.env\.PATH\s*=|PYTEST_ADDOPTS|\bpytest_plugins\s*="
+    r"|#\s*define\s+(?:assert|ASSERT\w*|EXPECT\w*|CHECK|REQUIRE|NDEBUG)\b|-DNDEBUG"
+    r"|macro_rules!\s*assert"
+    r"|\bassert_eq\s*=|^(?:export\s+)?PATH=|os\.environ\[[\"']PATH[\"']\]\s*\+?="
+    r"|process\.env\.PATH\s*=|PYTEST_ADDOPTS|\bpytest_plugins\s*="
     r"|\bpytest11\b|\bpytest\.exit\(|^alias\b"
 )
 _HOOK = re.compile(
     r"pytest_(?:runtest_\w+|pyfunc_call|collection\w*|collect_\w+|sessionstart|sessionfinish"
-    r"|pycollect_\w+|itemcollected|ignore_collect|configure|unconfigure|cmdline_\w+|load_initial_conftests"
-    r"|report_\w+|terminal_summary|make_\w+|assertrepr_\w+|assertion_pass|exception_interact|generate_tests"
+    r"|pycollect_\w+|itemcollected|ignore_collect|configure|unconfigure|cmdline_\w+"
+    r"|load_initial_conftests"
+    r"|report_\w+|terminal_summary|make_\w+|assertrepr_\w+|assertion_pass"
+    r"|exception_interact|generate_tests"
     r"|deselected|addoption|plugin_registered|addhooks|fixture_setup)$"
 )
 _EXIT = re.compile(
-    r"\b(?:sys\.exit|os\._exit|exit|quit|_exit|_Exit|quick_exit|process\.exit|os\.Exit|System\.exit|exitProcess"
-    r"|Environment\.Exit|Deno\.exit|process::exit|halt)\s*\(\s*(?:0|EXIT_SUCCESS|None|code\s*=\s*0)?\s*\)"
+    r"\b(?:sys\.exit|os\._exit|exit|quit|_exit|_Exit|quick_exit|process\.exit"
+    r"|os\.Exit|System\.exit|exitProcess"
+    r"|Environment\.Exit|Deno\.exit|process::exit|halt)\s*\(\s*(?:0|EXIT_SUCCESS|None"
+    r"|code\s*=\s*0)?\s*\)"
     r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
-    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
+    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\("
+    r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
 )
 _HARD_EXIT = re.compile(
-    r"\bos\._exit\(|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\(|__attribute__\s*\(\(\s*constructor"
+    r"\bos\._exit\(\s*0\b|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\("
+    r"|__attribute__\s*\(\(\s*constructor"
     r"|\bRuntime\.getRuntime\(\)\.halt|process\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
     r"|process\.on\(\s*[\"']exit[\"']"
 )
@@ -86,14 +100,14 @@ def find_suspicious_code(
         if _HOOK.match(block.name) and block.name not in names and language == "python":
             yield _found("intercepted_runner", path, block.line, block.name)
         for statement in _added((*block.marks, *block.statements), known):
-            if statement in guarded:
+            if statement in guarded or statement.is_text:
                 continue
             kind = _kind(statement, block, language, is_test=is_test, has_main=has_main)
             if kind is not None:
                 yield _found(kind, path, statement.line, statement.text)
         if not is_test:
-            yield from _hard_coded(path, block, old, known, expected)
-            yield from _always_equal(path, block, known)
+            yield from _hard_coded(path, block, old, expected)
+            yield from _always_equal(path, block)
 
 
 def _guarded(statements: Iterable[Statement]) -> set[Statement]:
@@ -174,7 +188,7 @@ def _is_patch(masked: str) -> bool:
     )
 
 
-def _always_equal(path: str, block: CodeBlock, known: Counter[str]) -> Iterator[TamperingFinding]:
+def _always_equal(path: str, block: CodeBlock) -> Iterator[TamperingFinding]:
     if _ALWAYS_EQUAL.search(block.name) and [each.masked for each in block.statements] in (
         ["return True"],
         ["return NotImplemented or True"],
@@ -186,7 +200,6 @@ def _hard_coded(
     path: str,
     block: CodeBlock,
     old: list[CodeBlock],
-    known: Counter[str],
     expected: frozenset[frozenset[str]],
 ) -> Iterator[TamperingFinding]:
     """Yield an added `if input == 42: return 17` whose values a changed test has in one assertion.

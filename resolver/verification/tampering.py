@@ -1,7 +1,7 @@
 """Find the parts of a change that may make checks pass without making the code right.
 
-Only text is read, never executed or parsed by a grammar. Any text gives a result, in time that grows
-with its length. A new test, a moved one and an addition to a test file are no findings.
+Only text is read, never executed or parsed by a grammar. Any text gives a result, in time that
+grows with its length. A new test, a moved one and an addition to a test file are no findings.
 """
 
 from collections.abc import Callable, Iterable, Iterator

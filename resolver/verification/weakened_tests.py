@@ -22,9 +22,11 @@ PREFIX = 12
 """Number of characters by which a statement is recognized whose number of values changed."""
 
 _ASSERTION = re.compile(
-    r"^assert\b|\b\w*[aA]ssert\w*!?\s*[.(]|\b(?:debug_)?assert\w*!|\bexpect\w*\s*\(|\bEXPECT_\w+\s*\("
+    r"^assert\b|\b\w*[aA]ssert\w*!?\s*[.(]|\b(?:debug_)?assert\w*!|\bexpect\w*\s*\("
+    r"|\bEXPECT_\w+\s*\("
     r"|\bCHECK\w*\s*\(|\bREQUIRE\w*\s*\(|\bASSERT\w*\s*\(|\bCU_\w+\s*\(|\bck_\w+\s*\(|\bverify\w*\("
-    r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.\w+\(|\bassert\.\w+\(|\bpytest\.(?:raises|fail|warns)\b"
+    r"|\bt\.(?:Error|Fatal|Fail)\w*\(|\brequire\.\w+\(|\bassert\.\w+\("
+    r"|\bpytest\.(?:raises|fail|warns)\b"
     r"|\bself\.fail\w*\(|\bpanic!|\bt\.(?:is|equal|deepEqual|true|truthy|same|throws|ok)\("
     r"|\.should\b|\brefute\w*\b|\bmust_\w+|\bThrows\w*\("
 )
@@ -34,11 +36,15 @@ _SHELL_ASSERTION = re.compile(
 )
 _SKIP = re.compile(
     r"\bpytest\.(?:mark\.)?(?:skip|skipif|importorskip)\b|\bunittest\.skip\w*|^@skip\w*\b"
-    r"|\bself\.skipTest\(|\bSkipTest\b|\bt\.Skip(?:f|Now)?\(|#\[ignore\b|@(?:\w+\.)*(?:Disabled\w*|Ignore)\b"
+    r"|\bself\.skipTest\(|\bSkipTest\b|\bt\.Skip(?:f|Now)?\(|#\[ignore\b"
+    r"|@(?:\w+\.)*(?:Disabled\w*|Ignore)\b"
     r"|\[(?:\w+,\s*)*Ignore\b|\bSkip\s*=|\b(?:it|test|describe|suite|context)\.(?:skip|todo)\b"
-    r"|\bskip(?:If|Test)?\(|^(?:xit|xtest|xdescribe|xcontext)\b|\bAssum(?:e|ptions?)\.|\bassume(?:True|That|False)\("
-    r"|\bGTEST_SKIP\b|\bDISABLED_|\bmarkTestSkipped\b|\bAssert\.(?:Ignore|Inconclusive)|^skip\b|^pending\b"
-    r"|^//go:build\b|\bthis\.skip\(|#\[cfg\((?:any\(\)|not\(test\))|enabled\s*=\s*false|\bcollect_ignore\w*\s*="
+    r"|\bskip(?:If|Test)?\(|^(?:xit|xtest|xdescribe|xcontext)\b|\bAssum(?:e"
+    r"|ptions?)\.|\bassume(?:True|That|False)\("
+    r"|\bGTEST_SKIP\b|\bDISABLED_|\bmarkTestSkipped\b|\bAssert\.(?:Ignore"
+    r"|Inconclusive)|^skip\b|^pending\b"
+    r"|^//go:build\b|\bthis\.skip\(|#\[cfg\((?:any\(\)|not\(test\))"
+    r"|enabled\s*=\s*false|\bcollect_ignore\w*\s*="
     r"|__test__\s*=\s*False|\bcfg_attr\([^)]*ignore"
 )
 _EXPECTED_FAILURE = re.compile(
@@ -52,20 +58,25 @@ _SWALLOW = re.compile(
     r"|^set \+e\b|\brescue\b|\brecover\(\)"
 )
 _EARLY_RETURN = re.compile(
-    r"^return(?:\s+0)?;?$|^if\s*\(?(?:True|False|true|false|0|1)\b|^exit 0$|^while\s*\(?(?:False|false|0)\b"
+    r"^return(?:\s+0)?;?$|^if\s*\(?(?:True|False|true|false|0|1)\b|^exit 0$"
+    r"|^while\s*\(?(?:False|false|0)\b"
 )
 _LITERAL = re.compile(
     r"[bruf]{0,2}\"(?:\\.|[^\"\\])*\"|[bruf]{0,2}'(?:\\.|[^'\\])*'|`[^`]*`"
-    r"|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|\b(?:True|False|None|true|false|null|nil|undefined)\b"
+    r"|(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|\b(?:True|False|None|true"
+    r"|false|null|nil|undefined)\b"
 )
 _CONSTANT = re.compile(
-    r"^assert\s*\(?\s*(?:True|1|not False|[1-9]\d*)\b\s*\)?(?:\s*,.*)?$|assert\w*!?\s*\(\s*(?:True|true|1)\s*[,)]"
-    r"|expect\(\s*(true|1)\s*\)\.to\w*\(\s*(?:true|1)?\s*\)|\bor True\b|\|\|\s*(?:true|1)\b|\|\|\s*:$"
+    r"^assert\s*\(?\s*(?:True|1|not False|[1-9]\d*)\b\s*\)?(?:\s*,.*)?$"
+    r"|assert\w*!?\s*\(\s*(?:True|true|1)\s*[,)]"
+    r"|expect\(\s*(true|1)\s*\)\.to\w*\(\s*(?:true|1)?\s*\)|\bor True\b"
+    r"|\|\|\s*(?:true|1)\b|\|\|\s*:$"
     r"|^if\s*\(?(?:False|false|0)\b|\[ 1 -eq 1 \]|^assert\w*\s*\(\s*(\w+)\s*,\s*\2\s*\)"
     r"|assert_eq!\(\s*([\w.]+)\s*,\s*\3\s*\)|[aA]ssert\w*Equals?\(\s*([\w.\"]+)\s*,\s*\4\s*[,)]"
 )
 _EQUAL = re.compile(
-    r"==|!==?.*\{|\b-eq\b|\]\s*=|\s=\s.*\]|assert_eq|[eE]qual|toBe\(|toStrictEqual|toMatchObject|_EQ\b|_eq\b|_is\b"
+    r"==|!==?.*\{|\b-eq\b|\]\s*=|\s=\s.*\]|assert_eq|[eE]qual|toBe\(|toStrictEqual"
+    r"|toMatchObject|_EQ\b|_eq\b|_is\b"
     r"|\.is\(|STREQ|isEqualTo|assertSame|assertIs\("
 )
 _ORDERED = re.compile(
@@ -73,10 +84,12 @@ _ORDERED = re.compile(
     r"Close|Almost|assertIn|Regex|assert_ne|_NE\b|grep|diff|cmp|Length|Count|warns|matches!"
 )
 _DATA_NAME = re.compile(
-    r"^(?:[A-Z][A-Z0-9_]*|\w*(?:expect|want|golden)\w*)\b[^()=]*=[^=]|^[\[({\"'\d-]", re.IGNORECASE
+    r"^(?:(?:const|let|var|static|final|int|String|auto)\s+)*(?:[A-Z][A-Z0-9_]*|\w{0,40}"
+    r"(?i:expect|want|golden)\w{0,40})\b[^()=]{0,80}(?::?=|:)[^=]|^[\[({\"'\d-]"
 )
 _IMPORT = re.compile(
-    r"^(?:from|import|use|require|include|#include|load|source|package|using)\b|\brequire\(|\bimport\b"
+    r"^(?:from|import|use|require|include|#include|load|source|package|using)\b"
+    r"|\brequire\(|\bimport\b"
 )
 
 
@@ -131,24 +144,44 @@ class _Additions:
     def __init__(self, files: Sequence[ChangedTests]) -> None:
         self._by_name: dict[tuple[str, str], list[tuple[str, CodeBlock]]] = {}
         self._by_content: dict[tuple[str, tuple[str, ...]], tuple[str, CodeBlock]] = {}
+        self._by_statement: dict[tuple[str, str], list[tuple[str, CodeBlock]]] = {}
         for file in files:
             existing = {block.name for block in file.old}
             for block in file.new:
                 if block.is_test and block.name not in existing:
                     language = source_language(file.path)
                     key = language, _own_name(block)
-                    self._by_name.setdefault(key, []).append((file.path, block))
+                    key_block = file.path, block
+                    self._by_name.setdefault(key, []).append(key_block)
                     content = _content(block)
                     if content:
                         self._by_content.setdefault((language, content), (file.path, block))
+                    for text in set(content):
+                        self._by_statement.setdefault((language, text), []).append(key_block)
 
     def successor(self, block: CodeBlock, path: str) -> tuple[str, CodeBlock | None]:
-        """Return the added test with the same name or the same content, with its path."""
+        """Return the added test with the same name or about the same content, with its path."""
         language = source_language(path)
         named = self._by_name.get((language, _own_name(block)), [])
         if named:
             return named.pop(0)
-        return self._by_content.get((language, _content(block)), (path, None))
+        content = _content(block)
+        return self._by_content.get((language, content)) or self._similar(language, content, path)
+
+    def _similar(
+        self, language: str, content: tuple[str, ...], path: str
+    ) -> tuple[str, CodeBlock | None]:
+        """Return the added test that has at least half of the statements, or none."""
+        shared: Counter[int] = Counter()
+        found: dict[int, tuple[str, CodeBlock]] = {}
+        for text in set(content):
+            for place, block in self._by_statement.get((language, text), [])[:MAX_PAIRED]:
+                shared[id(block)] += 1
+                found[id(block)] = place, block
+        for key, number in shared.most_common(1):
+            if 2 * number >= len(set(content)):
+                return found[key]
+        return path, None
 
 
 def _own_name(block: CodeBlock) -> str:
@@ -182,7 +215,7 @@ def _data(block: CodeBlock) -> list[Statement]:
     """Return what a block has beside its assertions, a statement of several lines line by line."""
     found = []
     for statement in (*block.marks, *block.statements):
-        if is_assertion(statement) or _IMPORT.search(statement.masked):
+        if is_assertion(statement) or statement.is_text or _IMPORT.search(statement.masked):
             continue
         if statement.rows:
             rows = enumerate(statement.rows, statement.line + 1)

@@ -1,5 +1,7 @@
 """Changes as (path, old text, new text): honest ones, and ones that cheat."""
 
+# ruff: noqa: E501
+
 Change = tuple[str, str | None, str | None]
 
 PYTHON_TEST = """import pytest

@@ -9,9 +9,26 @@ from resolver.verification.tampering import MAX_FINDINGS, find_tampering
 from tests.verification.changes import CHEATING, HONEST, Change
 
 PATHS = st.sampled_from(
-    ["tests/test_a.py", "a.py", "conftest.py", "a.test.ts", "a_test.go", "src/lib.rs", "ATest.java"]
-    + ["test/a.bats", "tests/a.c", "pyproject.toml", "package.json", "Makefile", "spec/a_spec.rb"]
-    + ["tox.ini", ".github/workflows/ci.yml", "tests/data.json", "sitecustomize.py", "bin/pytest"]
+    [
+        "tests/test_a.py",
+        "a.py",
+        "conftest.py",
+        "a.test.ts",
+        "a_test.go",
+        "src/lib.rs",
+        "ATest.java",
+        "test/a.bats",
+        "tests/a.c",
+        "pyproject.toml",
+        "package.json",
+        "Makefile",
+        "spec/a_spec.rb",
+        "tox.ini",
+        ".github/workflows/ci.yml",
+        "tests/data.json",
+        "sitecustomize.py",
+        "bin/pytest",
+    ]
 )
 WORDS = st.sampled_from(
     [
@@ -26,8 +43,6 @@ WORDS = st.sampled_from(
         "*/",
         "#",
         "//",
-    ]
-    + [
         "it('a', () => {\n",
         "});\n",
         "{",
@@ -41,8 +56,6 @@ WORDS = st.sampled_from(
         "\x00",
         "\u2028",
         "@",
-    ]
-    + [
         "func TestA(t *testing.T) {\n",
         "#[test]\n",
         "fn a() {\n",
