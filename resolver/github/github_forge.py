@@ -195,12 +195,8 @@ class GitHubForge:
             if trigger.in_thread and told is None:
                 answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
                 told = answer.html_url if answer else None
-            review = (
-                _review_of(self._repository, self._number(trigger), trigger, own)
-                if pull is None
-                else None
-            )
             if pull is None:
+                review = _review_of(self._repository, self._number(trigger), trigger, own)
                 done = told or review is not None
                 return Publication(comment_url=told, review=review, repeated=True) if done else None
             if ending is not Ending.PULL_REQUEST:

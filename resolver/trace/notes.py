@@ -42,10 +42,8 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
         case life.Egress():
             return _told_connection(event)
-        case life.CheckExecuted():
-            return "check", _told_check(event), event.execution.output
-        case life.VerificationCompleted():
-            return "check", _told_verification(event), ""
+        case life.CheckExecuted() | life.VerificationCompleted():
+            return _told_verification(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
@@ -99,23 +97,24 @@ _TREES = {
 }
 
 
-def _told_check(event: life.CheckExecuted) -> str:
-    """Return which check was executed where, and how it ended."""
+def _told_verification(
+    event: life.CheckExecuted | life.VerificationCompleted,
+) -> tuple[str, str, str]:
+    """Return which check was executed where and how it ended, or what all of them show."""
+    if isinstance(event, life.VerificationCompleted):
+        evidence = event.evidence
+        verdict = evidence.verdict.replace("_", " ").capitalize()
+        reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
+        sent = ", so the agent gets the output" if event.sent_to_agent else ""
+        return "check", f"{verdict}{reason}{sent}", ""
     done = event.execution
     ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
     if done.cases:
         failed = done.count("failed", "error")
         ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
     took = "from an earlier run" if event.is_cached else duration(done.seconds)
-    return f"{event.command} {_TREES[event.at]}: {ended} ({took})"
-
-
-def _told_verification(event: life.VerificationCompleted) -> str:
-    evidence = event.evidence
-    verdict = evidence.verdict.replace("_", " ").capitalize()
-    reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
-    sent = ", so the agent gets the output" if event.sent_to_agent else ""
-    return f"{verdict}{reason}{sent}"
+    text = f"{event.command} {_TREES[event.at]}: {ended} ({took})"
+    return "check", text, done.output
 
 
 def _told_condensation(event: life.Condensation) -> str:

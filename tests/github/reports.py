@@ -16,14 +16,14 @@ from resolver.models.run import (
     Trigger,
     TriggerKind,
 )
-
-WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 from resolver.models.verification import (
     CaseResult,
     CheckComparison,
     CheckExecution,
     Verification,
 )
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def trigger(**changes: Any) -> Trigger:
