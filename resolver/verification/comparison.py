@@ -58,19 +58,11 @@ def compare_executions(
     renamed_files: new path by old path.
     """
     renamed = renamed_files or {}
-    before, with_tests, after = (
-        statuses_of(base, renamed),
-        statuses_of(base_with_tests),
-        statuses_of(head),
-    )
+    before, after = statuses_of(base, renamed), statuses_of(head)
+    with_tests = statuses_of(base_with_tests)
     last = case_statuses(head[0])
     ran = {name for name, seen in before.items() if any(each != "skipped" for each in seen)}
-    excused = {
-        _id(case, renamed)
-        for execution in base
-        for case in execution.cases
-        if _is_in(case, deleted_files)
-    }
+    excused = _ids_in(base, deleted_files, renamed)
     gone = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
     flaky = (*_flaky(before, after), *_flaky_check(check, base, head))
     unstable = {each.id for each in flaky}
@@ -190,6 +182,13 @@ def _forms(path: str) -> tuple[str, str, str]:
     """Return how test ids write a file: as a path, as a dotted module, by its own name alone."""
     bare = str(PurePosixPath(path).with_suffix("")) if path else path
     return path, bare.replace("/", "."), bare.rpartition("/")[2]
+
+
+def _ids_in(
+    executions: Sequence[CheckExecution], files: Collection[str], renamed: Mapping[str, str]
+) -> set[str]:
+    cases = chain.from_iterable(execution.cases for execution in executions)
+    return {_id(case, renamed) for case in cases if _is_in(case, files)}
 
 
 def _is_in(case: CaseResult, files: Collection[str]) -> bool:
