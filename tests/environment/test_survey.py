@@ -60,6 +60,8 @@ def look(files: dict[str, str]) -> Survey:
          "mvn -q -B dependency:go-offline", "mvn -q -B test"),
         ({"pom.xml": ""}, "maven:3-eclipse-temurin-21", "mvn -q -B dependency:go-offline",
          "mvn -q -B test"),
+        ({"pom.xml": "", "mvnw": ""}, "maven:3-eclipse-temurin-21",
+         "./mvnw -q -B dependency:go-offline", "./mvnw -q -B test"),
         ({"build.gradle.kts": "", "gradlew": ""}, "gradle:8-jdk21",
          "./gradlew --no-daemon testClasses", "./gradlew test"),
         ({"Makefile": "all: x\ntest: all\n\tpytest\n", "Cargo.toml": ""}, "rust:1-slim-bookworm",

@@ -231,13 +231,15 @@ def _ruby(names: Collection[str], read: Read) -> Survey:
     return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install", tests)
 
 
-def _maven(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    setup = "mvn -q -B dependency:go-offline"
+def _maven(names: Collection[str], read: Read) -> Survey:
+    # The set-up also downloads the Maven that the wrapper names, which the checks start.
+    maven = "./mvnw" if "mvnw" in names else "mvn"
+    setup = f"{maven} -q -B dependency:go-offline"
     found = _JAVA.search(_text(read, "pom.xml"))
     wanted = int(found[1]) if found else 0
     release = next((each for each in _JAVA_IMAGES if each >= wanted), _JAVA_IMAGES[-1])
     image = f"maven:3-eclipse-temurin-{release if found else 21}"
-    return Survey("Java", image, setup, "mvn -q -B test")
+    return Survey("Java", image, setup, f"{maven} -q -B test")
 
 
 def _gradle(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
