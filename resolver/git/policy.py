@@ -83,12 +83,7 @@ def check(
 
 def is_protected(path: str, globs: Iterable[str]) -> bool:
     """Return True if a change of the file would not be published."""
-    return matches_glob(path, globs)
-
-
-def matches_glob(path: str, globs: Iterable[str]) -> bool:
-    """Return True if one of the globs matches the path. `**` matches any number of folders."""
-    return any(_Glob(text).matches(path.encode(errors="surrogateescape")) for text in globs)
+    return any(_Glob(text).matches(path.encode()) for text in globs)
 
 
 def protected_in(workspace: Workspace, base: str, tree: str, globs: Iterable[str]) -> str:

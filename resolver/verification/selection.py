@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from resolver.config.allowed_hosts import AllowList
-from resolver.git.policy import matches_glob
 from resolver.git.workspace import Workspace
 from resolver.models.verification import OmittedCheck, ProjectCheck
 from resolver.verification.affected_tests import affected_check
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
 from resolver.verification.instrumentation import append_arguments, runner_of
 from resolver.verification.project_tree import ProjectTree
+from resolver.verification.relevant_checks import relevant_checks
 
 MAX_IDS = 100
 """Maximum number of tests that are named in a command."""
@@ -50,7 +50,7 @@ def select_checks(
     """
     before = ProjectTree.from_commit(workspace.git, workspace.base)
     found = DiscoveredChecks(tuple(declared)) if declared else discover_checks(before, allowed)
-    named = (with_runner(check) for check in found.checks if _is_relevant(check, changed_files))
+    named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
     after = ProjectTree.from_commit(workspace.git, head)
 
     def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
@@ -75,7 +75,3 @@ def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
         return None
     command = append_arguments(check, *ids)
     return None if command is None else check.model_copy(update={"command": command})
-
-
-def _is_relevant(check: ProjectCheck, changed_files: Sequence[str]) -> bool:
-    return not check.paths or any(matches_glob(path, check.paths) for path in changed_files)
