@@ -77,7 +77,7 @@ from resolver.runs.stages import (
     RunResult,
     StageValues,
 )
-from resolver.runs.verify import ChangeVerifier
+from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import note_store
 from resolver.runs.wiring.models import preload_models, recording_of
@@ -224,7 +224,7 @@ def _work_and_publish(
         require_update_way(_making(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
-    verifier = ChangeVerifier(prepared, log)
+    verifier = open_verifier(prepared, log)
     executed = _execute(values, prepared, log, forge, folder, verifier)
     yield (values := values.with_value(executed))
     if _is_publishable(values, log):
@@ -271,7 +271,7 @@ def _execute(
             knowledge=prepared.knowledge,
             waiting=approval_requester(values, forge),
             change=kept,
-            send_back=(lambda _: "") if is_answer_run(values) else verifier.send_back,
+            send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
         ),
         workspace,
         log,

@@ -6,12 +6,14 @@ that the agent's session left is in it.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
+from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.controller.control import Stop
+from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
@@ -97,24 +99,33 @@ def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | N
 class ChangeVerifier:
     """Verifies the changes of one run: after each of the agent's rounds, and before publishing.
 
-    Executions are recorded in the run's log and are not repeated, so that a verification of the
-    same change again costs nothing.
+    run_checks: executes the checks and returns what they show. It repeats nothing that the log has.
     """
 
-    def __init__(self, prepared: PreparedRun, log: RunLog) -> None:
-        self._prepared = prepared
+    def __init__(
+        self,
+        settings: Settings,
+        run: str,
+        control: Control,
+        log: RunLog,
+        run_checks: Callable[[Patch], Verification],
+    ) -> None:
+        self._settings = settings
+        self._run = run
+        self._control = control
         self._log = log
+        self._run_checks = run_checks
         self._verified: dict[str, Verification] = {}
         self._stopped: RunStopped | None = None
 
     def verify(self, patch: Patch) -> Verification:
         """Return the verification of the change. Raises RunStopped if a person stopped the run."""
-        if not self._prepared.settings.verify:
+        if not self._settings.verify:
             return DISABLED
         if patch.is_empty:
             return Verification(verdict="not_verified", reason="no_change")
-        if patch.tree not in self._verified:
-            self._verified[patch.tree] = self._verify(patch)
+        if self._stopped is None and patch.tree not in self._verified:
+            self._verified[patch.tree] = self._run_checks(patch)
         self._raise_if_stopped()
         return self._verified[patch.tree]
 
@@ -128,7 +139,7 @@ class ChangeVerifier:
             verification = self.verify(patch)
         except RunStopped:
             return ""
-        rounds = self._prepared.settings.verification_rounds
+        rounds = self._settings.verification_rounds
         if verification.reason not in FAILED_BY_CHANGE or self._rounds_used() >= rounds:
             return ""
         self._record(patch, verification, sent=True)
@@ -141,54 +152,21 @@ class ChangeVerifier:
             self._record(patch, verification, sent=False)
         return verification
 
-    def _verify(self, patch: Patch) -> Verification:
-        prepared, log = self._prepared, self._log
-        settings, workspace = prepared.settings, prepared.workspace
-        trees = build_trees(workspace, patch)
-        sandboxes = CheckSandboxes(prepared, trees.commits)
-        recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
-
-        def started(runner: CheckRunner) -> None:
-            prepared.request.control.interrupt_with(runner.interrupt)
-
-        request = VerificationRequest(
-            selection=select_checks(
-                settings.checks, workspace, settings.allow_list, trees.changed_files, patch.tree
-            ),
-            options=RunnerOptions(
-                trees=trees.trees,
-                environment=sandboxes.digest,
-                recorded={event.key: event.execution for event in recorded},
-                record=log.stream.add,
-                base_results=sandboxes.base_results,
-                seconds=settings.verification_seconds,
-                parallel=available_processors() > 1,
-            ),
-            changed_files=trees.changed_files,
-            changed_tests=trees.changed_tests,
-            deleted_tests=trees.deleted_tests,
-            tampering=find_tampering(changed_texts(workspace, patch)),
-            started=started,
-        )
-        verified = verify_change(request, sandboxes.open)
-        for connection in sandboxes.take_connections():
-            log.stream.add(connection)
-        return verified
-
     def _raise_if_stopped(self) -> None:
-        """Raise RunStopped if a stop arrived. Other requests come too late and are dropped."""
-        control = self._prepared.request.control
-        while (request := control.take()) is not None:
+        """Raise RunStopped if a stop arrived. Other requests stay in the queue for the agent."""
+        waiting = list(iter(self._control.take, None))
+        for request in waiting:
             if isinstance(request, Stop):
                 by = f" by {request.by}" if request.by else ""
                 what = f"the run was stopped{by} while its change was verified"
                 self._stopped = RunStopped(what, "look at the change, which is kept")
+            else:
+                self._control.send(request)
         if self._stopped is not None:
             raise self._stopped
 
     def _rounds_used(self) -> int:
-        log = self._log
-        since = log.state.events[log.begun(self._prepared.request.run) :]
+        since = self._log.state.events[self._log.begun(self._run) :]
         return sum(isinstance(e, VerificationCompleted) and e.sent_to_agent for e in since)
 
     def _record(self, patch: Patch, verification: Verification, *, sent: bool) -> None:
@@ -205,6 +183,48 @@ class ChangeVerifier:
                     sent_to_agent=sent,
                 )
             )
+
+
+def open_verifier(prepared: PreparedRun, log: RunLog) -> ChangeVerifier:
+    """Return the verifier of a run, which executes checks in sandboxes."""
+    request = prepared.request
+    run_checks = partial(verify_in_sandboxes, prepared, log)
+    return ChangeVerifier(prepared.settings, request.run, request.control, log, run_checks)
+
+
+def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Verification:
+    """Execute the checks on the change, in sandboxes of its own, and return what they show."""
+    settings, workspace = prepared.settings, prepared.workspace
+    trees = build_trees(workspace, patch)
+    sandboxes = CheckSandboxes(prepared, trees.commits)
+    recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
+
+    def started(runner: CheckRunner) -> None:
+        prepared.request.control.interrupt_with(runner.interrupt)
+
+    request = VerificationRequest(
+        selection=select_checks(
+            settings.checks, workspace, settings.allow_list, trees.changed_files, patch.tree
+        ),
+        options=RunnerOptions(
+            trees=trees.trees,
+            environment=sandboxes.digest,
+            recorded={event.key: event.execution for event in recorded},
+            record=log.stream.add,
+            base_results=sandboxes.base_results,
+            seconds=settings.verification_seconds,
+            parallel=available_processors() > 1,
+        ),
+        changed_files=trees.changed_files,
+        changed_tests=trees.changed_tests,
+        deleted_tests=trees.deleted_tests,
+        tampering=find_tampering(changed_texts(workspace, patch)),
+        started=started,
+    )
+    verified = verify_change(request, sandboxes.open)
+    for connection in sandboxes.take_connections():
+        log.stream.add(connection)
+    return verified
 
 
 def available_processors() -> int:
