@@ -37,6 +37,7 @@ def test_the_repository_is_the_recorded_one_on_every_machine(tmp_path: Path) -> 
 
 
 def check(line: CommandLine, *options: str) -> None:
+    line.environment.pop("RESOLVER_VERIFY")
     done = line.call("demo", "--folder", line.folder / "demo", *options)
     assert done.exit_code == 0, done.stdout + done.stderr
     [run] = (line.folder / "demo").iterdir()
@@ -60,7 +61,6 @@ def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
 ) -> None:
     command_line.environment |= {"DOCKER_HOST": "tcp://127.0.0.1:1"}
     command_line.environment.pop("RESOLVER_RUNTIME")
-    command_line.environment.pop("RESOLVER_VERIFY")
     check(command_line)
 
 
