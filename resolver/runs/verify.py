@@ -13,7 +13,7 @@ from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.controller.control import Control, Stop
+from resolver.controller.control import Control, Request, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
@@ -154,14 +154,16 @@ class ChangeVerifier:
 
     def _raise_if_stopped(self) -> None:
         """Raise RunStopped if a stop arrived. Other requests stay in the queue for the agent."""
-        waiting = list(iter(self._control.take, None))
-        for request in waiting:
+        others: list[Request] = []
+        while (request := self._control.take()) is not None:
             if isinstance(request, Stop):
                 by = f" by {request.by}" if request.by else ""
                 what = f"the run was stopped{by} while its change was verified"
                 self._stopped = RunStopped(what, "look at the change, which is kept")
             else:
-                self._control.send(request)
+                others.append(request)
+        for request in others:
+            self._control.send(request)
         if self._stopped is not None:
             raise self._stopped
 
