@@ -23,7 +23,7 @@ COPY prompts prompts
 COPY resolver resolver
 RUN python3 -m pip --python /opt/venv/bin/python install -q --no-deps . \
  && cd / \
- && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.config import ModelConfig; from resolver.llm.preload import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
+ && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.base import ModelConfig; from resolver.llm.library import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
  && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver
 
 # The toolbox belongs to this image, not to HOME, which the runner sets anew for each job.

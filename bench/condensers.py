@@ -35,16 +35,14 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, ServiceReplied
-from resolver.events.log import Observation, SandboxAction
-from resolver.events.reading import read_log
+from resolver.events.log import Observation, SandboxAction, read_log
 from resolver.events.state import State
-from resolver.events.store import JsonlStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.model_call import Asker
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall, RunLimits, Tokens
 

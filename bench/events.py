@@ -30,8 +30,7 @@ def make(where: Path, count: int) -> dict[str, Any]:
     from resolver.events.actions import CmdRun
     from resolver.events.base import ToolCall
     from resolver.events.observations import CmdOutput
-    from resolver.events.store import JsonlStore
-    from resolver.events.stream import EventStream
+    from resolver.events.stream import EventStream, JsonlStore
 
     store = JsonlStore(where / "events.jsonl")
     stream = EventStream(store)
@@ -53,7 +52,7 @@ def make(where: Path, count: int) -> dict[str, Any]:
 def reopen(where: Path) -> dict[str, Any]:
     """Open the log as a run that goes on does, and fold it."""
     from resolver.events.state import State
-    from resolver.events.store import JsonlStore
+    from resolver.events.stream import JsonlStore
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()

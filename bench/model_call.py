@@ -18,7 +18,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
 from tests.parts.model_endpoint import ModelEndpoint, reply
 

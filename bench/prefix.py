@@ -28,13 +28,12 @@ from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
-from resolver.events.store import JsonlStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.importance import Importance
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import Importance
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import Completion, RequestedToolCall, RunLimits
 

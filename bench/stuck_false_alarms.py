@@ -19,7 +19,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.state import State
 
 Steps = Iterator[tuple[EventBase, ...]]

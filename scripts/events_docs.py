@@ -4,8 +4,15 @@ from typing import Any, get_args
 
 from resolver.events.base import SCHEMA_VERSION as VERSION
 from resolver.events.base import ActionBase, EventBase, ObservationBase
-from resolver.events.log import LONGEST_LINE, RUNNABLE, Action, Lifecycle, Observation
-from resolver.events.schema import EVENT_TYPES, log_schema
+from resolver.events.log import (
+    EVENT_TYPES,
+    LONGEST_LINE,
+    RUNNABLE,
+    Action,
+    Lifecycle,
+    Observation,
+    log_schema,
+)
 from resolver.events.stream import ROLES
 
 MEGABYTES = LONGEST_LINE // 1024**2

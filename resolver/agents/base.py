@@ -1,9 +1,12 @@
-"""The interface of agents."""
+"""The interface of agents, and an agent without a model for tests of everything around it."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from resolver.events.base import ActionBase
+from resolver.events.actions import Finish
+from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import SystemPrompt
+from resolver.events.log import Event
 from resolver.events.state import State
 
 
@@ -22,3 +25,34 @@ class Agent(Protocol):
     def step(self, state: State) -> ActionBase:
         """Return the next action. Raises ModelError if the model can't be reached."""
         ...
+
+
+class DummyAgent:
+    """Takes the actions of a script in order, then finishes.
+
+    The position in the script is derived from the log, so that a resumed run continues after the
+    last action that was taken.
+    """
+
+    name = "DummyAgent"
+
+    def __init__(self, script: Sequence[ActionBase] = ()) -> None:
+        self._script = tuple(script)
+        self._seen: list[Event] = []
+        self._taken = 0
+        self._count = 0
+
+    def system_prompt(self) -> SystemPrompt:
+        """Return a system prompt that says that there is no model."""
+        return SystemPrompt(content="Scripted agent: no model is asked.")
+
+    def step(self, state: State) -> ActionBase:
+        """Return the next action of the script, `Finish` after the last one."""
+        if state.events is not self._seen or len(state.events) < self._count:
+            self._seen, self._taken, self._count = state.events, 0, 0
+        new = state.events[self._count :]
+        self._taken += sum(isinstance(e, ActionBase) and e.source is Source.AGENT for e in new)
+        self._count = len(state.events)
+        if self._taken < len(self._script):
+            return self._script[self._taken]
+        return Finish(message="The script is over.", task_completed=False)

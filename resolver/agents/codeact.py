@@ -1,21 +1,112 @@
-"""The default agent: a model that acts by writing code, one step at a time."""
+"""The default agent: a model that acts by writing code, one step at a time.
 
-from resolver.agents.available_tools import NOTHING, AvailableTools
-from resolver.agents.mcp_tools import TAG, native_names, native_specs, tools_text
+Its system prompt has the general rules, and the tools as text for models without native tool calls.
+An agent that a repository defines is this agent with instructions and tools of its own.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from resolver.agents.argument_types import MAX_TIMEOUT, correct_thread_answers
+from resolver.agents.definitions import MCP, NOTHING, AgentDefinition, AvailableTools
 from resolver.agents.replies import next_action, read_reply, tools_offered_in
-from resolver.agents.system_prompt import system_text
-from resolver.agents.tags import available_tags
-from resolver.agents.thread_arguments import correct_thread_answers
-from resolver.agents.tool_access import refuse_if_unavailable
-from resolver.agents.tools import available_tools, tool_specs
+from resolver.agents.tags import available_tags, write_tags
+from resolver.agents.tools import (
+    TAG,
+    DelegateAgent,
+    available_tools,
+    native_names,
+    native_specs,
+    refuse_if_unavailable,
+    tool_specs,
+    tools_text,
+)
+from resolver.config.templates import render
 from resolver.errors import ContextWindowExceeded
+from resolver.events import actions as a
 from resolver.events.actions import CondensationRequest
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.models.run import JsonObject
+from resolver.models.run import JsonObject, PlanItem
+
+_EXAMPLES = {
+    "bash": a.CmdRun(command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"),
+    "slow": a.CmdRun(command="make test", timeout=900.0),
+    "input": a.CmdRun(command="C-c", is_input=True),
+    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
+    "create": a.FileWrite(path="tests/test_dots.py", content="from parser import parse\n"),
+    "replace": a.FileEdit(
+        command="str_replace",
+        path="src/parser.py",
+        old_str="    return text.split('.')",
+        new_str="    return [part for part in text.split('.') if part]",
+    ),
+    "insert": a.FileEdit(
+        command="insert", path="src/parser.py", insert_line=0, new_str="import re"
+    ),
+    "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
+    "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
+    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
+    "plan": a.PlanUpdate(
+        items=(
+            PlanItem(title="reproduce the crash with a test", status="done"),
+            PlanItem(title="fix parse()", status="doing"),
+            PlanItem(title="run the whole suite"),
+        )
+    ),
+    "delegate": a.Delegate(
+        agent="CodeActAgent",
+        task="Find every caller of parse() in src/ and report file, line and what it passes.",
+    ),
+    "recall": a.Recall(query="flaky tests"),
+    "remember": a.Remember(note="`make test` needs `make build` first; one suite takes 4 minutes."),
+    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
+    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
+    "finish": a.Finish(
+        message="Keep empty parts out of parse()",
+        root_cause="`parse('1..2')` kept the empty part between two dots.",
+        change="`parse()` in src/parser.py leaves empty parts out; a test was added.",
+        verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",
+        remaining="I did not try it on Windows.",
+    ),
+    "report": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
+}
+"""Examples in the prompt.
+
+The code that the parser is tested against renders them, so they are always valid.
+"""
+
+
+def system_text(
+    dialect: Dialect, tools: Collection[str], colleagues: Sequence[DelegateAgent] = ()
+) -> str:
+    """Return the system prompt of CodeActAgent with these tools.
+
+    colleagues: agents that it may delegate to.
+    """
+    return render(
+        "agent/system.md.j2", dialect=dialect, **render_tag_dialect(tools, colleagues)
+    ).strip()
+
+
+def render_tag_dialect(
+    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, answers: bool = False
+) -> dict[str, Any]:
+    """Return the template values for the description of the tag dialect.
+
+    answers: the result of the agent is its final message; it publishes no change.
+    """
+    return {
+        "tools": tools,
+        "colleagues": colleagues,
+        "answers": answers,
+        "examples": {name: write_tags(action) for name, action in _EXAMPLES.items()},
+        "most_seconds": int(MAX_TIMEOUT),
+    }
 
 
 class CodeActAgent:
@@ -106,3 +197,34 @@ class CodeActAgent:
 def _is_unanswered(state: State) -> bool:
     """Return True if the newest event is a CondensationRequest, without a Condensation."""
     return bool(state.events) and isinstance(state.events[-1], CondensationRequest)
+
+
+class DefinedAgent(CodeActAgent):
+    """Has the tools of its definition that are available in this run, and no others.
+
+    Its prompt consists of the general rules and the text of the definition. Calls of other tools
+    are refused with a reason.
+    """
+
+    def __init__(
+        self, definition: AgentDefinition, model: Model, dialect: Dialect, offer: AvailableTools
+    ) -> None:
+        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
+        super().__init__(model, memory, dialect, offer)
+        self.name = definition.name
+        self.answers = definition.read_only
+        self._definition = definition
+        # A definition can't know which servers an installation has: it gets all of them or none.
+        self._mcp = offer.mcp if MCP in definition.tools else ()
+        there = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
+        self._tools = tuple(name for name in definition.tools if name in there)
+
+    def system_prompt(self) -> SystemPrompt:
+        """Return the general rules, the definition's text and, in the tag dialect, the tools."""
+        text = render(
+            "agent/defined.md.j2",
+            dialect=self._dialect,
+            definition=self._definition,
+            **render_tag_dialect(self._tools, self._colleagues, answers=self.answers),
+        )
+        return self._prompt(text)

@@ -1,6 +1,7 @@
 """Agents that a repository defines, as markdown files in `.agents/agents/` on its default branch.
 
-A file that can't be used is skipped and reported as a problem.
+A file that can't be used is skipped and reported as a problem. `AvailableTools` lists what a run
+offers to all agents in addition to their basic tools.
 """
 
 import difflib
@@ -11,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from resolver.agents.tool_calls import did_you_mean
-from resolver.agents.tools import available_tools
+from resolver.agents.tools import DelegateAgent, available_tools, did_you_mean
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validated
+from resolver.models.run import McpTool
 
 FOLDER = ".agents/agents/"
 
@@ -250,3 +251,39 @@ def _prompt(document: Document) -> str:
         )
         raise FrontmatterError(document.path, 1, what)
     return prompt
+
+
+def _no_file(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class AvailableTools:
+    """What an agent may use in addition to its basic tools. Not every agent uses all of it.
+
+    delegates: the agent may delegate work to other agents.
+    browser: the sandbox has a browser.
+    index: the host has an index of the code.
+    mcp: tools of MCP servers.
+    definitions: agents that the repository defines.
+    colleagues: agents that can be delegated to; set by the registry.
+    recall: there are skills that the agent can ask for.
+    remember: notes for later runs are kept.
+    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    file; used with the index only.
+    threads: labels of the review threads that the run is asked about.
+    """
+
+    delegates: bool = False
+    browser: bool = False
+    index: bool = False
+    mcp: tuple[McpTool, ...] = ()
+    definitions: tuple[AgentDefinition, ...] = ()
+    colleagues: tuple[DelegateAgent, ...] = ()
+    recall: bool = False
+    remember: bool = False
+    lines_of: Callable[[str], int | None] = _no_file
+    threads: tuple[str, ...] = ()
+
+
+NOTHING = AvailableTools()

@@ -1,13 +1,69 @@
-"""The agent that answers questions about the code. Its changes are discarded."""
+"""Agents that change nothing in the repository: their result is an answer, a review or places.
 
-from resolver.agents.answering import AnsweringAgent
+They answer questions about the code, review a change, use a browser, or locate the code that has
+to change. Changes that they make in the sandbox are discarded.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import AvailableTools
+from resolver.agents.tags import write_tags
+from resolver.agents.tools import refuse_unavailable
+from resolver.config.templates import render
 from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import SystemPrompt
+from resolver.events.state import State
+from resolver.llm.base import Model
+from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.models.run import CodePlace
+
+
+class AnsweringAgent(CodeActAgent):
+    """An agent whose result is its final message. Changes to the working tree are discarded.
+
+    Calls of tools that it does not have, and edits, are refused with a reason.
+
+    template: template of the system prompt.
+    tools: all tools of the agent.
+    examples: actions that the template shows as tags, by name.
+    """
+
+    answers = True
+    template: ClassVar[str]
+    tools: ClassVar[tuple[str, ...]]
+    examples: ClassVar[Mapping[str, ActionBase]]
+
+    def __init__(self, model: Model, dialect: Dialect, threads: tuple[str, ...] = ()) -> None:
+        self._sees = self.looks(model)
+        memory = ConversationMemory(dialect, sees_images=self._sees)
+        super().__init__(model, memory, dialect, AvailableTools(threads=threads))
+        self._tools = self.tools
+
+    def looks(self, model: Model) -> bool:
+        """Return True if images are shown to the agent."""
+        return model.supports_vision
+
+    def system_prompt(self) -> SystemPrompt:
+        """Return the agent's own system prompt, with its tools as text in the tag dialect."""
+        examples = {name: write_tags(action) for name, action in self.examples.items()}
+        words = self._further_words()
+        return self._prompt(
+            render(self.template, dialect=self._dialect, examples=examples, **words)
+        )
+
+    def _further_words(self) -> dict[str, Any]:
+        """Return additional values for the template."""
+        return {}
+
 
 READ_ONLY = "ReadOnlyAgent"
 
-TOOLS = ("execute_bash", "execute_ipython_cell", "think", "plan", "finish")
+READONLY_TOOLS = ("execute_bash", "execute_ipython_cell", "think", "plan", "finish")
 
-_EXAMPLES = {
+_READONLY_EXAMPLES = {
     "bash": a.CmdRun(command="grep -rn 'def parse' src && sed -n 40,80p src/parser.py"),
     "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
     "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
@@ -23,5 +79,185 @@ class ReadOnlyAgent(AnsweringAgent):
 
     name = READ_ONLY
     template = "agent/readonly.md.j2"
-    tools = TOOLS
-    examples = _EXAMPLES
+    tools = READONLY_TOOLS
+    examples = _READONLY_EXAMPLES
+
+
+REVIEWER = "ReviewerAgent"
+
+REVIEWER_TOOLS = (
+    "execute_bash",
+    "execute_ipython_cell",
+    "think",
+    "plan",
+    "review_comment",
+    "submit_review",
+)
+
+_REVIEWER_EXAMPLES = {
+    "bash": a.CmdRun(command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q"),
+    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
+    "comment": a.ReviewComment(
+        path="src/parser.py",
+        line=42,
+        severity="high",
+        body="`parse('')` now raises IndexError: `parts` is empty then. The command line calls it "
+        "with what the person typed (src/cli.py:17).",
+        suggestion="    return parts[-1] if parts else None",
+    ),
+    "several": a.ReviewComment(
+        path="src/parser.py",
+        start_line=50,
+        line=58,
+        severity="low",
+        body="This is `split_parts()` of src/text.py once more.",
+    ),
+    "submit": a.Finish(
+        message="The parser now leaves empty parts out, as the issue asks. One input that worked "
+        "before raises now (see src/parser.py:42).",
+        verdict="request_changes",
+        verification="`python -m pytest tests -q`: 41 passed. `parse('')`: IndexError.",
+    ),
+}
+
+
+class ReviewerAgent(AnsweringAgent):
+    """Writes comments and a final message that become one review.
+
+    Changes to the working tree are discarded, and actions that edit a file are refused with a
+    reason.
+    """
+
+    name = REVIEWER
+    template = "agent/reviewer.md.j2"
+    tools = REVIEWER_TOOLS
+    examples = _REVIEWER_EXAMPLES
+
+
+BROWSING_TOOLS = ("think", "browser", "finish")
+
+_BROWSING_EXAMPLES = {
+    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
+    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
+    "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
+    "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
+}
+_PICTURE = "screenshot("
+
+
+class BrowsingAgent(AnsweringAgent):
+    """Works on web pages by their accessibility tree, and reports.
+
+    Calls of tools other than its own are refused with a reason.
+    """
+
+    name = "BrowsingAgent"
+    tools = BROWSING_TOOLS
+    examples = _BROWSING_EXAMPLES
+    template = "agent/browsing.md.j2"
+    visual = False
+
+    def looks(self, model: Model) -> bool:
+        return self.visual and model.supports_vision
+
+    def _further_words(self) -> dict[str, Any]:
+        return {"visual": self.visual, "sees": self._sees}
+
+    def step(self, state: State) -> ActionBase:
+        """Return the next action, extended by a screenshot if the agent is shown images."""
+        return self._with_picture(super().step(state))
+
+    def _with_picture(self, action: ActionBase) -> ActionBase:
+        """Append a screenshot with the ids of the elements drawn on it to a browser action."""
+        if not self._sees or not isinstance(action, a.BrowseInteractive):
+            return action
+        if _PICTURE in action.code:
+            return action
+        code = f"{action.code.rstrip()}\nscreenshot(marks=True)"
+        return action.model_copy(update={"code": code})
+
+
+class VisualBrowsingAgent(BrowsingAgent):
+    """A BrowsingAgent that also gets screenshots if its model accepts images.
+
+    If the model does not, the system prompt says so.
+    """
+
+    name = "VisualBrowsingAgent"
+    template = "agent/visual_browsing.md.j2"
+    visual = True
+
+
+LOC_TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
+
+_MOST_FOLDERS = 40
+"""Maximum number of path components of a reported place that are considered."""
+
+_LOC_EXAMPLES = {
+    "search": a.CodeSearch(terms=("Parser.parse", "src/parser.py:41", "empty part between dots")),
+    "explore": a.CodeExplore(
+        start=("src/parser.py::Parser.parse",), direction="upstream", depth=2, edges=("calls",)
+    ),
+    "bash": a.CmdRun(command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg"),
+    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
+    "report": a.Finish(
+        message="`parse('1..2')` keeps the empty part between two dots.",
+        places=(
+            CodePlace(path="src/parser.py", start=41, end=48, symbol="Parser.parse",
+                  why="splits at each dot and keeps what is empty"),
+            CodePlace(path="tests/test_parser.py", start=12, end=30, symbol="test_dots",
+                  why="has no case with two dots"),
+        ),
+    ),
+}  # fmt: skip
+
+
+class LocAgent(AnsweringAgent):
+    """Reports a list of places, each checked against the base commit.
+
+    Its edits are discarded, and calls of tools other than its own are refused with a reason.
+
+    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    file.
+    """
+
+    name = "LocAgent"
+    template = "agent/loc.md.j2"
+    tools = LOC_TOOLS
+    examples = _LOC_EXAMPLES
+
+    def __init__(
+        self, model: Model, dialect: Dialect, lines_of: Callable[[str], int | None]
+    ) -> None:
+        super().__init__(model, dialect)
+        self._lines_of = lines_of
+
+    def step(self, state: State) -> ActionBase:
+        """Return the next action.
+
+        Reported places are marked as unknown if their file or lines do not exist at the base
+        commit. A completed report without places is refused.
+        """
+        action = super().step(state)
+        if not isinstance(action, a.Finish):
+            return action
+        if action.task_completed and not action.places:
+            return refuse_unavailable(action, self._names())
+        places = tuple(self._checked(place) for place in action.places)
+        return action.model_copy(update={"places": places})
+
+    def _checked(self, place: CodePlace) -> CodePlace:
+        """Return the place with its path relative to the repository.
+
+        Models also write absolute paths of the sandbox; leading folders are removed until a file
+        matches.
+        """
+        parts = place.path.strip("/").split("/")[:_MOST_FOLDERS]
+        starts = range(len(parts) if place.path.startswith("/") else 1)
+        for path in ("/".join(parts[start:]) for start in starts):
+            length = self._lines_of(path)
+            if length is not None:
+                known = (place.end or place.start or 0) <= length
+                return place.model_copy(update={"path": path, "known": known})
+        return place.model_copy(update={"known": False})

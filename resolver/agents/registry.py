@@ -5,18 +5,19 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Literal
 
-from resolver.agents.available_tools import NOTHING, AvailableTools
-from resolver.agents.base import Agent
-from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.defined import DefinedAgent
-from resolver.agents.definitions import AgentDefinition, Definitions
-from resolver.agents.dummy import DummyAgent
-from resolver.agents.loc import LocAgent
-from resolver.agents.readonly import READ_ONLY, ReadOnlyAgent
-from resolver.agents.reviewer import REVIEWER, ReviewerAgent
-from resolver.agents.tool_calls import did_you_mean
-from resolver.agents.tools import DelegateAgent
+from resolver.agents.base import Agent, DummyAgent
+from resolver.agents.codeact import CodeActAgent, DefinedAgent
+from resolver.agents.definitions import NOTHING, AgentDefinition, AvailableTools, Definitions
+from resolver.agents.readonly import (
+    READ_ONLY,
+    REVIEWER,
+    BrowsingAgent,
+    LocAgent,
+    ReadOnlyAgent,
+    ReviewerAgent,
+    VisualBrowsingAgent,
+)
+from resolver.agents.tools import DelegateAgent, did_you_mean
 from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect

@@ -8,13 +8,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from resolver.agents.argument_types import write_answers
 from resolver.agents.arguments import TOOLS
 from resolver.agents.code_arguments import write_places, write_texts
 from resolver.agents.markup import Block, Grammar, MarkupFault, find_blocks, write_block
-from resolver.agents.mcp_tools import TAG as MCP
-from resolver.agents.mcp_tools import call_of_tag, write_call
-from resolver.agents.thread_arguments import write_answers
-from resolver.agents.tool_calls import action_of, did_you_mean
+from resolver.agents.tools import TAG as MCP
+from resolver.agents.tools import action_of, call_of_tag, did_you_mean, write_call
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase

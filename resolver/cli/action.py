@@ -10,7 +10,7 @@ from resolver.cli.close import close
 from resolver.cli.sweep import sweep
 from resolver.entrypoints.action import annotated, read_event, run_action
 from resolver.errors import ResolverError
-from resolver.github.events.dispatch import asks_for_sweep
+from resolver.github.events.parse import asks_for_sweep
 
 
 @click.command()

@@ -9,8 +9,8 @@ from rich.console import Console
 from resolver.config.settings import HEARING, Settings, load_settings
 from resolver.entrypoints.action import actions_run, read_event
 from resolver.events.stream import utc_now
-from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
-from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.parse import DispatchSource, asks_for_sweep
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import (
     app_login,
@@ -20,7 +20,7 @@ from resolver.runs.common import (
     own_login,
     trigger_for_target,
 )
-from resolver.runs.conversation.dispatch import conversation_for_dispatch
+from resolver.runs.conversation.commands import conversation_for_dispatch
 from resolver.runs.wiring.sandbox import RunHost
 
 

@@ -14,19 +14,25 @@ from resolver.config.templates import render
 from resolver.demo.repository_maker import HERE, make_repository
 from resolver.errors import SandboxError, UsageError
 from resolver.events.base import ActionBase
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
 from resolver.github.local_forge import LocalForge, local_trigger
-from resolver.runs.common import filtered_log, open_host, require_model, run_id, stop_on_signals
+from resolver.runs.common import (
+    filtered_log,
+    open_host,
+    print_result,
+    require_model,
+    run_id,
+    stop_on_signals,
+)
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runtime.engine import has_image
 from resolver.trace.plain import one_line
-from resolver.trace.progress import TerminalProgress
 from resolver.trace.steps import step_of
+from resolver.trace.text import TerminalProgress
 
 RECORDING = HERE / "recording.jsonl"
 

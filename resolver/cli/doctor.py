@@ -10,14 +10,18 @@ from typing import Any
 import click
 
 from resolver.agents.registry import AGENTS
-from resolver.cli.finding import DoctorFinding, check_finding
 from resolver.cli.options import settings_options_but
-from resolver.cli.repository_check import check_app, check_repository_for
+from resolver.cli.repository_check import (
+    DoctorFinding,
+    check_app,
+    check_finding,
+    check_repository_for,
+)
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import AGENT
 from resolver.github.client.access import check_repository
-from resolver.llm.config import ModelConfig
-from resolver.llm.probe import probe
+from resolver.llm.base import ModelConfig
+from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runs.common import open_host, require_model

@@ -12,8 +12,8 @@ from resolver.config.temporary_directory import abandoned_directories
 from resolver.errors import ResolverError
 from resolver.git.clone_cache import CLONES, remove_cached_clones
 from resolver.runs.common import open_host
-from resolver.runtime.cleanup import idle_containers, remove_toolboxes
-from resolver.runtime.confined import remove_tree
+from resolver.runtime.disk import remove_tree
+from resolver.runtime.docker import idle_containers, remove_toolboxes
 from resolver.runtime.engine import connect_engine, engine_answers, remove_container
 from resolver.runtime.environment.images import KEPT, remove_old_images
 from resolver.runtime.toolbox import Toolbox

@@ -1,16 +1,104 @@
-"""Helpers for the commands that start servers: socket, web server settings and logging."""
+"""Helpers for the commands that start servers: protocol, socket, web server settings and logging.
 
+The HTTP protocol is uvicorn's with a timeout for the head of a request and a limit on open
+connections.
+"""
+
+import asyncio
 import logging
 import resource
 import socket
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from resolver.cli.connections import BoundedConnection
 from resolver.errors import UsageError
-from resolver.security.logging import RewritingFilter
-from resolver.security.redaction import Redactor
+from resolver.security.redaction import Redactor, RewritingFilter
+
+HEAD_SECONDS = 10.0
+"""Time in seconds for a connection to send a complete request head, from when it was opened.
+
+On a connection that is kept open, the time starts with the first byte of a request.
+"""
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that is closed if it sends no request, so that it does not keep others out.
+
+    uvicorn limits how long a connection may be idle after a response, but not how long the first
+    request, or one that is sent byte by byte, may take (a slow loris attack). When more than half
+    of `limit_concurrency` connections are open, the oldest one without a request is closed for a
+    new one.
+    """
+
+    head_seconds = HEAD_SECONDS
+    replaceable: frozenset[Any] = frozenset({h11.IDLE})
+    """States of the client in which its connection may be closed for a new one."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._opened_at = 0.0
+
+    @property
+    def is_replaceable(self) -> bool:
+        """True if the connection may be closed for a new one."""
+        return self.conn.their_state in self.replaceable
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._opened_at = self.loop.time()
+        self._bound_head()
+        self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._bound_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # may continue with a pipelined request
+        self._bound_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unset_head_timer()
+        super().connection_lost(exc)
+
+    def _bound_head(self) -> None:
+        """Keep the timer running only while a request head is awaited.
+
+        There is no timer either while uvicorn's own timer for idle connections is set.
+        """
+        awaits_head = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if not awaits_head or self.timeout_keep_alive_task is not None:
+            self._unset_head_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _unset_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _make_room(self) -> None:
+        # uvicorn also counts the tasks of closed connections until they end. At half of its limit
+        # there is enough time for that.
+        limit = (self.limit_concurrency or 0) // 2
+        while limit and len(self.connections) > limit:
+            others = (c for c in self.connections if c is not self)
+            waiting = [c for c in others if isinstance(c, BoundedConnection) and c.is_replaceable]
+            if not waiting:
+                return
+            oldest = min(waiting, key=lambda each: each._opened_at)
+            self.connections.discard(oldest)
+            oldest.transport.close()
+
+
+class ShortRequestConnection(BoundedConnection):
+    """For a server whose requests are short: one whose body is incomplete makes room as well."""
+
+    replaceable = frozenset({h11.IDLE, h11.SEND_BODY})
 
 
 def listen(host: str, port: int) -> socket.socket:

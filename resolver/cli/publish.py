@@ -10,16 +10,15 @@ from rich.text import Text
 from resolver.cli.resolve import describe_result, open_forge, resumed_request
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import DONE
 from resolver.events.state import State
-from resolver.runs.common import filtered_log, open_host, stop_on_signals
+from resolver.runs.common import filtered_log, open_host, print_result, stop_on_signals
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.stages import RunRequest
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 
 @click.command()

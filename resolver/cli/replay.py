@@ -15,17 +15,17 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
-from resolver.events.location import open_log
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, opening_of
+from resolver.events.sql import open_log
 from resolver.events.stream import utc_now
 from resolver.git.clone import is_url
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
 from resolver.github.local_forge import LocalForge, local_trigger
-from resolver.memory.text import truncate_middle
 from resolver.models.run import Continuation, Trigger
+from resolver.models.truncate import truncate_middle
 from resolver.runs import execute
 from resolver.runs.common import (
     command_line_trigger,
@@ -33,6 +33,7 @@ from resolver.runs.common import (
     filtered_log,
     github_forge,
     open_host,
+    print_result,
     read_login,
     require_model,
     run_id,
@@ -40,12 +41,11 @@ from resolver.runs.common import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 MOST_SHOWN = 200
 """Maximum length of an action that is shown, in characters."""

@@ -1,12 +1,12 @@
-"""The checks of `resolver doctor OWNER/NAME`.
+"""The checks of `resolver doctor OWNER/NAME`, and the result of a check.
 
 They cover the account, its permissions, the repository's settings and rules, and whether CI runs on
 what the agent pushes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 
-from resolver.cli.finding import DoctorFinding, check_finding
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
@@ -17,6 +17,46 @@ from resolver.github.github_forge import ACTIONS_LOGIN
 from resolver.runs.common import github_forge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.runs.wiring.tokens import access_of
+
+
+@dataclass(frozen=True)
+class DoctorFinding:
+    """The result of a check. `required` means that no run can start if the check fails."""
+
+    good: bool
+    what: str
+    next_step: str = ""
+    required: bool = True
+
+    @property
+    def mark(self) -> str:
+        """The result in one word: "ok", "missing", or "note" if it is not required."""
+        return "ok" if self.good else ("missing" if self.required else "note")
+
+    @property
+    def advice(self) -> str:
+        """The next step after a failed check, "" if it passed."""
+        return "" if self.good else self.next_step
+
+    def as_json(self) -> dict[str, str | bool]:
+        """Return the finding as JSON."""
+        return {**asdict(self), "next_step": self.advice}
+
+
+def check_finding(
+    what: str, question: Callable[[], str | None], required: bool = True
+) -> DoctorFinding:
+    """Run a check and return its result.
+
+    `question` returns a text if the check passes and None if it fails. If it raises a
+    ResolverError, the finding says why the check could not be done.
+    """
+    try:
+        answer = question()
+    except ResolverError as error:
+        return DoctorFinding(False, f"{what}: {error.what}", error.next_step, required)
+    return DoctorFinding(answer is not None, f"{what}: {answer or 'no'}", required=required)
+
 
 BRANCH = "agent/issue-1-doctor"
 """Example of the branches that Resolver pushes."""

@@ -10,12 +10,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from resolver.agents.readonly import READ_ONLY
-from resolver.agents.reviewer import REVIEWER
+from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.cli.options import run_options
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import current_run, opening_of
 from resolver.events.stream import utc_now
 from resolver.git.workspace import Workspace
@@ -29,6 +28,7 @@ from resolver.runs.common import (
     github_forge,
     open_host,
     parse_target,
+    print_result,
     read_login,
     require_model,
     run_id,
@@ -38,11 +38,10 @@ from resolver.runs.conversation.commands import watch_of
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import EVENTS, REQUEST, Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""

@@ -24,14 +24,16 @@ from resolver.errors import UsageError
 from resolver.runs.common import environment_secrets, open_host
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN
 from resolver.runtime.service.app import create_service_app
-from resolver.runtime.service.bounds import ServiceBounds, memory_bytes
-from resolver.runtime.service.machines import (
+from resolver.runtime.service.sandboxes import (
+    OpenMachine,
+    Sandboxes,
+    ServiceBounds,
     docker_machines,
     local_machines,
+    memory_bytes,
     remove_abandoned,
     run_prefix,
 )
-from resolver.runtime.service.sandboxes import OpenMachine, Sandboxes
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import Redactor
 

@@ -17,8 +17,8 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
-from resolver.cli.connections import ShortRequestConnection
 from resolver.cli.listening import (
+    ShortRequestConnection,
     address_of,
     allow_open_files,
     listen,
@@ -41,11 +41,10 @@ from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Handlers, Worker
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
+from resolver.github.client.access import OneToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
-from resolver.github.client.tokens import OneToken
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.parse import needs_own_login
+from resolver.github.events.parse import DispatchSource, needs_own_login
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
 from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
 from resolver.runs.wiring.models import preload_models

@@ -8,13 +8,11 @@ from resolver.config.settings import Settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import EventStream, MemoryStore, utc_now
 from resolver.git.workspace import Workspace
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
-from resolver.runtime.environment.environment import set_up
-from resolver.runtime.environment.prepare import TAIL
+from resolver.runtime.environment.environment import TAIL, set_up
 
 
 @dataclass(frozen=True)

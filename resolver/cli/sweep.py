@@ -20,12 +20,12 @@ from resolver.runs.common import (
     filtered_log,
     github_forge,
     open_host,
+    print_result,
     require_model,
     stop_on_signals,
 )
-from resolver.runs.result import print_result
 from resolver.trace.plain import for_terminal
-from resolver.trace.progress import TerminalProgress
+from resolver.trace.text import TerminalProgress
 
 
 @click.command()

@@ -7,11 +7,10 @@ import click
 
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.events.location import log_file, open_log
+from resolver.events.log import log_schema
 from resolver.events.repair import repair_log
-from resolver.events.schema import log_schema
-from resolver.trace.html import render_html
-from resolver.trace.json_view import render_json
+from resolver.events.sql import log_file, open_log
+from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import render_text

@@ -8,9 +8,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from resolver.code_index.answers import BuiltIndex, CodeExcerpt, Definition, TermFound, WalkResult
-from resolver.code_index.explore import MOST_ROWS, Direction, explore
 from resolver.code_index.grammars import syntax_of
-from resolver.code_index.graph import MOST_FOLDERS, ROOT, EdgeKind, Graph, build_graph
+from resolver.code_index.graph import (
+    MOST_FOLDERS,
+    MOST_ROWS,
+    ROOT,
+    Direction,
+    EdgeKind,
+    Graph,
+    build_graph,
+    explore,
+)
 from resolver.code_index.search import LONGEST_LINE, WordIndex, find_named, split_identifier_words
 from resolver.code_index.source import Entity, SourceFile, count_lines, read_source
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr, field_validator
 from resolver.config.access_policy import AccessPolicy, Level
 from resolver.config.model_settings import setting
 from resolver.config.quota_settings import QuotaSettings
-from resolver.models.conventions import PullRequestPreferences, Reviewer
+from resolver.models.repository import PullRequestPreferences, Reviewer
 
 
 class GitHubSettings(QuotaSettings):

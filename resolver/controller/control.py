@@ -1,13 +1,26 @@
-"""Requests of people to a run in progress, and the queue where they wait for the controller."""
+"""Requests of people to a run in progress: stop, pause, resume, extend, messages, approvals.
+
+They wait in a queue for the controller. A request concerns the whole run. While a delegate is at
+work it takes the request, and the logs of its parents record the same as its own.
+"""
 
 import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from resolver.errors import ResolverError
-from resolver.models.run import Extension
+from resolver.config.templates import render
+from resolver.controller.limits import extension_between, extension_events
+from resolver.errors import ResolverError, RunStopped
+from resolver.events.actions import Message
+from resolver.events.base import Source
+from resolver.events.lifecycle import Warned
+from resolver.events.observations import AgentStateChanged
+from resolver.events.state import State
+from resolver.events.stream import Clock, EventStream
+from resolver.models.approval import PendingApproval
+from resolver.models.run import Extension, RunLimits, RunState
 
 
 @dataclass(frozen=True)
@@ -137,3 +150,158 @@ class Control:
         if isinstance(request, Stop):
             self._stop_taken.set()
         return request
+
+
+MAX_PAUSE = 3600.0
+"""Default maximum duration of a pause, in seconds."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The log of the run, or of one delegate in it."""
+
+    stream: EventStream
+    state: State
+
+    def enter(self, state: RunState, reason: str = "") -> None:
+        """Record a new state of the run in the log."""
+        self.stream.add(AgentStateChanged(state=state, reason=reason))
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Takes requests from `control` and carries them out.
+
+    levels: the log of the run, then those of the active delegates, outermost first.
+    most: the highest totals to which a request may extend the limits; None means no maximum.
+    max_pause: maximum duration of a pause, in seconds.
+    """
+
+    control: Control
+    levels: tuple[Level, ...]
+    now: Clock
+    most: RunLimits | None = None
+    max_pause: float = MAX_PAUSE
+
+    def below(self, level: Level) -> "Requests":
+        """Return the same for a delegate, with its log added."""
+        levels = (*self.levels, level)
+        return Requests(self.control, levels, self.now, self.most, self.max_pause)
+
+    def obey_all(self) -> None:
+        """Carry out all waiting requests. Raises RunStopped if the run is to end."""
+        while (request := self.control.take()) is not None:
+            self._obey(request)
+
+    def answer(self) -> str | None:
+        """Return the first waiting message of a person, None if there is none.
+
+        Requests before it are carried out. Raises RunStopped if the run is to end.
+        """
+        while (request := self.control.take()) is not None:
+            if isinstance(request, Say):
+                return request.words
+            self._obey(request)
+        return None
+
+    def _obey(self, request: Request) -> None:
+        match request:
+            case Stop(by=by, reason=reason):
+                raise RunStopped(_asked("stopped", by) + (f": {reason}" if reason else ""))
+            case Pause(by=by):
+                self._pause(by)
+            case Extend():
+                self._extend(request)
+            case Say(words=words):
+                for level in self.levels:
+                    level.stream.add(Message(content=words, source=Source.USER))
+            case Resume():
+                pass  # the run is not paused
+            case Approve() | Deny():
+                self._unasked(request)
+
+    def await_confirmation(self, reason: str) -> None:
+        """Record in all logs that the run waits for a person's approval."""
+        for level in self.levels:
+            if level.state.run_state is not RunState.AWAITING_CONFIRMATION:
+                level.enter(RunState.AWAITING_CONFIRMATION, reason)
+
+    def go_on(self) -> None:
+        """Record in all logs that the run no longer waits for approval."""
+        for level in self.levels:
+            if level.state.run_state is RunState.AWAITING_CONFIRMATION:
+                level.enter(RunState.RUNNING)
+
+    def decision(
+        self, wanted: PendingApproval, shown_at: datetime, seconds: float
+    ) -> Approve | Deny | None:
+        """Return a person's decision about the action shown at `shown_at`, None if there is none.
+
+        seconds: how long to wait; with 0, only requests that are already in the queue count.
+
+        A message without a decision counts as a denial, with the message as the reason. Raises
+        RunStopped if the run is to end.
+        """
+        until = self.now() + timedelta(seconds=seconds)
+        while True:
+            left = (until - self.now()).total_seconds() if seconds else 0.0
+            request = self.control.wait(left) if left > 0 else self.control.take()
+            match request:
+                case None:
+                    return None
+                case Approve() | Deny() if _is_about(request, wanted, shown_at):
+                    return request
+                case Approve() | Deny():
+                    self._unasked(request)
+                case Say(words=words, by=by):
+                    return Deny(by=by, reason=words)
+                case Stop() | Extend():
+                    self._obey(request)
+                case Pause() | Resume():
+                    pass  # the run is idle anyway
+
+    def _unasked(self, request: Approve | Deny) -> None:
+        """Warn about a decision on nothing, or on an action that its author can't have seen."""
+        approves = isinstance(request, Approve)
+        told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
+        self.levels[0].stream.add(Warned(about="confirmation", message=told))
+
+    def _pause(self, by: str) -> None:
+        """Pause until a request other than Pause arrives, then carry it out.
+
+        Raises RunStopped if the request is a Stop, or if the pause exceeds `max_pause`.
+        """
+        before = [level.state.run_state for level in self.levels]
+        for level in self.levels:
+            level.enter(RunState.PAUSED, _asked("paused", by))
+        until = self.now() + timedelta(seconds=self.max_pause)
+        request: Request | None = Pause()
+        while isinstance(request, Pause):
+            left = (until - self.now()).total_seconds()
+            request = self.control.wait(left) if left > 0 else None
+        if request is None:
+            raise RunStopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
+        if isinstance(request, Stop):
+            self._obey(request)
+        for level, state in zip(self.levels, before, strict=True):
+            level.enter(state)
+        self._obey(request)
+
+    def _extend(self, request: Extend) -> None:
+        """Extend the limits of the run, and those of active delegates by what it really got."""
+        extension, most = request.extension, self.most
+        for level in self.levels:
+            before = level.state.limits
+            for event in extension_events(before, extension, most, request.by):
+                level.stream.add(event)
+            extension, most = extension_between(before, level.state.limits), None
+
+
+def _is_about(decision: Approve | Deny, wanted: PendingApproval, shown_at: datetime) -> bool:
+    """Return True if the decision's author can have seen the action and refers to no other."""
+    is_later = decision.at is None or decision.at > shown_at
+    return is_later and decision.number in {"", wanted.number}
+
+
+def _asked(what: str, by: str) -> str:
+    return f"{what} by {by}" if by else f"{what} on request"

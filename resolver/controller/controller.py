@@ -15,11 +15,9 @@ from resolver.agents.replies import has_more
 from resolver.config.templates import render
 from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
-from resolver.controller.control import Control
-from resolver.controller.limits import check_limits, limit_warning, share_of
-from resolver.controller.outcome import derive_outcome
+from resolver.controller.control import MAX_PAUSE, Control, Level, Requests
+from resolver.controller.limits import check_limits, derive_outcome, limit_warning, share_of
 from resolver.controller.recovery import OUTSIDE, unanswered_actions
-from resolver.controller.requests import MAX_PAUSE, Level, Requests
 from resolver.controller.stuck import StuckDetector
 from resolver.errors import LimitReached, ResolverError, RunStopped, UsageError
 from resolver.events import actions as a

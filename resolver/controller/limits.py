@@ -1,17 +1,21 @@
-"""The limits of a run: checked in one place before every step, extended, and shared with delegates.
+"""The limits of a run, and its outcome as its state shows it.
 
-Everything is derived from the state; the limits in force are `State.limits`.
+Limits are checked in one place before every step, extended, and shared with delegates. Everything
+is derived from the state; the limits in force are `State.limits`.
 """
 
 import math
+import re
 from datetime import datetime
 from typing import Literal
 
 from resolver.config.templates import render
 from resolver.errors import LimitReached
+from resolver.events import actions as a
+from resolver.events.base import Source
 from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
-from resolver.models.run import Extension, RunLimits
+from resolver.models.run import Extension, Outcome, RunLimits, RunState
 
 Bound = Literal["iterations", "budget", "time"]
 
@@ -161,3 +165,60 @@ def share_of(state: State, now: datetime) -> RunLimits | None:
     if replies < LEAST_REPLIES or money <= 0 or seconds <= 0:
         return None
     return RunLimits(max_iterations=replies, max_budget=money, max_time=seconds)
+
+
+_NOTHING = re.compile(
+    r"(?:there is )?(?:nothing|none|no(?: remaining)? (?:work|doubts)|n/?a|-)"
+    r"(?: (?:is )?(?:left|remains|remaining|open|else|to do|known))*[.!]?",
+    re.IGNORECASE,
+)
+
+_DECLINED = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
+
+
+def derive_outcome(state: State) -> Outcome:
+    """Return how the run ended, according to its log."""
+    finish = state.finish
+    limit = None
+    if state.run_state is RunState.LIMIT and state.last_at is not None:
+        # If no limit is reached, the rest of the budget did not suffice for another model call.
+        limit = bound_reached(state, state.last_at) or "budget"
+    message = finish.message if finish else ""
+    if state.run_state is RunState.AWAITING_USER_INPUT:
+        message = _question(state)
+    return Outcome(
+        state=state.run_state,
+        reason=state.reason,
+        next_step=state.next_step,
+        because=state.because,
+        declined=finish.declined if finish and state.run_state in _DECLINED else "",
+        limit=limit,
+        message=message,
+        cause=finish.root_cause if finish else "",
+        change=finish.change if finish else "",
+        verification=finish.verification if finish else "",
+        remaining=_said_to_be_left(finish.remaining) if finish else "",
+        places=finish.places if finish else (),
+        pull_request_title=finish.pull_request_title if finish else "",
+        task_completed=bool(
+            finish and finish.task_completed and state.run_state is RunState.FINISHED
+        ),
+        iterations=state.iterations,
+        tokens=state.tokens,
+        cost=state.cost,
+        seconds=round(state.seconds, 3),
+    )
+
+
+def _said_to_be_left(text: str) -> str:
+    """Return the text, or "" if it only says that nothing remains."""
+    return "" if _NOTHING.fullmatch(text.strip()) else text
+
+
+def _question(state: State) -> str:
+    for event in reversed(state.events):
+        if isinstance(event, a.Finish):
+            return event.message
+        if isinstance(event, a.Message) and event.source is Source.AGENT:
+            return event.content
+    return ""

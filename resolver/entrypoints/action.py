@@ -22,8 +22,8 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.comments.comment_text import comment_body
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent, MalformedEvent
+from resolver.github.events.parse import DispatchSource
+from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import (
@@ -32,6 +32,7 @@ from resolver.runs.common import (
     github_forge,
     open_host,
     own_login,
+    print_result,
     run_id,
     stop_on_signals,
     trigger_for_target,
@@ -41,19 +42,17 @@ from resolver.runs.conversation.commands import (
     archive,
     continue_from_archive,
     issue_of_command,
+    locate_dispatch,
     watch_of,
 )
-from resolver.runs.conversation.control import STARTS
-from resolver.runs.conversation.dispatch import locate_dispatch
-from resolver.runs.conversation.final_comment import abandon_run
-from resolver.runs.conversation.watch import watch_comments
+from resolver.runs.conversation.comments import abandon_run
+from resolver.runs.conversation.watch import STARTS, watch_comments
 from resolver.runs.output import EVENTS, OUTCOME, Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.result import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.trace.groups import Groups
 from resolver.trace.plain import for_terminal
+from resolver.trace.text import Groups
 
 logger = logging.getLogger("resolver.entrypoints.action")
 

@@ -16,11 +16,10 @@ from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.run_log import spent_by
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.context.labelled_issues import LabelledIssue, LabelledIssues, Labelling
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.permission import authorize
+from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.events.sweep import a_second_later, labelled_trigger
 from resolver.github.github_forge import GitHubForge
-from resolver.github.text.escape import single_line
+from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
 from resolver.runs.common import run_id
 from resolver.runs.conversation.commands import archive, watch_of

@@ -1,11 +1,17 @@
-"""The closed union of all event kinds, and reading and writing one line of a log.
+"""The closed union of all event kinds, and reading and writing the lines of a log.
 
-An event of an unknown `kind`, from a newer version, is kept verbatim as `Unknown`.
+Lines are read from any source and validated. An event of an unknown `kind`, from a newer version,
+is kept verbatim as `Unknown`. The JSON schema of a line is generated from the event types.
 """
 
-from typing import Annotated, Any, TypedDict, get_args
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, TypedDict, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.json_schema import models_json_schema
 from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
 from resolver.errors import LogError, LogTooNew, UnstorableEvent
@@ -13,6 +19,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import SCHEMA_VERSION, EventBase
+from resolver.models.run import JsonObject
 
 Action = (
     a.CmdRun
@@ -278,3 +285,131 @@ def stored_line(event: Event) -> str:
     if 4 * len(line) >= LONGEST_LINE and len(line.encode()) >= LONGEST_LINE:
         raise UnstorableEvent(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
     return line
+
+
+NOT_A_LOG = "check the path; `resolver trace LOG --repair` saves what can be saved of a damaged log"
+
+
+def read_log(path: Path) -> Iterator[Event]:
+    """Yield all complete events of a log file, checking that their numbers have no gap.
+
+    An incomplete last line is left out: it is what remains if the writer is killed during a write.
+    Raises LogError, which names the line and the problem.
+    """
+    with open_log_file(path) as file:
+        empty = True
+        for event in check_lines(str(path), "line", whole_lines(path, file)):
+            empty = False
+            yield event
+    if empty:
+        raise LogError(f"{path} has no event in it", NOT_A_LOG)
+
+
+def open_log_file(path: Path) -> BinaryIO:
+    """Open the file for reading. Anything but a regular file is refused before it can block."""
+    try:
+        # Opening a FIFO without a writer would block: fifo(7).
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    except IsADirectoryError as error:
+        raise LogError(f"{path} is a folder, not an event log", NOT_A_LOG) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LogError(f"{path} can't be read: {reason}", "check the path") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise LogError(f"{path} is not a regular file", "save the log into a file first")
+    return file
+
+
+def whole_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines that end with a newline.
+
+    Raises LogError for a line of LONGEST_LINE or more.
+    """
+    number = 0
+    while line := _next_line(path, file, number):
+        if line.endswith(b"\n"):
+            yield line
+        elif len(line) >= LONGEST_LINE:
+            raise LogError(
+                f"{path}, line {number + 1}: longer than {LONGEST_LINE:,} bytes", NOT_A_LOG
+            )
+        number += 1
+
+
+def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
+    try:
+        return file.readline(LONGEST_LINE)
+    except OSError as error:
+        raise LogError(f"{path}, line {number + 1} can't be read: {error.strerror}") from error
+
+
+def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterator[Event]:
+    """Yield the events of `lines`, checking that they are numbered 0, 1, 2, ... without gap.
+
+    origin, unit: used in error messages, such as "FILE, line 3" or "DATABASE, row 3".
+    Raises LogError.
+    """
+    for number, line in enumerate(lines):
+        try:
+            event = parse_line(line)
+        except LogError as error:
+            where = f"{origin}, {unit} {number + 1}: {error.what}"
+            raise type(error)(where, error.next_step or NOT_A_LOG) from error
+        if event.id != number:
+            raise LogError(
+                f"{origin}, {unit} {number + 1}: the event's id is {event.id}, not {number}",
+                f"events are numbered 0, 1, 2, ... without gap; {NOT_A_LOG}",
+            )
+        yield event
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+WRITTEN = ["id", "timestamp", "source", "kind"]
+"""Fields that every line has."""
+
+EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)
+
+
+def log_schema() -> JsonObject:
+    """Return one schema for all lines: `kind` selects the type.
+
+    For an unlisted kind, only the common fields are described.
+    """
+    types: list[type[EventBase]] = [EventBase, *EVENT_TYPES]
+    _, made = models_json_schema(
+        [(event_type, "validation") for event_type in types],
+        ref_template="#/$defs/{model}",
+    )
+    definitions: dict[str, JsonObject] = made["$defs"]
+    for definition in definitions.values():
+        # A newer version may add fields to any object.
+        definition.pop("additionalProperties", None)
+    for event_type in EVENT_TYPES:
+        kind = definitions[event_type.__name__]["properties"]["kind"]
+        kind["description"] = "Says that the line is of this type."
+    common = definitions.pop("EventBase")["properties"]
+    common["kind"] = {"type": "string", "description": "Which type of event the line is."}
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:resolver:event-log:{SCHEMA_VERSION}",
+        "title": "One line of a Resolver event log",
+        "description": (
+            f"Version {SCHEMA_VERSION} of the format, which `schema_version` of the first line "
+            "names. Lines are numbered 0, 1, 2, ... Kinds and fields that are not listed come from "
+            "a newer Resolver and are to be kept."
+        ),
+        "type": "object",
+        "required": WRITTEN,
+        "properties": common,
+        "allOf": [_when(event_type) for event_type in EVENT_TYPES],
+        "$defs": definitions,
+    }
+
+
+def _when(event_type: type[EventBase]) -> dict[str, Any]:
+    return {
+        "if": {"properties": {"kind": {"const": event_type.model_fields["kind"].default}}},
+        "then": {"$ref": f"#/$defs/{event_type.__name__}"},
+    }

@@ -12,8 +12,7 @@ from typing import BinaryIO
 from pydantic_core import from_json
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.log import LONGEST_LINE, parse_line
-from resolver.events.reading import open_log_file
+from resolver.events.log import LONGEST_LINE, open_log_file, parse_line
 from resolver.models.run import JsonObject
 
 LOST = -1

@@ -8,12 +8,10 @@ from types import TracebackType
 from resolver.errors import LogError
 from resolver.events.base import SCHEMA_VERSION
 from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
-from resolver.events.log import Event
+from resolver.events.log import Event, read_log
 from resolver.events.observations import AgentStateChanged
-from resolver.events.reading import read_log
 from resolver.events.state import State
-from resolver.events.store import JsonlStore
-from resolver.events.stream import Clock, EventRedactor, EventStream
+from resolver.events.stream import Clock, EventRedactor, EventStream, JsonlStore
 from resolver.models.run import RunState
 
 BRANCH_STAGE = "branch"

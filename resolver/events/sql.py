@@ -1,4 +1,7 @@
-"""Event store in a database: one table for many runs, on SQLite or PostgreSQL."""
+"""Event store in a database: one table for many runs, on SQLite or PostgreSQL.
+
+A log is opened by its location: a file, the folder of a run, or a run in a database.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,9 +29,8 @@ from sqlalchemy import event as hooks
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from resolver.errors import LogError
-from resolver.events.log import Event, stored_line
-from resolver.events.reading import check_lines
-from resolver.events.store import require_next
+from resolver.events.log import Event, check_lines, read_log, stored_line
+from resolver.events.stream import require_next
 
 EVENTS = Table(
     "resolver_events",
@@ -239,3 +241,30 @@ def _count(connection: Connection, run: str) -> int:
     last = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
     found = connection.scalar(last)
     return 0 if found is None else int(found) + 1
+
+
+LOG_NAME = "events.jsonl"
+"""File name of the log in the folder of a run."""
+
+
+def open_log(location: str) -> Iterator[Event]:
+    """Yield the events of a log, which are validated as they are read.
+
+    location: FILE, the FOLDER of a run, "sqlite:///FILE#RUN", or
+        "postgresql://USER:PASSWORD@HOST/DATABASE#RUN".
+    Raises LogError.
+    """
+    if "://" not in location:
+        return read_log(log_file(location))
+    url, mark, run = location.rpartition("#")
+    if not mark or not run:
+        raise LogError(
+            "the location names a database but no run in it", "add #RUN, the key of the run"
+        )
+    return read_run(url, run)
+
+
+def log_file(location: str) -> Path:
+    """Return the path of the log file for a file or for the folder of a run."""
+    path = Path(location)
+    return path / LOG_NAME if path.is_dir() else path

@@ -10,12 +10,7 @@ from collections.abc import Sequence
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.workspace import Workspace
-from resolver.models.conventions import (
-    FOLDERS,
-    Conventions,
-    issue_template_paths,
-    template_path,
-)
+from resolver.models.repository import FOLDERS, Conventions, issue_template_paths, template_path
 
 MOST_TEMPLATE = 20_000
 """Maximum size of a pull request template in bytes."""

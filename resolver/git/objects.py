@@ -6,7 +6,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
 from resolver.git.tree import quote, read_blobs, read_changes, read_tree
-from resolver.models.commits import MadeCommit, NewEntry
+from resolver.models.repository import MadeCommit, NewEntry
 
 _MOST_COMMITS = 20
 

@@ -1,11 +1,15 @@
-"""Reads a pull request from the host's clone: its head, its merge base and its diff.
+"""Reads a pull request from the host's clone: its head, its merge base, its diff, code of threads.
 
 Commits of a fork are fetched through the refs `refs/pull/<number>/head` of the base repository:
 https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/checking-out-pull-requests-locally
+
+The diff is rendered with line numbers and a length limit. The code that a review thread is about is
+taken from the pinned head if the lines still exist there, else from the diff as it was when the
+thread was started.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +21,14 @@ from resolver.git.git import Credential, HostGit
 from resolver.git.history import Remote, Tip, fetch_pull_request
 from resolver.git.remote import check_url, list_refs
 from resolver.git.tree import quote
-from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestCommit, PullRequestContext
+from resolver.models.pull_request import (
+    AskedThread,
+    DiffFile,
+    DiffHunk,
+    PullRequestCommit,
+    PullRequestContext,
+    ReviewThread,
+)
 
 TRUSTED_REF = "refs/resolver/trusted"
 TARGET_REF = "refs/resolver/target"
@@ -223,3 +234,187 @@ def _hunk(found: "re.Match[bytes]") -> DiffHunk:
     return DiffHunk(
         old_start=old_start, old_lines=old_lines, new_start=new_start, new_lines=new_lines
     )
+
+
+MOST_OF_FILE = 30_000
+"""Maximum number of characters of one file's diff."""
+
+MOST = 120_000
+"""Maximum number of characters of all diffs together. Further files are only named."""
+
+LONGEST_DIFF_LINE = 1_000
+"""Maximum number of characters of a line."""
+
+
+def numbered_diff(patches: Sequence[FilePatch], show: Callable[[str], str] = str) -> str:
+    """Return the diff, file by file, with a number before each line.
+
+    An added or unchanged line has its number in the new file, a deleted line the one in the old
+    file. What exceeds a limit is replaced by a note. show: applied to the text of each line; the
+    limits apply to its result.
+    """
+    parts = []
+    room = MOST
+    for patch in patches:
+        head = _head(patch.file)
+        body = _body(patch, show)
+        if len(body) > room:
+            body = "[not shown, for length]"
+        room -= len(body)
+        parts.append(f"{head}\n{body}")
+        if room < 0 or len(parts) >= 300:
+            break
+    if len(parts) < len(patches):
+        parts.append(f"[{len(patches) - len(parts)} more files are not shown]")
+    return "\n\n".join(parts)
+
+
+def _head(file: DiffFile) -> str:
+    moved = f" (was {file.old_path})" if file.old_path else ""
+    count = "" if file.additions is None else f", +{file.additions} -{file.deletions}"
+    return f"=== {file.path}{moved}: {file.status.replace('_', ' ')}{count}"
+
+
+def _body(patch: FilePatch, show: Callable[[str], str]) -> str:
+    if not patch.hunks:
+        return "[binary content]" if patch.file.additions is None else "[no lines to show]"
+    lines: list[str] = []
+    raw = patch.hunks.rstrip(b"\n").split(b"\n")
+    room = MOST_OF_FILE
+    for line in _numbered(raw, show):
+        room -= len(line) + 1
+        if room < 0:
+            left = len(raw) - len(lines)
+            lines.append(f"[{left} more lines of this file's diff are not shown]")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _numbered(hunks: Iterable[bytes], show: Callable[[str], str]) -> Iterator[str]:
+    """Yield the lines of the hunks with their numbers."""
+    old = new = 0
+    for raw in hunks:
+        text = raw.decode("utf-8", "replace").removesuffix("\r")
+        if len(text) > LONGEST_DIFF_LINE:
+            text = f"{text[:LONGEST_DIFF_LINE]}[{len(text) - LONGEST_DIFF_LINE} more characters]"
+        text = show(text)
+        sign, rest = text[:1], text[1:]
+        match sign:
+            case "@":
+                found = next(hunk_heads(raw))
+                old, new = int(found[1]), int(found[3])
+                yield text
+            case "-":
+                yield f"{old:>6} -{rest}"
+                old += 1
+            case "+":
+                yield f"{new:>6} +{rest}"
+                new += 1
+            case "\\":
+                yield f"       {text}"
+            case _:
+                yield f"{new:>6}  {rest}"
+                old, new = old + 1, new + 1
+
+
+AROUND = 5
+"""Number of lines shown before and after."""
+
+MOST_LINES = 60
+"""Maximum number of lines per thread. The last ones are kept, as comments refer to those."""
+
+LONGEST_EXCERPT_LINE = 300
+"""Maximum number of characters of a line."""
+
+_HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+Read = Callable[[str], bytes | None]
+"""Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""
+
+Show = Callable[[str], str]
+"""Applied to the text of each line that is shown."""
+
+
+def with_code(asked: AskedThread, pull: PullRequestContext, read: Read, show: Show) -> AskedThread:
+    """Return the review thread with the lines that it is about.
+
+    pull: the pull request at the pinned head. If it was pushed to since, the line numbers from
+    GitHub may be those of a later commit, so the diff of the thread is used.
+    """
+    thread = asked.thread
+    last = thread.line
+    now = None
+    if thread.side == "RIGHT" and not (thread.is_outdated or pull.moved) and last is not None:
+        now = _at_head(thread.path, thread.start_line or last, last, read, show)
+    code = _then(thread, show) if now is None else now
+    named = thread.model_copy(update={"path": show(thread.path)})
+    return asked.model_copy(update={"thread": named, "code": code, "is_then": now is None})
+
+
+def _at_head(path: str, first: int, last: int, read: Read, show: Show) -> str | None:
+    """Return the lines at the pinned head with some context, None if they don't exist there."""
+    try:
+        content = read(path)
+    except WorkspaceError:
+        return None
+    if content is None or b"\0" in content:
+        return None
+    lines = content.decode("utf-8", "replace").split("\n")
+    if last > len(lines):
+        return None
+    start = max(1, first - AROUND, last - MOST_LINES)
+    end = min(len(lines), last + AROUND)
+    shown = ((n, lines[n - 1], first <= n <= last) for n in range(start, end + 1))
+    return "\n".join(_line(n, text, " ", marked, show) for n, text, marked in shown)
+
+
+def _then(thread: ReviewThread, show: Show) -> str:
+    """Return the end of the diff, up to the line that the thread was started on."""
+    if not thread.hunk.strip():
+        return ""
+    shown: list[str] = []
+    for number, sign, text in _numbered_lines(thread):
+        marked = number is not None and number == thread.original_line
+        shown.append(_line(number, text, sign, marked, show))
+        if marked:
+            break
+    return "\n".join(shown[-MOST_LINES:])
+
+
+def _numbered_lines(thread: ReviewThread) -> Iterator[tuple[int | None, str, str]]:
+    """Yield the number, sign and text of each line.
+
+    The number is that of the file version that the thread is about, None for a line of the other
+    version.
+    """
+    lines = thread.hunk.split("\n")
+    other = "+" if thread.side == "LEFT" else "-"
+    heads = [n for n, line in enumerate(lines) if _HEAD.match(line)]
+    if heads:
+        yield from _after_heads(lines[heads[0] :], other)
+        return
+    # GitHub has cut off the beginning of the diff, its `@@` line included. Its last line is the one
+    # that the thread is about, so the lines are numbered backwards from there.
+    number = (thread.original_line or 0) - sum(line[:1] != other for line in lines) + 1
+    for line in lines:
+        is_other = line[:1] == other
+        yield None if is_other else number, line[:1] or " ", line[1:]
+        number += not is_other
+
+
+def _after_heads(lines: Sequence[str], other: str) -> Iterator[tuple[int | None, str, str]]:
+    number = 0
+    for line in lines:
+        found = _HEAD.match(line)
+        if found is not None:
+            number = int(found[1] if other == "+" else found[2])
+        elif line[:1] in {" ", "+", "-"}:
+            is_other = line[:1] == other
+            yield None if is_other else number, line[:1], line[1:]
+            number += not is_other
+
+
+def _line(number: int | None, text: str, sign: str, marked: bool, show: Show) -> str:
+    cut = show(text.removesuffix("\r")[:LONGEST_EXCERPT_LINE])
+    return f"{'>' if marked else ' '}{'' if number is None else number:>6} {sign}{cut}"

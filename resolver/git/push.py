@@ -1,20 +1,70 @@
-"""Pushes commits to branches, never by force over commits of others.
+"""Writes Resolver's commit and pushes commits to branches, never by force over commits of others.
 
 A push names the commit that the branch is expected to hold, and fails if it holds another one. The
-server's refusals are turned into errors with an explanation and a next step.
+server's refusals are turned into errors with an explanation and a next step. Nothing is checked
+out. A new branch has a free name that is made from a title and starts with `agent/`.
 """
 
 import logging
 import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
 from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
-from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit
+from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
 from resolver.git.git import Credential, GitResult, HostGit, failure
 from resolver.git.history import LEVELS, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
 from resolver.models.known_failures import OUTAGES
+
+PREFIX = "agent/"
+"""Prefix of every branch that Resolver creates."""
+
+_LONGEST = 50
+"""Maximum length of a slug in characters."""
+
+
+def slug(title: str) -> str:
+    """Return 1 to 50 ASCII lower-case letters, digits and single hyphens made from `title`."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    if len(words) > _LONGEST:
+        cut = words[: _LONGEST + 1].rpartition("-")[0]
+        words = (cut or words)[:_LONGEST].strip("-")
+    return words or "change"
+
+
+def branch_name(title: str, number: int | None = None, *, of: str = "issue") -> str:
+    """Return the preferred branch name for work on a title, such as `agent/issue-12-<slug>`.
+
+    Without a number, it is `agent/<slug>`. of: what the number belongs to, `issue` or `pull`.
+    """
+    return f"{PREFIX}{of}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
+
+
+def branches_of_issue(number: int) -> str:
+    """Return the prefix of the branches that Resolver creates for work on an issue."""
+    return f"{PREFIX}issue-{number}-"
+
+
+def free_branch(existing: Collection[str], wanted: str) -> str:
+    """Return `wanted`, or `wanted-2`, `wanted-3` and so on if that is in `existing`.
+
+    Names are compared without case, because some file systems do so. A branch below `wanted/` also
+    makes the name unavailable, because a ref can't be a file and a folder at once.
+    """
+    taken = [name.casefold() for name in existing]
+    number, name = 1, wanted
+    while any(t == name.casefold() or t.startswith(f"{name.casefold()}/") for t in taken):
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
 
 TIP_REF = "refs/resolver/tip"
 """The ref of the clone to which the newest commit of a branch is fetched."""
@@ -200,3 +250,144 @@ def taken(branch: str, where: str) -> BranchTaken:
         f"the branch {branch} exists in {where} with something else on it",
         "delete it there, or let another name be chosen",
     )
+
+
+_KEPT = "\n\t\u2060"
+"""Characters that are kept in a commit message although they are not printable.
+
+U+2060 (word joiner) is inserted into `@name`, so that the message doesn't mention anybody.
+"""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The name and email address of a person or bot in a commit."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.clean_name} <{self.clean_email}>"
+
+    @property
+    def clean_name(self) -> str:
+        """The name without characters that git doesn't allow in a name; never empty."""
+        return _one_line(self.name) or "unknown"
+
+    @property
+    def clean_email(self) -> str:
+        """The address without characters that git doesn't allow in an address; never empty."""
+        return _one_line(self.email).replace(" ", "") or "unknown@localhost"
+
+
+def _one_line(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() and c not in "<>").strip(" .,:;\"'\\")
+
+
+def write_commit(
+    git: HostGit,
+    base: str,
+    tree: str,
+    message: str,
+    author: Identity,
+    at: datetime,
+    co_authors: Sequence[Identity],
+    merged: str = "",
+) -> str:
+    """Commit `tree` on top of `base` and return the id. The same arguments give the same id.
+
+    merged: a second parent, which makes it a merge commit.
+    """
+    clean = "".join(c for c in message if c in _KEPT or c.isprintable()).strip()
+    trailers = "\n".join(dict.fromkeys(f"Co-authored-by: {person}" for person in co_authors))
+    text = f"{clean or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
+    date = f"@{int(at.timestamp())} +0000"
+    made = git.run(
+        "commit-tree", "--no-gpg-sign", "-p", base, *(("-p", merged) if merged else ()), "-F", "-",
+        tree,
+        stdin=text.encode("utf-8", "replace"),
+        environment={
+            "GIT_AUTHOR_NAME": author.clean_name,
+            "GIT_AUTHOR_EMAIL": author.clean_email,
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_NAME": author.clean_name,
+            "GIT_COMMITTER_EMAIL": author.clean_email,
+            "GIT_COMMITTER_DATE": date,
+        },
+    )  # fmt: skip
+    return made.decode().strip()
+
+
+def push_branch(
+    git: HostGit,
+    commit: str,
+    branch: str,
+    url: str,
+    credential: Credential | None,
+    retries: RetryPolicy = NO_RETRIES,
+) -> None:
+    """Create `branch` at `url` with exactly `commit`. Does nothing if the branch holds it already.
+
+    Raises BranchTaken if the branch holds another commit, PushRefused if the server rejects the
+    push, and WorkspaceError if it fails otherwise.
+    """
+    _our_branch(git, branch)
+    push_ref(git, commit, branch, url, credential, "", retries)
+
+
+def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:
+    """Create `branch` with `commit` in a user's repository at `path`.
+
+    It adds objects and one ref and runs no hook. Raises BranchTaken if the branch holds another
+    commit.
+    """
+    theirs = HostGit(checkout=path.absolute())
+    ref = _our_branch(git, branch)
+    check_commit(commit)
+    if _is_there(theirs, ref, commit, branch, path):
+        return
+    # index-pack adds the objects without running a hook or writing FETCH_HEAD, as a push or fetch
+    # would. The user's repository has the base, so only the objects that are new are packed.
+    pack = git.run(
+        "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet",
+        stdin=f"{commit}\n^{base}\n".encode(),
+    )  # fmt: skip
+    theirs.run("index-pack", "--stdin", "--strict", stdin=pack)
+    args = ("update-ref", "--no-deref", "-m", "branch: made by Resolver", ref, commit)
+    done = theirs.attempt(*args, "0" * len(commit))
+    if done.status != 0 and not _is_there(theirs, ref, commit, branch, path):
+        raise failure(args, done, f"writing {branch} into {path}")
+
+
+def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
+    """Return True if the branch exists with `commit`. Raises BranchTaken if it has another one."""
+    found = theirs.attempt("rev-parse", "--verify", "--quiet", ref)
+    if found.status == 0 and found.stdout.decode().strip() != commit:
+        raise taken(branch, str(path))
+    return found.status == 0
+
+
+def list_branches(where: str | Path, credential: Credential | None) -> frozenset[str]:
+    """Return the branches that start with `agent/`, at a URL or in a local repository."""
+    if isinstance(where, Path):
+        pattern = f"refs/heads/{PREFIX}"
+        out = open_checkout(where).text("for-each-ref", "--format=%(refname)", pattern)
+        names = out.splitlines()
+    else:
+        args = ("ls-remote", "--heads", "--", check_url(where), f"refs/heads/{PREFIX}*")
+        listed = HostGit().attempt(*args, credential=credential)
+        if listed.status != 0:
+            raise failure(args, listed, f"reading the branches of {where}")
+        lines = listed.stdout.decode("utf-8", "surrogateescape").splitlines()
+        names = [line.partition("\t")[2] for line in lines]
+    full = f"refs/heads/{PREFIX}"
+    return frozenset(n.removeprefix("refs/heads/") for n in names if n.startswith(full))
+
+
+def _our_branch(git: HostGit, branch: str) -> str:
+    """Return the full ref name. Raises WorkspaceError unless the branch starts with `agent/`."""
+    if not branch.startswith(PREFIX):
+        raise WorkspaceError(
+            f"{branch!r} is not a branch of ours", f"a branch that is written starts with {PREFIX}"
+        )
+    return check_branch(git, branch)

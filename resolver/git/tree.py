@@ -1,12 +1,19 @@
-"""Reads the differences between two trees, and blobs, from the host's clone.
+"""Reads trees of the host's clone: the differences between two of them, blobs, symlinks, a folder.
 
-It reads git's raw format (`diff-tree --raw -z`, `ls-tree -z`) and never parses the text of a diff:
-https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them readable.
+Differences are read in git's raw format (`diff-tree --raw -z`, `ls-tree -z`); the text of a diff is
+never parsed: https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them
+readable. Symlinks are resolved within the tree, without a file system.
+
+The container engine builds an image from a folder of a commit, which is streamed as a tar.
+`.dockerignore` has the same effect as with the docker command:
+https://docs.docker.com/build/concepts/context/#dockerignore-files
 """
 
-from collections.abc import Iterable, Iterator
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
@@ -200,3 +207,123 @@ def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
         start = end + 1
         at = start + int(size) + 1
         yield name, out[start : at - 1]
+
+
+_MOST_HOPS = 40
+"""Maximum number of links that are followed, as in Linux.
+
+A longer chain is treated as a loop: https://man7.org/linux/man-pages/man7/path_resolution.7.html
+"""
+
+
+def resolve_symlink(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
+    """Return the path in the repository that `link` leads to, None if it leads outside.
+
+    links: target of every symlink of the tree. An absolute target, a path above the root, and
+    anything in `.git` are outside. A link into a loop leads to itself.
+    """
+    place = link.split(b"/")[:-1]
+    rest = [link.split(b"/")[-1]]
+    hops = 0
+    while rest:
+        name = rest.pop(0)
+        if name in (b"", b"."):
+            continue
+        if name == b"..":
+            if not place:
+                return None
+            place.pop()
+            continue
+        if name.lower() == b".git":
+            return None
+        place.append(name)
+        target = links.get(b"/".join(place))
+        if target is None:
+            continue
+        hops += 1
+        if hops > _MOST_HOPS:
+            return link
+        if target.startswith(b"/"):
+            return None
+        place.pop()
+        rest = target.split(b"/") + rest
+    return b"/".join(place)
+
+
+def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
+    """Return the links that lead out of the repository, with their targets."""
+    return {
+        (link, target) for link, target in links.items() if resolve_symlink(links, link) is None
+    }
+
+
+MOST_BYTES = 1 << 30
+"""Maximum size of a context, in bytes of content."""
+
+
+DOCKERFILE_NAME = ".resolver.Dockerfile"
+"""Name of the Dockerfile in the context. The original may be outside the folder, or ignored."""
+
+
+def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iterator[bytes]:
+    """Yield a tar of the Dockerfile and the files below `folder` that are not ignored.
+
+    folder: "." for the root. Raises WorkspaceError if the folder or the Dockerfile doesn't exist,
+    or the files have more than MOST_BYTES.
+    """
+    tree = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
+    described = tree.get(dockerfile.encode("utf-8", "surrogateescape"))
+    prefix = b"" if folder == "." else folder.encode("utf-8", "surrogateescape") + b"/"
+    entries = {p.removeprefix(prefix): e for p, e in tree.items() if p.startswith(prefix)}
+    if described is None or described.mode == SYMLINK or not entries:
+        missing = folder if described else dockerfile
+        raise WorkspaceError(f"there is no {missing} to build from", "correct the path")
+    entries = _without_ignored(git, entries)
+    entries[DOCKERFILE_NAME.encode()] = described
+    by_blob: dict[str, list[tuple[bytes, str]]] = {}
+    for path, entry in sorted(entries.items()):
+        by_blob.setdefault(entry.id, []).append((path, entry.mode))
+    sizes = read_sizes(git, by_blob)
+    if sum(sizes[blob] * len(places) for blob, places in by_blob.items()) > MOST_BYTES:
+        raise WorkspaceError(
+            f"the build's context {folder} has more than {MOST_BYTES:,} bytes",
+            "leave more out with .dockerignore",
+        )
+    for blob, content in read_blobs(git, by_blob):
+        for path, mode in by_blob[blob]:
+            yield _member(path, mode, content)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _without_ignored(git: HostGit, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
+    from docker.utils.build import PatternMatcher
+
+    ignored = entries.get(b".dockerignore")
+    if ignored is None or ignored.mode == SYMLINK:
+        return entries
+    text = dict(read_blobs(git, [ignored.id]))[ignored.id].decode(errors="replace")
+    matcher: Any = PatternMatcher(_patterns(text))
+    return {
+        path: entry
+        for path, entry in entries.items()
+        if not matcher.matches(path.decode("utf-8", "surrogateescape"))
+    }
+
+
+def _patterns(text: str) -> list[str]:
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _member(path: bytes, mode: str, content: bytes) -> bytes:
+    info = tarfile.TarInfo(path.decode("utf-8", "surrogateescape"))
+    info.mode = 0o755 if mode == "100755" else 0o644
+    if mode == SYMLINK:
+        info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
+        return info.tobuf(tarfile.PAX_FORMAT)
+    info.size = len(content)
+    out = io.BytesIO()
+    out.write(info.tobuf(tarfile.PAX_FORMAT))
+    out.write(content)
+    out.write(bytes(-len(content) % tarfile.BLOCKSIZE))
+    return out.getvalue()

@@ -1,17 +1,17 @@
 """The protocol of a forge, the place that holds issues and pull requests.
 
 `resolver.github.github_forge` implements it for GitHub and GitHub Enterprise Server,
-`resolver.github.local_forge` for a checkout on this machine.
+`resolver.github.local_forge` for a checkout on this machine. The quota dashboard reads and writes
+issues through the part `DashboardForge`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from resolver.github.comments.progress_reporter import ProgressWriter
+from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
-from resolver.github.dashboard_forge import DashboardForge
-from resolver.models.commits import MadeCommit, PublishedCommit
 from resolver.models.pull_request import (
     AnsweredThreads,
     OpenPullRequest,
@@ -20,7 +20,51 @@ from resolver.models.pull_request import (
     Review,
     ThreadReply,
 )
+from resolver.models.repository import MadeCommit, PublishedCommit
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
+
+
+@dataclass(frozen=True)
+class LastSpeaker:
+    """A comment on an issue, with its author and time. `own` is true for Resolver's own account."""
+
+    author: str
+    is_bot: bool
+    own: bool
+    at: datetime
+    body: str
+
+
+@dataclass(frozen=True)
+class DashboardIssue:
+    """A dashboard: an issue by Resolver's account whose body starts with the dashboard marker."""
+
+    number: int
+    body: str
+
+
+class DashboardForge(Protocol):
+    """The dashboard in one repository. All methods raise ForgeError."""
+
+    def voices(self, number: int) -> Sequence[LastSpeaker]:
+        """Return the newest comments of an issue, newest first."""
+        ...
+
+    def dashboard(self, number: int) -> DashboardIssue | None:
+        """Return issue `number` if it is Resolver's dashboard, else None."""
+        ...
+
+    def find(self) -> DashboardIssue | None:
+        """Return the oldest open dashboard, or None."""
+        ...
+
+    def create(self, title: str, body: str) -> int:
+        """Return the number of the dashboard, which is created if none can be found."""
+        ...
+
+    def rewrite(self, number: int, body: str) -> None:
+        """Replace the body of the dashboard issue."""
+        ...
 
 
 class Heads(Protocol):

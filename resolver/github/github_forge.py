@@ -16,27 +16,21 @@ from github.Repository import Repository
 from resolver.errors import UsageError
 from resolver.github.client import people
 from resolver.github.client.access import GitHubAccess, check_repository
-from resolver.github.client.files import markdown_files
-from resolver.github.client.listing import RowsReadOnce
-from resolver.github.client.polled import PolledReader
-from resolver.github.client.workflow_runs import asked_at
+from resolver.github.client.resources import PolledReader, RowsReadOnce, asked_at, markdown_files
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments.check_places import CheckPlaces
 from resolver.github.comments.check_run import publish_check_run
-from resolver.github.comments.dashboard import GitHubBoard
 from resolver.github.comments.markers import answer_marker, ending_of, run_of_marker
 from resolver.github.comments.pull_request_heads import PullHeads
-from resolver.github.comments.reactions import add_reaction
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.review_publisher import ReviewPublisher, published_review
-from resolver.github.comments.run_comments import RunComments
+from resolver.github.comments.review import ReviewPublisher, published_review
+from resolver.github.comments.run_comments import GitHubBoard, RunComments, add_reaction
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, WantedContext
 from resolver.github.context.labelled_issues import LabelledIssues
-from resolver.github.context.new_comments import ThreadNews
-from resolver.github.context.read_task import read_task
+from resolver.github.context.read_task import ThreadNews, read_task
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 

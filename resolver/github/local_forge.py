@@ -12,8 +12,8 @@ from resolver.errors import UsageError
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
-from resolver.github.text.escape import shorten_text
 from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
     AnsweredThreads,
     PublishedReview,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from resolver.errors import ModelError
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.library import entry_of, litellm, quiet, wire_name
 from resolver.llm.request import access
 from resolver.models.run import Completion, Tokens

@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.config import THE_RUNS_OWN, SetBy, own_variable
-from resolver.llm.transport import REDIRECTED
+from resolver.llm.base import THE_RUNS_OWN, SetBy, own_variable
+from resolver.llm.library import REDIRECTED
 
 _LONGEST_DETAIL = 300
 _TRANSIENT = {200, 408, 409, 425, 429}  # 200: the response could not be parsed

@@ -1,25 +1,109 @@
-"""Access to litellm: import and configuration, names of models, prices.
+"""Access to litellm: import and configuration, the HTTP client, names of models, prices, windows.
 
-The import takes seconds, so it happens on first use or earlier in the background (`preload.py`).
-litellm's own retries, telemetry and download of prices are disabled; `litellm_model.py` decides
-about retries.
+The import takes seconds, so it happens on first use or earlier in the background: without
+preloading, a run would spend seconds of CPU time right before its first model call. litellm's own
+retries, telemetry and download of prices are disabled; `litellm_model.py` decides about retries.
+
+The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the size and
+the duration of a response.
 """
 
 import logging
 import os
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
 
-from resolver.llm.config import ModelConfig
-from resolver.llm.transport import BoundedClient
+from resolver.llm.base import ChatMessage, ModelConfig
+from resolver.llm.request import request_for
 from resolver.models.run import Tokens
+
+MAX_REPLY_BYTES = 10_000_000
+REDIRECTED = "it redirects, which is not followed,"
+
+# Headers that no longer apply, because httpx returns the body decoded.
+_OF_THE_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
+
+
+class BoundedClient(httpx.Client):
+    """An httpx client that reads each response completely, within limits.
+
+    A redirect becomes an error response (400), which the code of every provider in litellm reports
+    as an error. Following it would send the conversation, and with some providers the key, to a
+    host that nobody configured. The read timeout of a request limits the whole response, not only
+    the wait for each chunk.
+
+    answered: headers of the last response; litellm loses them for some errors.
+    """
+
+    def __init__(self, timeout: httpx.Timeout, max_bytes: int = MAX_REPLY_BYTES) -> None:
+        """Create a client without kept-alive connections.
+
+        timeout: for requests without a timeout of their own.
+        max_bytes: maximum size of a body, after decompression.
+        """
+        super().__init__(
+            timeout=timeout,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            # Don't keep connections alive. Commands run between two calls, and endpoints close
+            # idle connections: reuse saves a handshake, but a stale connection costs a failed
+            # attempt.
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
+        self._max_bytes = max_bytes
+        self.answered: dict[str, str] = {}
+
+    def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Return the complete response.
+
+        Raises httpx.ReadTimeout if it takes too long, and httpx.DecodingError if it is too large.
+        """
+        seconds = request.extensions.get("timeout", {}).get("read")
+        deadline = None if seconds is None else time.monotonic() + seconds
+        self.answered = {}
+        answer = super().send(request, **{**options, "stream": True, "follow_redirects": False})
+        self.answered = dict(answer.headers)
+        try:
+            body = self._read(answer, deadline)
+        finally:
+            answer.close()
+        if answer.has_redirect_location:
+            return _refusal(request, answer)
+        headers = [
+            (name, value)
+            for name, value in answer.headers.multi_items()
+            if name not in _OF_THE_TRANSFER
+        ]
+        whole = httpx.Response(answer.status_code, headers=headers, content=body, request=request)
+        whole.elapsed = answer.elapsed
+        return whole
+
+    def _read(self, answer: httpx.Response, deadline: float | None) -> bytes:
+        body = bytearray()
+        for chunk in answer.iter_bytes():
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise httpx.DecodingError(
+                    f"the reply is larger than {self._max_bytes:,} bytes", request=answer.request
+                )
+            if deadline is not None and time.monotonic() > deadline:
+                raise httpx.ReadTimeout("the reply took too long", request=answer.request)
+        return bytes(body)
+
+
+def _refusal(request: httpx.Request, redirect: httpx.Response) -> httpx.Response:
+    target = redirect.headers["location"]
+    message = f"{REDIRECTED} to {target} (status {redirect.status_code})"
+    return httpx.Response(400, json={"error": {"message": message}}, request=request)
+
 
 _SHARED_TIMEOUT = 600.0  # seconds, for requests without a timeout of their own
 
@@ -147,3 +231,66 @@ def price_of(name: str, tokens: Tokens, written: int) -> float:
         cache_creation_input_tokens=written,
     )
     return float(max(0.0, sum(parts)))
+
+
+def context_window(config: ModelConfig) -> int | None:
+    """Return the maximum number of input tokens, None if it is not in the table.
+
+    Loads litellm, which takes seconds the first time.
+    """
+    entry = entry_of(wire_name(config)) or {}
+    tokens = entry.get("max_input_tokens") or entry.get("max_tokens")
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+logger = logging.getLogger("resolver.llm")
+
+_MESSAGES: list[ChatMessage] = [{"role": "user", "content": "rehearsal"}]
+_PARAMETERS = {"type": "object", "properties": {}}
+_TOOLS = [{"type": "function", "function": {"name": "rehearse", "parameters": _PARAMETERS}}]
+
+
+def preload_model(config: ModelConfig) -> threading.Thread:
+    """Start to load litellm and everything that a call to the model needs. Returns immediately.
+
+    Other users of litellm wait until it is ready. The thread does not keep the process alive.
+    """
+    return preload_with(partial(rehearse, config))
+
+
+def preload_with(load: Callable[[], None]) -> threading.Thread:
+    """Call `load` in a thread that holds litellm's lock.
+
+    Errors are only logged, at debug level: the next user of litellm gets the same error, where a
+    run can report it.
+    """
+    locked = threading.Event()
+
+    def run() -> None:
+        with LIBRARY_LOCK:
+            locked.set()
+            try:
+                load()
+            except Exception:
+                logger.debug("litellm could not be loaded in the background", exc_info=True)
+
+    thread = threading.Thread(target=run, name="preload", daemon=True)
+    thread.start()
+    locked.wait()
+    return thread
+
+
+def rehearse(config: ModelConfig) -> None:
+    """Make one mock call, so that everything a real call imports is loaded. Nothing is sent.
+
+    Raises what litellm raises. Must not use `LiteLLMModel`: up to Python 3.11 all instances of a
+    class share the lock of a `cached_property`, and a thread that waits for litellm's lock may hold
+    it.
+    """
+    name = wire_name(config)
+    entry = entry_of(name) or {}
+    plain = config.model_copy(update={"stream": False})
+    request = request_for(plain, name, entry, _MESSAGES, _TOOLS)
+    litellm().completion(**request, mock_response="ready")
+    if "input_cost_per_token" in entry:
+        price_of(name, Tokens(input=1, output=1), written=0)

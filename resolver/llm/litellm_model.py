@@ -11,24 +11,29 @@ from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attem
 
 from resolver.config.templates import render
 from resolver.errors import LimitReached
-from resolver.llm.base import ChatMessage, OnRetry, ToolSpec
-from resolver.llm.budget import (
+from resolver.llm.base import ChatMessage, ModelConfig, OnRetry, ToolSpec
+from resolver.llm.failures import FailedCall, ModelFailure, model_failure_of
+from resolver.llm.library import BoundedClient, entry_of, litellm, price_of, quiet, wire_name
+from resolver.llm.replies import (
+    collected,
+    completion_of,
+    paid_together,
+    tokens_of,
+    written_to_cache,
+)
+from resolver.llm.request import (
     LEAST_OUTPUT,
     LEAST_THINKING,
+    LONGEST_OF_UNKNOWN,
+    TOOLS_UNCERTAIN,
+    WITHOUT_OWN_CLIENT,
     Counted,
     MoneyLeft,
     affordable_output,
     characters_of,
+    request_for,
     unbounded,
 )
-from resolver.llm.config import ModelConfig
-from resolver.llm.failures import FailedCall, ModelFailure, model_failure_of
-from resolver.llm.fixes import LONGEST_OF_UNKNOWN, TOOLS_UNCERTAIN, WITHOUT_OWN_CLIENT
-from resolver.llm.library import entry_of, litellm, price_of, quiet, wire_name
-from resolver.llm.replies import completion_of, paid_together, tokens_of, written_to_cache
-from resolver.llm.request import request_for
-from resolver.llm.streaming import collected
-from resolver.llm.transport import BoundedClient
 from resolver.models.run import Completion, Tokens
 
 _LONGEST_WAIT = 60.0  # seconds, for waits of the exponential backoff

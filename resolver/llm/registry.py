@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from resolver.errors import UsageError
-from resolver.llm.base import Model, OnRetry
-from resolver.llm.budget import MoneyLeft, unbounded
-from resolver.llm.config import CLOUDS, ModelConfig, SetBy, own_variable
-from resolver.llm.fallback import OnSwitch, SwitchingModel
+from resolver.llm.base import CLOUDS, Model, ModelConfig, OnRetry, SetBy, own_variable
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.llm.router import RoutingRule
+from resolver.llm.request import MoneyLeft, unbounded
+from resolver.llm.router import OnSwitch, RoutingRule, SwitchingModel
 
 
 @dataclass(frozen=True)

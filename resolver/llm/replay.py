@@ -1,16 +1,24 @@
-"""A model that repeats recorded replies. It sends no requests, so it costs nothing."""
+"""Models without a provider: one repeats recorded replies, one has replies that a person wrote.
+
+They send no requests, so they cost nothing.
+"""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from resolver.errors import ModelError, ReplayExhausted
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from resolver.errors import ModelError, ReplayExhausted, UsageError
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.models.run import Completion
+from resolver.models.run import Completion, RequestedToolCall
 
 
 class ReplayModel:
     """Returns recorded completions in order, whatever is asked.
 
-    `resolver.controller.replay` compares the run with its recording; this class does not.
+    `resolver.controller.recovery` compares the run with its recording; this class does not.
     """
 
     def __init__(
@@ -64,3 +72,78 @@ class ReplayModel:
         if isinstance(completion, ModelError):
             raise completion
         return completion.model_copy(update={"cost": 0.0, "latency": 0.0})
+
+
+class ScriptedReply(BaseModel):
+    """One reply: text, tool calls (`{name: {argument: value}}`), or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = ""
+    calls: tuple[dict[str, dict[str, Any]], ...] = Field(default=())
+
+
+_Replies = tuple[str | ScriptedReply, ...]
+_REPLIES = TypeAdapter(_Replies)
+_SERVICES = TypeAdapter(dict[str, _Replies])
+_CALL = TypeAdapter(dict[str, Any])
+
+
+def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayModel]:
+    """Return the models that give the replies in a YAML (or JSON) file, by service.
+
+    The file contains a list of replies, each a text or a mapping with `text` and `calls`, or a
+    mapping of services to such lists. A model supports tool calls if its list contains one;
+    otherwise it uses the tag dialect.
+
+    name: name of the models.
+    service: the service that a plain list is for.
+
+    Raises UsageError that says where the file is invalid.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if isinstance(data, dict):
+            replies = _SERVICES.validate_python(data)
+        else:
+            replies = {service: _REPLIES.validate_python(data)}
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _wrong(path, f"{where}: {first['msg']}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _wrong(path, " ".join(str(error).split())) from error
+    return {asking: _model(given, name) for asking, given in replies.items()}
+
+
+def _model(replies: Sequence[str | ScriptedReply], name: str) -> ReplayModel:
+    written = [ScriptedReply(text=r) if isinstance(r, str) else r for r in replies]
+    completions = [_completion(index, reply, name) for index, reply in enumerate(written)]
+    return ReplayModel(completions, name=name, supports_tools=any(r.calls for r in written))
+
+
+def _wrong(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is no script of replies: {why}",
+        "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`; "
+        "for several services, such a list below the name of each",
+    )
+
+
+def _completion(index: int, reply: ScriptedReply, name: str) -> Completion:
+    pairs = [pair for call in reply.calls for pair in call.items()]
+    calls = tuple(
+        RequestedToolCall(
+            id=f"call_{index}_{number}", name=tool, arguments=_CALL.dump_json(given).decode()
+        )
+        for number, (tool, given) in enumerate(pairs)
+    )
+    return Completion(
+        model=name,
+        text=reply.text,
+        tool_calls=calls,
+        finish_reason="tool_calls" if calls else "stop",
+        cost=0.0,
+    )

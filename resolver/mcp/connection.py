@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from resolver import __version__
-from resolver.mcp.endpoint import Address, Endpoint
-from resolver.mcp.http import over_http
-from resolver.mcp.lines import over_pipe
+from resolver.mcp.transports import Address, Endpoint, over_http, over_pipe
 from resolver.models.run import JsonObject
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from resolver.config.templates import render
 from resolver.events.observations import McpResult
-from resolver.mcp.schemas import Clean, shorten_schema
+from resolver.mcp.tool_listing import Clean, shorten_schema
 from resolver.models.run import JsonObject
 
 MAX_TEXT: Final = 30_000

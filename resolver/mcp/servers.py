@@ -17,10 +17,9 @@ from resolver.config.templates import render
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
-from resolver.mcp.endpoint import Endpoint
 from resolver.mcp.results import Keep, observation_of_result
-from resolver.mcp.schemas import Clean, shorten_schema
-from resolver.mcp.tool_listing import ToolListing, offered
+from resolver.mcp.tool_listing import Clean, ToolListing, offered, shorten_schema
+from resolver.mcp.transports import Endpoint
 from resolver.models.run import JsonObject, McpTool
 
 T = TypeVar("T")

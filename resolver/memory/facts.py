@@ -1,8 +1,12 @@
 """Facts about an agent's work, derived from its event log: files changed, check results, the plan,
 questions and answers, decisions. Condensers put them into the summary of what a conversation left
 out. No model writes them, only the latest state of each is kept, and their number is limited.
+
+How the checks of a command line ended is derived from its text and its output. These are
+heuristics; `resolver.security.shell.checkers` defines what counts as a check.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,12 +18,42 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
-from resolver.memory.outcomes import checks_in, command_outcome
-from resolver.memory.text import truncate_middle
 from resolver.models.run import PlanItem
+from resolver.models.truncate import truncate_middle
 from resolver.security.shell.checks import read_checks
-from resolver.security.shell.code import written_in
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import written_in, written_paths
+
+_FAILING = re.compile(
+    r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "
+    r"error|error(?:\[|:| TS)|[\w.]*(?:Error|Exception)\b:|thread '.*panicked|Tests? failed)",
+)
+MOST_FAILING = 6
+LINE = 160
+"""Maximum characters of one quoted line."""
+
+LONGEST = 400
+"""Maximum characters kept of a check's command."""
+
+
+def checks_in(command: str) -> tuple[str, ...]:
+    """Return the parts of a command line that test, build or lint, normalized so that variants are
+    equal: `cd x && CI=1 pytest -q | tail` gives `pytest -q`."""
+    return tuple(dict.fromkeys(check[:LONGEST] for check in read_checks(command).checks))
+
+
+def command_outcome(output: str, room: int = 600) -> str:
+    """Return the lines of the output that show how a check ended: failures and the last two lines.
+
+    room: maximum characters returned.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    failing = [line for line in lines if _FAILING.match(line)]
+    told = [line[:LINE] for line in failing[:MOST_FAILING]]
+    if len(failing) > MOST_FAILING:
+        told.append(f"(and {len(failing) - MOST_FAILING} more such lines)")
+    told += [line[:LINE] for line in lines[-2:] if line[:LINE] not in told]
+    return "\n".join(told)[:room]
+
 
 ROOM = 24_000
 """Default limit on the characters of all facts together (approximate)."""

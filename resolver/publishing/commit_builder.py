@@ -1,23 +1,105 @@
-"""Makes a run's commits in the host's clone, with author, co-authors, message and run id."""
+"""The input of publishing, and the commits made from it in the host's clone.
 
-from dataclasses import dataclass
+The input has the change, its task, and the report that people get. A commit has an author,
+co-authors, a message and the id of the run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import PolicyViolation
+from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
+from resolver.git.git import Credential
 from resolver.git.merge import MergeResult, is_ancestor, merge, replay_commits
 from resolver.git.policy import PatchPolicy, check
-from resolver.git.publish import Identity
+from resolver.git.push import Identity
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
 from resolver.github.comments.pull_request_text import commit_message
+from resolver.github.comments.report import Report
 from resolver.github.forge import Forge
-from resolver.github.text.escape import title
-from resolver.models.run import Trigger, TriggerKind
-from resolver.publishing.request import PublishRequest
+from resolver.github.text.markdown import title
+from resolver.models.run import (
+    Continuation,
+    Patch,
+    Publication,
+    Task,
+    Trigger,
+    TriggerKind,
+    Unverified,
+)
+
+
+def is_draft(setting: str, missing: Unverified) -> bool:
+    """Return True if the pull request is to be a draft: as the setting says, or for "auto" if
+    something is missing."""
+    return setting == "always" if setting != "auto" else missing != ""
+
+
+@dataclass(frozen=True)
+class PublishRequest:
+    """A change to publish.
+
+    run: id of the run.
+    committed_at: date of the commits. It is the same in each attempt of a run, so that each attempt
+        makes the same commits.
+    credential: called for each use, because a token may expire.
+    report: the report as it is before anything is published.
+    continuation: the earlier run that this one continues, None if there is none.
+    log: where the branch name is written before the push, None if no agent has worked.
+    notices: what the reader of the pull request should know about how the change was published.
+        Publishing adds to it.
+    """
+
+    run: str
+    trigger: Trigger
+    task: Task
+    patch: Patch
+    settings: Settings
+    committed_at: datetime
+    credential: Callable[[], Credential | None]
+    report: Report
+    continuation: Continuation | None = None
+    log: RunLog | None = None
+    notices: list[str] = field(default_factory=list)
+
+    def report_with(self, publication: Publication) -> Report:
+        """Return the report of the run with what has been published so far."""
+        report = self.report
+        untouched = any(conflict.untouched for conflict in publication.conflicts)
+        missing: Unverified = "untouched" if untouched else report.unverified
+        commit = publication.commit or self.patch.commit
+        return report.model_copy(
+            update={
+                "patch": self.patch.model_copy(update={"commit": commit}),
+                "branch": publication.branch,
+                "pull_request": publication.pull_request,
+                "review": publication.review,
+                "how": publication.how,
+                "publication": publication,
+                "unverified": missing,
+                "draft": is_draft(self.settings.draft, missing),
+                "warnings": (*report.warnings, *self.notices),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class PushedChange:
+    """A change that was pushed, or kept as a patch.
+
+    propose_onto: the branch to open a pull request against, "" for none.
+    """
+
+    publication: Publication
+    propose_onto: str = ""
+
 
 PUBLIC = "github.com"
 """Host of the public GitHub."""

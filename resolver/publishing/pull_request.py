@@ -1,21 +1,62 @@
 """Publishes a change: makes the commit, pushes the branch, opens or updates the pull request."""
 
+import logging
 import time
 from collections.abc import Iterator
 
 from resolver.config.templates import render
 from resolver.errors import ForgeError, PushRefused
-from resolver.git.branch_names import PREFIX
 from resolver.git.merge import is_ancestor
-from resolver.git.push import fetch_tip
+from resolver.git.push import PREFIX, fetch_tip
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
+from resolver.github.comments.report import Report
+from resolver.github.forge import Forge
+from resolver.github.github_forge import ACTIONS_LOGIN
 from resolver.models.run import Publication, PullRequest, TriggerKind
-from resolver.publishing.apply_to_branch import apply_to_branch, change_since
-from resolver.publishing.branches import advance_branch, create_branch
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
+from resolver.publishing.branches import (
+    advance_branch,
+    apply_to_branch,
+    change_since,
+    create_branch,
+)
+from resolver.publishing.commit_builder import (
+    CommitBuilder,
+    PlannedChange,
+    PublishRequest,
+    PushedChange,
+)
 from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_on_pull
-from resolver.publishing.request import PublishRequest, PushedChange
 from resolver.publishing.update_branch import publish_merge
+
+logger = logging.getLogger("resolver.publishing")
+
+
+def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
+    """Return a warning if GitHub starts no workflow for the published change.
+
+    GitHub starts none for a push with the token of a job, so that workflows don't trigger
+    themselves.
+
+    Source: https://docs.github.com/en/actions/concepts/security/github_token
+    """
+    if publication.branch and not publication.repeated and forge.whoami() == ACTIONS_LOGIN:
+        return (render("run/no_checks.md.j2").strip(),)
+    return ()
+
+
+def publish_verification(publication: Publication, report: Report, forge: Forge) -> None:
+    """Create a check run on the published commit.
+
+    Without the permission for it there is none. The pull request shows the same.
+    """
+    if publication.commit is None or publication.repeated or publication.repository:
+        return
+    if publication.how in {"patch", "unchanged"} or report.verification is None:
+        return
+    try:
+        forge.publish_check_run(report, publication.commit)
+    except ForgeError as error:
+        logger.info("%s", error.what)
 
 
 def describe_unpublished(request: PublishRequest) -> Publication:

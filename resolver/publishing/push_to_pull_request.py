@@ -11,13 +11,16 @@ from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.git.merge import format_patch, is_ancestor, merge_base
 from resolver.git.policy import protected_in
 from resolver.git.push import fetch_tip, require_push
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import How, Publication, PullRequest
-from resolver.publishing.apply_to_branch import apply_to_branch, change_since
-from resolver.publishing.branches import advance_branch, create_branch
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
-from resolver.publishing.request import PushedChange
+from resolver.publishing.branches import (
+    advance_branch,
+    apply_to_branch,
+    change_since,
+    create_branch,
+)
+from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedChange
 
 _APART = "that does not go together with the change by itself"
 

@@ -1,7 +1,11 @@
-"""Turns a reviewer's comments into a review that can be published.
+"""Publishes a review: the reviewer's comments, and replies in the threads of earlier reviews.
 
-Each comment is compared with the pinned diff. Comments that repeat an open thread are left out, and
-the most important ones come first.
+The answer to a reviewer's comment says at once whether GitHub can show it at its lines. Each
+comment is compared with the pinned diff. Comments that repeat an open thread are left out, and the
+most important ones come first.
+
+A reply in a thread contains what the agent says it did, and the commit. Threads that the request
+was not about are not touched.
 """
 
 import re
@@ -9,30 +13,93 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from resolver.agents.reviewer import REVIEWER
+from resolver.agents.readonly import REVIEWER
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.errors import WorkspaceError
+from resolver.errors import ForgeError, WorkspaceError
 from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ObservationBase
 from resolver.events.log import Event
-from resolver.events.run_log import RunLog
+from resolver.events.run_log import DONE, RunLog
 from resolver.git.pull_request import MOST_MESSAGE
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
-from resolver.github.comments.review_text import remark_body, review_body
+from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import (
+    AskedThread,
+    DiffFile,
     PublishedReview,
     PullRequestContext,
     Remark,
     Review,
     ReviewThread,
     ReviewVerdict,
+    ThreadAnswer,
+    ThreadReply,
 )
 from resolver.models.run import Outcome
 from resolver.publishing.links import code_linker
-from resolver.publishing.review_comments import as_in_diff, is_placed, remark_of
+from resolver.security.redaction import Redactor
+
+
+def note_comment(pull: PullRequestContext | None) -> Callable[[a.ReviewComment], ObservationBase]:
+    """Return the function that answers a comment.
+
+    pull: None if no pull request is known, as in a delegate's review.
+    """
+
+    def noted(action: a.ReviewComment) -> ObservationBase:
+        if pull is None:
+            return o.ReviewCommentNoted(content="Noted.")
+        remark = as_in_diff(remark_of(action), pull.files)
+        placed = is_placed(remark, pull.files)
+        file = pull.file(remark.path)
+        words = render("agent/review_comment_noted.md.j2", remark=remark, placed=placed, file=file)
+        return o.ReviewCommentNoted(content=words.strip(), placed=placed)
+
+    return noted
+
+
+def remark_of(event: a.ReviewComment) -> Remark:
+    """Return the comment as the model of a review's comment."""
+    return Remark(
+        path=event.path,
+        line=event.line,
+        start_line=event.start_line,
+        side=event.side,
+        body=event.body,
+        suggestion=event.suggestion,
+        severity=event.severity,
+    )
+
+
+def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
+    """Return the comment with the path and side that the diff has for it.
+
+    The lines of a renamed file are under its new name. A file that was added or deleted has only
+    one side.
+    """
+    by_name = {file.old_path: file for file in files if file.old_path}
+    by_name |= {file.path: file for file in files}
+    file = by_name.get(remark.path)
+    if file is None:
+        return remark
+    side = {"deleted": "LEFT", "added": "RIGHT"}.get(file.status, remark.side)
+    return remark.model_copy(update={"path": file.path, "side": side})
+
+
+def is_placed(remark: Remark, files: Sequence[DiffFile]) -> bool:
+    """Return True if all lines of the comment are in one hunk, so that GitHub accepts it there."""
+    by_path = (file for file in files if file.path == remark.path)
+    return any(
+        hunk.holds(remark.first, remark.line, remark.side)
+        for file in by_path
+        for hunk in file.hunks
+    )
+
 
 ALIKE = 0.5
 """Fraction of common words from which two comments on the same lines are taken for repetitions."""
@@ -247,3 +314,91 @@ def _lines(workspace: Workspace, path: str) -> list[str] | None:
     if content is None or b"\0" in content:
         return None
     return content.decode("utf-8", "replace").split("\n")
+
+
+ADDED = frozenset({"added", "pushed", "updated"})
+"""The values of `how` with which a change became a part of the pull request."""
+
+
+@dataclass(frozen=True)
+class RepliesPosted:
+    """The replies that were posted.
+
+    comment_url: URL of the reply that answers the whole request, "" if there is none.
+    warnings: what could not be done.
+    """
+
+    comment_url: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def answer_threads(
+    report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
+) -> RepliesPosted:
+    """Post the replies of a finished run.
+
+    A run that did not finish posts none; its final comment says how it ended. Never raises
+    ForgeError: replies that were posted stay, and a warning says what is missing.
+
+    resolve: mark the threads that were addressed as resolved.
+    """
+    task, outcome, publication = report.task, report.outcome, report.publication
+    if task is None or outcome is None or not task.asked or outcome.state not in DONE:
+        return RepliesPosted()
+    finish = log.state.finish
+    said = finish.threads if finish else ()
+    replies = compose_replies(task.asked, said, outcome, _is_public(report))
+    if not replies:
+        return RepliesPosted()
+    # A question in a single thread is answered in that thread only, without a final comment.
+    whole = report.answers and report.trigger.in_thread and len(task.asked) == 1
+    started = time.monotonic()
+    replies = tuple(
+        redactor.redact_model(each.model_copy(update={"whole": whole})) for each in replies
+    )
+    commit = (publication.commit or "") if publication.how in ADDED else ""
+    try:
+        done = forge.answer_threads(report, replies, commit, resolve=resolve)
+    except ForgeError as error:
+        words = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
+        return RepliesPosted(warnings=(words.strip(),))
+    log.stage("answered", done.url, time.monotonic() - started)
+    warnings: tuple[str, ...] = ()
+    if done.gone or done.unresolved:
+        words = render("run/answered_threads.md.j2", gone=done.gone, unresolved=done.unresolved)
+        warnings = (words.strip(),)
+    return RepliesPosted(done.url if whole else "", warnings)
+
+
+def compose_replies(
+    asked: Sequence[AskedThread], said: Sequence[ThreadAnswer], outcome: Outcome, is_public: bool
+) -> tuple[ThreadReply, ...]:
+    """Return the replies, in the order of the threads.
+
+    said: the agent's answers.
+    is_public: whether a change of this run is published; without one, nothing counts as addressed.
+
+    If there is only one thread and the agent has not answered it, its final message is the reply.
+    """
+    if len(asked) == 1 and not said:
+        words = outcome.message if not is_public else outcome.change or outcome.message
+        done = is_public and outcome.task_completed
+        return (ThreadReply(asked=asked[0], done=done, words=words),) if words.strip() else ()
+    by_id = {each.id: each for each in said}
+    replies = []
+    for each in asked:
+        answer = by_id.get(each.label)
+        done = answer is not None and answer.addressed and is_public
+        if answer is not None and (done or answer.answer.strip()):
+            replies.append(ThreadReply(asked=each, done=done, words=answer.answer))
+    return tuple(replies)
+
+
+def _is_public(report: Report) -> bool:
+    """Return True if the people who made the request can see a change of this run."""
+    publication = report.publication
+    if report.answers or publication.how == "unchanged":
+        return False
+    if publication.how in ADDED:
+        return publication.commit is not None
+    return publication.pull_request is not None and publication.pull_request.url is not None

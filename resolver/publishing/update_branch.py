@@ -22,7 +22,7 @@ from resolver.git.merge import (
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     Command,
@@ -34,7 +34,7 @@ from resolver.models.run import (
     Task,
 )
 from resolver.publishing.branches import ATTEMPTS
-from resolver.publishing.commit_builder import CommitBuilder
+from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
     change_of,
@@ -48,7 +48,6 @@ from resolver.publishing.push_to_pull_request import (
     tip_of,
     why_no_branch,
 )
-from resolver.publishing.request import PushedChange
 from resolver.publishing.review import readable_pull_request
 
 _AGAIN = "ask for it again: it begins with what is there then"

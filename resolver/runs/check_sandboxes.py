@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
-from resolver.git.gitdir import git_dir_tar
+from resolver.events.stream import EventStream, MemoryStore
+from resolver.git.bundle import git_dir_tar
 from resolver.models.verification import CheckExecution, ProjectCheck
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import open_environment, open_runtime, runtime_kind

@@ -1,5 +1,6 @@
 """Functions that all entry points share: the host, the id and trigger of a run, access to GitHub,
-logging and signals."""
+logging, signals, polling in the background, and the result on the terminal.
+"""
 
 import getpass
 import hashlib
@@ -7,7 +8,7 @@ import logging
 import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,19 +16,41 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+from rich.console import Console
+from rich.text import Text
+
 from resolver.config.settings import Settings
+from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.client.failures import ServerTrouble
 from resolver.github.context.issue_context import WantedContext
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.parse import needs_own_login, parse_github_event
+from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.runs.stages import RunResult
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.runs.wiring.tokens import access_of
-from resolver.security.logging import RewritingFilter
+from resolver.security.redaction import RewritingFilter
 from resolver.trace.plain import for_terminal
+
+LAST_LOOK_SECONDS = 5.0
+"""Seconds that the end of the block waits for a poll that is under way."""
+
+
+@contextmanager
+def background_poll(look: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `look` in a daemon thread while the block runs. Its argument is an event that is set at
+    the end of the block."""
+    ended = threading.Event()
+    thread = threading.Thread(target=look, args=(ended,), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(LAST_LOOK_SECONDS)
+
 
 logger = logging.getLogger("resolver.runs.common")
 
@@ -253,3 +276,23 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
     return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= SHORTEST_SECRET)
+
+
+def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
+    """Print how the run ended. Control sequences in text from outside are removed.
+
+    resume_command: the command line that resumes the run; "" if it can't be resumed.
+    """
+    output = result.request.output
+    text = render(
+        "run/result.txt.j2",
+        result=result,
+        outcome=result.outcome,
+        publication=result.publication,
+        failure=result.failure,
+        output=output,
+        dry=not result.request.publish,
+        resume_command=resume_command,
+    )
+    for line in text.strip().splitlines():
+        console.print(Text(for_terminal(line)), soft_wrap=True)

@@ -9,24 +9,17 @@ from functools import partial
 from pathlib import Path
 
 from resolver import __version__
-from resolver.agents.available_tools import AvailableTools
-from resolver.agents.definitions import AgentDefinition
+from resolver.agents.definitions import AgentDefinition, AvailableTools
+from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import has_own_work, is_answering_agent, model_of
-from resolver.agents.reviewer import REVIEWER
 from resolver.agents.task_prompt import render_task
-from resolver.code_index.host import index_action_handlers
-from resolver.code_index.index import CodeIndex
+from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
-from resolver.controller.limits import bound_reached
-from resolver.controller.outcome import derive_outcome
-from resolver.controller.replay import (
-    MOST_REPORTED,
-    Difference,
-    ReplayCheck,
-)
+from resolver.controller.limits import bound_reached, derive_outcome
+from resolver.controller.recovery import MOST_REPORTED, Difference, ReplayCheck
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import AGENT, ROOT_STAGE, RunStarted, SystemPrompt, roots_of
@@ -37,7 +30,7 @@ from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.notes import notes_of
 from resolver.models.run import (
     CheckedCommand,
@@ -49,22 +42,25 @@ from resolver.models.run import (
     Task,
 )
 from resolver.publishing.notes import NOTES_FILE, propose_notes
-from resolver.publishing.review_comments import note_comment
+from resolver.publishing.review import note_comment
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
-from resolver.runs.wiring.agents import open_agent, open_delegates
-from resolver.runs.wiring.condensers import open_condensers
-from resolver.runs.wiring.confirmation import ApprovalRequester, open_confirmation
+from resolver.runs.wiring.agents import (
+    ApprovalRequester,
+    open_agent,
+    open_condensers,
+    open_confirmation,
+    open_delegates,
+)
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.mcp import McpOfRun, open_mcp
-from resolver.runs.wiring.model_check import check_run_model
-from resolver.runs.wiring.models import model_name, open_models
+from resolver.runs.wiring.models import check_run_model, model_name, open_models
 from resolver.runs.wiring.sandbox import (
     RunHost,
     open_environment,
     open_runtime,
     runtime_kind,
 )
-from resolver.runtime.connections import record_connections
+from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
 

@@ -16,12 +16,11 @@ from pathlib import Path
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.controller.outcome import derive_outcome
+from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
 from resolver.events.run_log import RunLog
-from resolver.git.policy import check, is_protected
-from resolver.git.secrets import withhold_secrets
+from resolver.git.policy import check, is_protected, withhold_secrets
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
@@ -35,14 +34,23 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
-from resolver.publishing.checks import publish_verification, report_pending_checks
-from resolver.publishing.commit_builder import CommitBuilder, patch_policy_of
+from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, patch_policy_of
 from resolver.publishing.links import code_linker
 from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
-from resolver.publishing.pull_request import describe_unpublished, propose, publish
-from resolver.publishing.request import PublishRequest
-from resolver.publishing.review import append_remarks, build_review, publish_review
-from resolver.publishing.thread_answers import RepliesPosted, answer_threads
+from resolver.publishing.pull_request import (
+    describe_unpublished,
+    propose,
+    publish,
+    publish_verification,
+    report_pending_checks,
+)
+from resolver.publishing.review import (
+    RepliesPosted,
+    answer_threads,
+    append_remarks,
+    build_review,
+    publish_review,
+)
 from resolver.publishing.update_branch import (
     publish_clean_merge,
     require_update_way,
@@ -51,12 +59,22 @@ from resolver.publishing.update_branch import (
     update_outcome,
 )
 from resolver.runs import execute as work
-from resolver.runs.conversation.confirmation import approval_requester
-from resolver.runs.conversation.final_comment import Conclusion, conclude, failure_of_machine
-from resolver.runs.conversation.progress import start_progress_comment
-from resolver.runs.earlier_work import find_finished_work, find_pushed_work
+from resolver.runs.conversation.comments import (
+    Conclusion,
+    approval_requester,
+    conclude,
+    failure_of_machine,
+    start_progress_comment,
+)
 from resolver.runs.output import StoredRequest
-from resolver.runs.prepare import clone, configure, load_task, open_run_log
+from resolver.runs.prepare import (
+    clone,
+    configure,
+    find_finished_work,
+    find_pushed_work,
+    load_task,
+    open_run_log,
+)
 from resolver.runs.quotas.admission import reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (

@@ -1,5 +1,11 @@
 """The prepare stage, between an accepted request and the agent's work: read the task, clone, read
-the repository's configuration from its default branch, and apply the remaining budget."""
+the repository's configuration from its default branch, and apply the remaining budget.
+
+Work that an earlier run or an earlier attempt has already published for the same request is looked
+up twice, because the second look-up costs requests to GitHub that only people who may start work
+should be able to cause: `find_finished_work` runs before anything else, `find_pushed_work` after
+authorization.
+"""
 
 import logging
 import time
@@ -10,20 +16,19 @@ from resolver.agents.registry import is_answering_agent
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
-from resolver.git.branch_names import branches_of_issue
-from resolver.git.branches import at_branch, at_pull, with_default_branch
 from resolver.git.clone import commit_made_at, is_url
 from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions, read_issue_templates
-from resolver.git.excerpts import with_code
-from resolver.git.workspace import Workspace
-from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.git.pull_request import with_code
+from resolver.git.push import branches_of_issue
+from resolver.git.workspace import Workspace, at_branch, at_pull, with_default_branch
+from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
-from resolver.github.events.rounds import render_deferred_threads, requested_threads, whole_request
+from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import OpenPullRequest
-from resolver.models.run import Command, Task, TriggerKind
+from resolver.models.run import Command, Publication, Task, TriggerKind
 from resolver.publishing.review import readable_pull_request
 from resolver.publishing.update_branch import plan_update
 from resolver.runs.resuming.resume import resume_run
@@ -31,11 +36,49 @@ from resolver.runs.stages import (
     AcceptedRun,
     ClonedRepository,
     PreparedRun,
+    PublishedRun,
     RunRequest,
     RunTask,
 )
 from resolver.runs.wiring.agents import Callee, agent_for, read_agents
 from resolver.runs.wiring.knowledge import read_knowledge
+
+
+def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
+    """Return what an earlier run with the same key has published; None if the run is to start."""
+    if not request.publish:
+        return None
+    earlier = forge.find_publication(request.trigger)
+    return _as_repeated(request, earlier) if earlier else None
+
+
+def find_pushed_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
+    """Return what an earlier attempt of this run has pushed without writing its final comment."""
+    if not request.publish:
+        return None
+    prefix = branches_of_issue(request.trigger.subject or 0)
+    earlier = forge.heads().pushed(request.trigger, request.run, prefix)
+    return _as_repeated(request, earlier) if earlier else None
+
+
+def _as_repeated(request: RunRequest, earlier: Publication) -> PublishedRun | None:
+    """Return the earlier publication, as far as this run takes it over.
+
+    A resumed run has its log to report from and publishes only what is missing. Any other run has
+    nothing left to do except its comment.
+    """
+    resumes = request.resume and request.output.has_events
+    if resumes and earlier.how == "added":
+        return None  # a commit added to an existing branch is found again when it is pushed
+    trigger = request.trigger
+    in_review = trigger.kind is TriggerKind.REVIEW_COMMENT or trigger.review_id is not None
+    lost = in_review and not resumes and earlier.comment_url is None
+    return PublishedRun(
+        publication=earlier.model_copy(update={"repeated": not resumes}),
+        warnings=(render("run/answers_lost.md.j2").strip(),) if lost else (),
+        is_earlier=not resumes,
+    )
+
 
 logger = logging.getLogger("resolver.runs.pipeline")
 

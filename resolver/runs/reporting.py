@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import is_answering_agent, model_of
-from resolver.agents.reviewer import REVIEWER
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.lifecycle import roots_of
@@ -15,9 +15,8 @@ from resolver.models.check_history import CheckHistory
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import CheckedCommand, Publication, RunLimits, RunState, Unverified
 from resolver.models.verification import UNFINISHED
-from resolver.publishing.request import is_draft
-from resolver.runs.outcome_json import OutcomeFile, build_outcome_file
-from resolver.runs.output import MOST_CHANGE
+from resolver.publishing.commit_builder import is_draft
+from resolver.runs.output import MOST_CHANGE, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import render_comment_trace

@@ -17,10 +17,10 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.comments.progress_reporter import ProgressReporter
+from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
-from resolver.models.conventions import Conventions
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     Continuation,
@@ -33,9 +33,8 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.models.verification import Verification
-from resolver.publishing.thread_answers import RepliesPosted
-from resolver.runs.outcome_json import OutcomeFile
-from resolver.runs.output import Output
+from resolver.publishing.review import RepliesPosted
+from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor

@@ -18,7 +18,7 @@ from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
 from resolver.git.overlay import overlay_tree
-from resolver.git.publish import Identity, write_commit
+from resolver.git.push import Identity, write_commit
 from resolver.git.tree import read_blobs, read_changes, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch

@@ -4,21 +4,32 @@ A broken frame, an unknown id or a missing answer ends the connection. All calls
 ones, then raise the same SandboxError. Nothing in this module waits without a time limit.
 
 Protocol: https://www.jsonrpc.org/specification, one JSON object per line (sandbox/wire.py).
+
+The input and output of a program in the sandbox, such as an MCP server of the repository, can be
+connected to the host. Files go in and out as tar streams. A stream that comes out may have been
+shaped by the sandbox and is not trusted.
 """
 
+import base64
+import binascii
 import contextlib
+import io
+import tarfile
+import tempfile
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import count
-from typing import Any, Final, Protocol, TypeVar, cast, get_type_hints
+from pathlib import Path
+from typing import IO, Any, Final, Protocol, TypedDict, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
-from resolver.sandbox.fair_lock import FairLock
+from resolver.sandbox.wire import FairLock
 
 T = TypeVar("T")
 
@@ -208,3 +219,155 @@ def _shape(result: Hashable) -> type[BaseModel]:
     """
     fields: dict[str, Any] = {name: (hint, ...) for name, hint in get_type_hints(result).items()}
     return create_model("Result", __config__=ConfigDict(allow_inf_nan=False), **fields)
+
+
+READ_SECONDS: Final = 20.0
+"""Time that one request for output waits before the next one is sent."""
+
+GRACE_SECONDS: Final = 300.0
+"""Time added for a busy sandbox, because a missing answer ends the sandbox."""
+
+
+class EmptyResult(TypedDict):
+    """A result without content: the request was executed."""
+
+
+class Program:
+    """One program. `read` and `write` may be called from two threads, `close` from any thread."""
+
+    def __init__(self, client: WireClient, number: int) -> None:
+        self._client = client
+        self._number = number
+        self._words = ""
+
+    def read(self) -> bytes:
+        """Return the next output; b"" if the program or the sandbox has ended."""
+        params = {"program": self._number, "timeout": READ_SECONDS}
+        seconds = READ_SECONDS + GRACE_SECONDS
+        try:
+            while True:
+                got = self._client.call("read_program", params, wire.ProgramOutput, seconds)
+                self._words = got["words"]
+                data = base64.b64decode(got["data"], validate=True)
+                if data or got["ended"]:
+                    return data
+        except (SandboxError, wire.WireError, binascii.Error):
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """Write to the program's input. Raises SandboxError if it does not accept the data."""
+        for start in range(0, len(data), wire.PROGRAM_CHUNK):
+            piece = base64.b64encode(data[start : start + wire.PROGRAM_CHUNK]).decode()
+            params = {"program": self._number, "data": piece}
+            try:
+                self._client.call("write_program", params, EmptyResult, GRACE_SECONDS)
+            except wire.WireError as error:
+                raise SandboxError(error.message, "see what it wrote to standard error") from error
+
+    def close(self) -> None:
+        """End the program and everything it has started; a waiting `read` returns b"" then.
+
+        May be called more than once.
+        """
+        with suppress(SandboxError, wire.WireError):
+            params = {"program": self._number}
+            self._client.call("end_program", params, EmptyResult, GRACE_SECONDS)
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the program wrote to standard error."""
+        return self._words
+
+
+_CHUNK: Final = 1024 * 1024
+_BLOCK: Final = tarfile.BLOCKSIZE
+
+
+def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a tar stream with one file, `name`.
+
+    The content is written to a temporary file first, because its size precedes it in the stream.
+    """
+    with tempfile.TemporaryFile() as spool:
+        for chunk in content:
+            spool.write(chunk)
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = spool.tell(), 0o644
+        spool.seek(0)
+        yield member.tobuf(tarfile.PAX_FORMAT)
+        while chunk := spool.read(_CHUNK):
+            yield chunk
+        yield bytes(-member.size % _BLOCK + 2 * _BLOCK)
+
+
+def wrap_folder(name: str) -> bytes:
+    """Return a tar with one empty folder, `name`, that everybody may write to."""
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o777
+    return member.tobuf(tarfile.PAX_FORMAT) + bytes(2 * _BLOCK)
+
+
+def take_file(tar: Iterator[bytes], destination: Path, max_bytes: int) -> None:
+    """Write the one regular file of a tar stream to `destination`, which must not exist.
+
+    Raises SandboxError for anything else: a link, a device, a folder, a second member, a file of
+    more than `max_bytes` bytes, a stream that breaks off. In those cases no file is left at
+    `destination`.
+    """
+    try:
+        with destination.open("xb") as target:
+            _copy_only_file(tar, target, max_bytes)
+    except FileExistsError as error:
+        raise SandboxError(f"{destination} exists already", "name another file") from error
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, OSError) as error:
+        destination.unlink(missing_ok=True)
+        raise _unexpected(f"the stream is broken: {error}") from error
+    except BaseException:
+        destination.unlink(missing_ok=True)
+        raise
+
+
+def _copy_only_file(tar: Iterator[bytes], target: IO[bytes], max_bytes: int) -> None:
+    with tarfile.open(fileobj=_Reader(tar), mode="r|", bufsize=_BLOCK * 128) as archive:
+        member = archive.next()
+        if member is None or member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise _unexpected("it is not a regular file")
+        if member.sparse is not None or member.size > max_bytes:
+            raise _unexpected(f"it has {member.size:,} bytes, the limit is {max_bytes:,}")
+        content = archive.extractfile(member)
+        while content is not None and (chunk := content.read(_CHUNK)):
+            target.write(chunk)
+        if target.tell() != member.size:
+            raise _unexpected("the stream broke off")
+        if archive.next() is not None:
+            raise _unexpected("it is more than one file")
+
+
+def _unexpected(why: str) -> SandboxError:
+    return SandboxError(
+        f"the sandbox handed out something else than the file asked for: {why}",
+        "the run's event log shows what ran in the sandbox",
+    )
+
+
+class _Reader(io.RawIOBase):
+    """A stream of chunks as a readable file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        parts, left = [], size
+        while left:
+            if not self._rest:
+                self._rest = next(self._chunks, b"")
+                if not self._rest:
+                    break
+            part, self._rest = self._rest[:left], self._rest[left:]
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)

@@ -1,13 +1,15 @@
 """`DockerMachine`: a container as the sandbox.
 
 No path of the host is mounted: files go in and out as tar streams, and the wire is the stdin and
-stdout of one long exec. The engine may therefore be on another machine.
+stdout of one long exec. The engine may therefore be on another machine. What killed runs leave on
+an engine is found by labels and removed.
 """
 
 import io
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
@@ -16,11 +18,12 @@ from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
 from resolver.runtime.engine import RUN_LABEL, engine_errors, image_settings, remove_container
 from resolver.runtime.toolbox import BASH, ENTRY, GIT, PREFIX, PYTHON, SERVER, Toolbox
-from resolver.runtime.volume import fill_volume, toolbox_mount
+from resolver.runtime.volume import TOOLBOX_LABEL, fill_volume, remove_other_versions, toolbox_mount
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
+
 
 WORKSPACE: Final = "/workspace"
 SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
@@ -231,3 +234,40 @@ class _WatchedChannel(DockerChannel):
     def last_words(self) -> str:
         """Return why the container was killed, or else the end of the server's stderr."""
         return self._watch.reason or super().last_words()
+
+
+STARTING: Final = timedelta(minutes=5)
+"""Age below which a container may belong to a run that is about to use it."""
+
+
+def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
+    """Return the containers of runs and of toolbox fillings that are no longer in use.
+
+    A running run is recognized by its action server, which runs as an exec in the container.
+    """
+    with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
+        found = [
+            container
+            for label in (RUN_LABEL, TOOLBOX_LABEL)
+            for container in client.containers.list(
+                all=True, filters={"label": label}, ignore_removed=True
+            )
+        ]
+    return [container for container in found if _is_idle(container, now)]
+
+
+def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime) -> list[str]:
+    """Remove the toolbox volumes of other versions made before that time; return their names."""
+    with engine_errors("the engine can't list its volumes", "check it with `docker volume ls`"):
+        there = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
+        remove_other_versions(client, toolbox, before)
+        left = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
+    return sorted(there - left)
+
+
+def _is_idle(container: "Container", now: datetime) -> bool:
+    """Return True if the container is old enough and no exec runs in it."""
+    made = datetime.fromisoformat(f"{container.attrs['Created'][:19]}+00:00")
+    if now - made < STARTING:
+        return False
+    return not container.attrs.get("ExecIDs")

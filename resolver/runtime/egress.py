@@ -1,19 +1,24 @@
 """Decides where the connections of a run may go: names by the allow-list, addresses by their kind.
 
 The host resolves the name, checks each address and connects to one that it checked. A name that
-resolves differently a moment later (DNS rebinding) therefore has no effect.
+resolves differently a moment later (DNS rebinding) therefore has no effect. Connections are added
+to the event stream in the thread of the run.
 """
 
 import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from resolver.config.allowed_hosts import AllowList
+from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import Egress
+from resolver.events.log import Event
+from resolver.events.stream import EventStream
 
 CONNECT_SECONDS: Final = 15.0
 """Time limit for making one connection, over all addresses of its host."""
@@ -242,3 +247,22 @@ class EgressLog:
             taken = [*self._each, *self._more.values()]
             self._each, self._more = [], {}
         return taken
+
+
+@contextmanager
+def record_connections(stream: EventStream, take: Callable[[], list[Egress]]) -> Iterator[None]:
+    """Add the events from `take` after each observation, and once more at the end of the block."""
+
+    def add() -> None:
+        for connection in take():
+            stream.add(connection)
+
+    def look(event: Event) -> None:
+        if isinstance(event, ObservationBase):
+            add()
+
+    stream.subscribe("egress", look)
+    try:
+        yield
+    finally:
+        add()

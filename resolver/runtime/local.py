@@ -2,13 +2,16 @@
 
 The server is a child process with a folder of its own. Where the kernel allows it, namespaces hide
 the host's processes, network, sockets and temporary files (enter.py). The other files of the
-machine stay readable; `isolation` says so.
+machine stay readable; `isolation` says so. A process is ended with all its descendants, which are
+read from /proc (proc(5)).
 """
 
+import contextlib
 import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -16,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -25,10 +29,47 @@ from resolver.errors import SandboxError
 from resolver.runtime import enter
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import KEPT_STDERR, SocketChannel
-from resolver.runtime.confined import open_below, remove_tree, unpack_below
-from resolver.runtime.disk import DiskWatch, bytes_below
-from resolver.runtime.processes import kill_tree
+from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
+
+_KILL_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.02
+
+
+def process_descendants(pid: int) -> list[int]:
+    """Return the processes below `pid`, parents before their children. Zombies are left out."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The second field is the program's name in parentheses, which may itself hold spaces
+            # and parentheses: proc_pid_stat(5).
+            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found = list(children.get(pid, []))
+    for child in found:
+        found += children.get(child, [])
+    return found
+
+
+def kill_tree(process: "subprocess.Popen[bytes]") -> None:
+    """Kill everything below the process, then the process itself, and wait for it.
+
+    The process is a subreaper for orphans (see enter.py), so none can escape while it lives.
+    Killing is repeated for at most five seconds, as processes may start new ones meanwhile.
+    """
+    deadline = time.monotonic() + _KILL_SECONDS
+    while (found := process_descendants(process.pid)) and time.monotonic() < deadline:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
 
 PASSED_ON: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}

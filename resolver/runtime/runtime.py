@@ -33,11 +33,17 @@ from resolver.events.observations import (
     FileWriteResult,
     IPythonOutput,
 )
-from resolver.runtime.archive import take_file, wrap_file, wrap_folder
 from resolver.runtime.base import Machine
-from resolver.runtime.client import Notices, Send, WireClient
+from resolver.runtime.client import (
+    Notices,
+    Program,
+    Send,
+    WireClient,
+    take_file,
+    wrap_file,
+    wrap_folder,
+)
 from resolver.runtime.egress import EgressLog, EgressPolicy
-from resolver.runtime.programs import Program
 from resolver.runtime.tunnels import HostTunnels
 from resolver.sandbox import wire
 

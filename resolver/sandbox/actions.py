@@ -15,12 +15,11 @@ from .browser import Browser
 from .change import checkout, export_change, settle_setup
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
-from .failure import ActionFailed
 from .ipython import IPython, KernelCommand
 from .processes import Family
 from .programs import Programs
 from .spool import readable
-from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, WireError
+from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, ActionFailed, WireError
 
 MAX_TIMEOUT: Final = 24 * 3600.0
 """Longest timeout in seconds for one command or cell; longer ones are reduced to it."""

@@ -19,9 +19,8 @@ from .browser_text import short_url
 from .browser_view import page_text, picture, tabs_text
 from .chromium import Chromium, find_chromium
 from .devtools import DevToolsClosed, DevToolsError, DevToolsRefused, DevToolsTimeout, Interrupted
-from .failure import ActionFailed
 from .processes import Family
-from .wire import BrowseResult
+from .wire import ActionFailed, BrowseResult
 
 START_SECONDS: Final = 30.0
 """Seconds that the browser may take to start."""

@@ -15,10 +15,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from . import change_bundle, generated, setup_files
-from .failure import ActionFailed
+from . import change_bundle, setup_files
 from .spool import readable
-from .wire import ChangeResult, CheckoutResult, SettleResult
+from .wire import ActionFailed, ChangeResult, CheckoutResult, SettleResult
 
 TIMEOUT = 240.0
 """Seconds that one git command may take; less than the host waits for an answer."""
@@ -166,7 +165,7 @@ def _export(
     # unchanged files are not read.
     run(["read-tree", "--reset", base])
     new = paths(_NEW_FILES)
-    patterns = generated.find_patterns(new, lambda: paths(["ls-files", "-z"]))
+    patterns = setup_files.find_patterns(new, lambda: paths(["ls-files", "-z"]))
     caches = _exclude(exclude, patterns, new, lambda: paths(_NEW_FILES))
     names = [*paths(_CHANGED_FILES), *(name for name in new if name not in caches)]
     size = _size(root, names)
@@ -178,7 +177,7 @@ def _export(
     # Exit code 1 means that some paths could not be added; they are listed below.
     run(["add", "--all", "--ignore-errors"], fine=(0, 1))
     left_out = _left_out(git, settings, root, scratch, place)
-    named = generated.name_left_out(caches, patterns)
+    named = setup_files.name_left_out(caches, patterns)
     caches_named = [readable(os.fsdecode(name)) for name in named]
     same = _unchanged(root, run([*_CHANGED, base]), packed)
     run(["update-index", "-z", "--index-info"], same)

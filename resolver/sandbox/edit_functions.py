@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .editor import Editor
-from .failure import ActionFailed
 from .file_functions import say
-from .wire import EditResult
+from .wire import ActionFailed, EditResult
 
 __all__ = ["append_file", "create_file", "edit_file_by_replace", "insert_content_at_line"]
 

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .failure import ActionFailed
 from .processes import Family, end_session
-from .wire import MAX_PROGRAMS, PROGRAM_CHUNK
+from .wire import MAX_PROGRAMS, PROGRAM_CHUNK, ActionFailed
 
 WRITE_SECONDS: Final = 20.0
 """Seconds that a program may leave its input unread."""

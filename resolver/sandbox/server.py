@@ -17,7 +17,6 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from .actions import Actions
-from .fair_lock import FairLock
 from .processes import Family
 from .spool import readable
 from .wire import (
@@ -32,6 +31,7 @@ from .wire import (
     PARSE_ERROR,
     PROGRAM_METHODS,
     TUNNEL_METHODS,
+    FairLock,
     WireError,
     decode,
     encode,

@@ -5,9 +5,8 @@ import os
 import stat
 from typing import Final
 
-from .failure import ActionFailed
 from .textfile import numbered
-from .wire import MAX_TEXT
+from .wire import MAX_TEXT, ActionFailed
 
 MAX_LINE: Final = 2_000
 """Maximum number of characters shown of one line."""

@@ -4,20 +4,50 @@ The host writes one request per line to the server's stdin; the server writes on
 to its stdout. Responses may arrive in a different order than the requests, because `interrupt` and
 `ping` are answered while a command runs. In text fields, bytes that are not valid UTF-8 are
 replaced by U+FFFD; exact bytes are copied as tar streams (put_archive, get_archive) and never go
-through the wire.
+through the wire. Both ends send under a fair lock, so that the frames of a download can't starve
+those of a command.
 
 If the run may use the network, every connection to the proxy in the sandbox is a tunnel on the same
 wire. Tunnels use notifications (requests without an id) in both directions, see TUNNEL_METHODS.
 
-Both sides import this module; it is the whole contract. Source:
-https://www.jsonrpc.org/specification
+Both sides import this module; it is the whole contract. In the sandbox the folder runs under any
+name and in any place, so the modules here import each other relatively:
+`from .wire import ActionFailed`. Source: https://www.jsonrpc.org/specification
 """
 
 import base64
 import binascii
 import json
+import threading
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
+
+
+class ActionFailed(Exception):
+    """Raised if an action can't be done; the message tells the agent why and what to do.
+
+    It becomes the wire's ACTION_FAILED error. Any other exception but OSError is reported as a
+    fault of the server.
+    """
+
+
+class FairLock:
+    """A fair mutual exclusion lock, used as a context manager."""
+
+    def __init__(self) -> None:
+        # threading.Lock makes no promise of order: a thread that releases it and asks again at once
+        # usually gets it, however long another one has waited.
+        self._next = threading.Lock()
+        self._held = threading.Lock()
+
+    def __enter__(self) -> None:
+        # The waiting thread holds `_next`, so a thread that returns quickly queues behind it.
+        with self._next:
+            self._held.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self._held.release()
+
 
 PROTOCOL: Final = 1
 """Version of this protocol, which the server sends in its answer to `hello`."""

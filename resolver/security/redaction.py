@@ -1,17 +1,23 @@
-"""Replaces known secrets in events and texts. This is the second line of defence: the first is that
-secrets are kept out of the sandbox's and the model's reach.
+"""Replaces known secrets in events, texts and the operator's log. This is the second line of
+defence: the first is that secrets are kept out of the sandbox's and the model's reach.
 
 A secret is found as it is, in base64 at each of the three offsets, in hexadecimal,
 percent-encoded, JSON-escaped, and in pieces of at least 16 characters of any of these. Colour codes
 and invisible characters in between don't hide it. `formats.py` finds unknown credentials.
+
+Secrets that are created during a run, such as GitHub installation tokens, are recognized by every
+redactor that holds the same set from the moment they are issued.
 """
 
 import base64
 import json
+import logging
 import re
+import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeVar, get_origin
@@ -21,7 +27,32 @@ from pydantic import BaseModel
 
 from resolver.events.log import Event
 from resolver.security.formats import find_credentials
-from resolver.security.issued_tokens import IssuedTokens
+
+KEPT_AFTER = timedelta(hours=1)
+"""How long an expired secret is still redacted: a log may quote it late."""
+
+
+class IssuedTokens:
+    """A growing set of secrets that is safe for use by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ends: dict[str, datetime] = {}
+        self._values: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The current secrets. The object stays the same until the next `add`, so that callers can
+        detect changes by identity."""
+        return self._values
+
+    def add(self, secret: str, ends: datetime, now: datetime) -> None:
+        """Add a secret that expires at `ends`, and drop those that expired long before `now`."""
+        with self._lock:
+            kept = {s: end for s, end in self._ends.items() if now < end + KEPT_AFTER}
+            self._ends = {**kept, secret: ends}
+            self._values = tuple(self._ends)
+
 
 MARK = "[redacted]"
 """Text that replaces a secret."""
@@ -319,3 +350,46 @@ def _own_words(model: type[BaseModel]) -> frozenset[str]:
     alone, because the log is parsed by them."""
     fixed = {n for n, f in model.model_fields.items() if get_origin(f.annotation) is Literal}
     return frozenset(fixed | {"kind"})
+
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_FORMATTER = logging.Formatter()
+
+
+class RewritingFilter(logging.Filter):
+    """Passes every text of a log record through `rewrite`: message, traceback, stack, extras.
+
+    rewrite: usually `Redactor.redact_text`, optionally followed by escaping for the log's reader.
+
+    Add the filter to handlers. A filter on a logger does not see the records of its child loggers:
+    https://docs.python.org/3/library/logging.html#filter-objects
+    """
+
+    def __init__(self, rewrite: Callable[[str], str]) -> None:
+        super().__init__()
+        self._rewrite = rewrite
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record in place and return True."""
+        record.msg = self._rewrite(_message(record))
+        record.args = None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = _FORMATTER.formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self._rewrite(record.exc_text)
+        # A handler that formats the exception again would restore the original text.
+        record.exc_info = None
+        if record.stack_info:
+            record.stack_info = self._rewrite(record.stack_info)
+        for name, value in list(vars(record).items()):
+            if name not in _STANDARD and not isinstance(value, int | float | None):
+                setattr(record, name, self._rewrite(str(value)))
+        return True
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # The arguments don't match the format string: the record is still worth keeping.
+        return f"{record.msg} {record.args}"

@@ -1,21 +1,50 @@
 """Renders a trace as one self-contained HTML page: no script, no requests, all text escaped.
 
 The layout is in prompts/trace/page.html.j2 and page.css.j2. This module truncates and folds texts,
-and splits diffs into coloured lines.
+and splits diffs into coloured lines. Untrusted markdown becomes paragraphs, headings, lists, quotes
+and code; links, images and HTML tags are not rendered. `render_json` gives programs the events as
+they are in the log.
 """
 
 import base64
 import hashlib
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from pydantic_core import PydanticSerializationError
+
 from resolver.config.templates import render
-from resolver.events.log import Event
-from resolver.trace.markdown_html import markdown_to_html
+from resolver.events.log import Event, dump_line
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
+
+_RULES = [
+    "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
+    "hr",
+]  # fmt: skip
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # The preset "zero" renders paragraphs only; every rule that is not enabled leaves plain text.
+    return MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
+
+
+def markdown_to_html(text: str) -> Markup:
+    """Return `text` as HTML.
+
+    It contains only tags of the rules above, none of which has a URL or an event handler.
+    """
+    rendered: str = _parser().render(text)
+    return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped
+
 
 FOLD = 14
 """Outputs with more lines than this are folded."""
@@ -119,7 +148,7 @@ def _shown(
         "label": f"{label}, {plural(lines, 'line')}",
         "last": "" if asked or folded else one_line(last_line),
         "text": text,
-        "diff": [_line(line) for line in text.split("\n")] if is_diff else [],
+        "diff": [_diff_line(line) for line in text.split("\n")] if is_diff else [],
         "folded": folded or (long and not is_diff),
         # Readers mostly come for the reason of a failure.
         "open": failed and lines <= OPEN,
@@ -137,6 +166,32 @@ _SORTS = (
 )
 
 
-def _line(text: str) -> dict[str, str]:
+def _diff_line(text: str) -> dict[str, str]:
     sort = next((sort for start, sort in _SORTS if text.startswith(start)), "")
     return {"text": text, "sort": sort}
+
+
+# Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON
+# string, where an escape sequence means the same, so nothing is lost.
+_ACTIVE = re.compile(
+    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|(?<=##)\["
+)
+
+
+def render_json(events: Iterable[Event]) -> str:
+    """Return a JSON array with one event per line."""
+    lines = [_ACTIVE.sub(_escape, _line(event)) for event in events]
+    return "[" + ",".join(f"\n{line}" for line in lines) + "\n]\n"
+
+
+def _line(event: Event) -> str:
+    try:
+        return dump_line(event)
+    except PydanticSerializationError:
+        # A lone surrogate, or nesting deeper than pydantic can serialize: the json module accepts
+        # both.
+        return json.dumps(event.model_dump(exclude_none=True), default=str)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

@@ -1,6 +1,6 @@
 """Converts events to what a person reads: single steps, and the view of a whole log.
 
-This module and notes.py are the only ones that know how each kind of event appears in a trace.
+This module and view.py are the only ones that know how each kind of event appears in a trace.
 """
 
 import re
@@ -17,11 +17,21 @@ from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_logged_event
 from resolver.events.state import State
 from resolver.models.run import Completion, RunState
-from resolver.security.shell.places import relative_command
-from resolver.trace.costs import cost_parts
-from resolver.trace.notes import as_json, extras_of, note_of
+from resolver.security.shell.writes import relative_command
 from resolver.trace.plain import clean, one_line, plural
-from resolver.trace.view import Entry, Language, Mood, TraceBlock, TraceHeader, TraceStep, TraceView
+from resolver.trace.view import (
+    Entry,
+    Language,
+    Mood,
+    TraceBlock,
+    TraceHeader,
+    TraceStep,
+    TraceView,
+    as_json,
+    cost_parts,
+    extras_of,
+    note_of,
+)
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 DEEPEST = 4

@@ -1,20 +1,31 @@
 """Renders a trace as plain text for a terminal or a job's log, whole or one line per event.
 
-Whatever the log contains, the text controls no terminal and holds no commands of GitHub's runner.
+Whatever the log contains, the text controls no terminal and holds no commands of GitHub's runner. A
+run in progress is printed to a rich console by a stream subscriber.
+
+In the log of a GitHub Actions job, each phase of a run is a group that folds. The runner interprets
+a line that begins with `::` as a workflow command. Only the lines that open and close a group are
+printed as such; TerminalProgress breaks up such sequences in text from outside. Source:
+https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
+from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
 from resolver.models.run import RunState
-from resolver.trace.notes import note_of
 from resolver.trace.plain import duration, for_terminal, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
-from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep
+from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_of
 
 LONGEST = 20_000
 """Maximum number of characters shown of one text; the markdown trace and the log have the rest."""
@@ -111,3 +122,96 @@ def _title(step: TraceStep) -> str:
 
 def _indented(text: str, margin: str) -> str:
     return "\n".join(margin + line for line in truncate_text(text, LONGEST).split("\n"))
+
+
+class TerminalProgress:
+    """Prints each step when it begins and how it ended: styled on a terminal, else plain lines.
+
+    console: where to print. Text from outside is never interpreted as rich markup, and is printed
+        without anything that controls a terminal or GitHub's runner.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._steps = 0
+        self._roots: tuple[str, ...] = ()
+
+    def __call__(self, event: Event) -> None:
+        """Print the progress line of `event`, if it has one."""
+        self._roots += roots_of((event,))
+        line = live_line(event, self._roots)
+        if line is None:
+            return
+        if isinstance(event, ActionBase) and is_step(event):
+            self._steps += 1
+            self._thought(event)
+            line = line.replace(">", f"{self._steps}.", 1)
+        if self._console.is_terminal:
+            self._print(line, self._style(event, line))
+        else:
+            self._print(line, "")
+
+    def _thought(self, action: ActionBase) -> None:
+        thought = one_line(step_of(action, self._steps, None).thought, 200)
+        if thought and self._console.is_terminal:
+            self._print(for_terminal(thought), "italic dim")
+
+    def _style(self, event: Event, line: str) -> str:
+        if is_step(event):
+            return "bold"
+        if line.lstrip().startswith(("failed", "- error", "- warning")):
+            return "red"
+        return "green" if line.lstrip().startswith("ok") else "dim"
+
+    def _print(self, line: str, style: str) -> None:
+        # Replace characters that the output can't encode, instead of raising an exception.
+        encoding = self._console.encoding
+        shown = line.encode(encoding, "replace").decode(encoding)
+        self._console.print(Text(shown, style=style), soft_wrap=True)
+
+
+# Titles of the groups, in the order of the phases.
+PREPARING = "Read the request, clone, start the sandbox"
+WORKING = "The agent works"
+PUBLISHING = "Check and publish"
+
+_AT_WORK = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+"""States in which the run has not ended."""
+
+
+class Groups:
+    """A subscriber of the event stream that prints progress in groups.
+
+    Use `during` as a context manager around the run.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = TerminalProgress(console)
+        self._open = ""
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Open the first group, and close the last one however the run ends."""
+        self._turn_to(PREPARING)
+        try:
+            yield
+        finally:
+            self._turn_to("")
+
+    def __call__(self, event: Event) -> None:
+        """Print the progress line of `event` in the group that it belongs to."""
+        if is_step(event):
+            self._turn_to(WORKING)
+        self._progress(event)
+        if isinstance(event, AgentStateChanged) and event.state not in _AT_WORK:
+            self._turn_to(PUBLISHING)
+
+    def _turn_to(self, title: str) -> None:
+        if title == self._open:
+            return
+        if self._open:
+            self._console.print(Text("::endgroup::"))
+        if title:
+            self._console.print(Text(f"::group::{title}"))
+        self._open = title

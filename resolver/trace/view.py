@@ -1,13 +1,23 @@
 """The content of a trace: a header, then steps and notes in order. steps.py creates it.
 
-All texts here are cleaned already (see plain.py); the renderers only lay them out.
+Notes are events that are not steps: stages, warnings, changes of state, and so on. All texts here
+are cleaned already (see plain.py); the renderers only lay them out.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
+from resolver.events.base import EventBase
+from resolver.events.log import Event, Unknown
+from resolver.events.state import ModelMetrics, State
+from resolver.models.approval import RiskLevel
 from resolver.models.run import RunState, Tokens
-from resolver.trace.plain import money
+from resolver.trace.plain import clean, duration, money, one_line, plural
 
 Mood = Literal["good", "bad", "plain"]
 """Result of a step or run, which the renderers show as a colour or mark."""
@@ -138,3 +148,202 @@ class TraceView:
 
     header: TraceHeader
     entries: tuple[Entry, ...]
+
+
+def cost_parts(state: State) -> tuple[str, ...]:
+    """Return one line per model and one per service, where there are several; else none."""
+    return (*_lines(state.metrics), *_lines(state.services))
+
+
+def _lines(metrics: Mapping[str, ModelMetrics]) -> tuple[str, ...]:
+    if len(metrics) < 2:
+        return ()
+    return tuple(f"{one_line(name)}: {_model_cost(each)}" for name, each in metrics.items())
+
+
+def _model_cost(metrics: ModelMetrics) -> str:
+    cost = money(metrics.priced if not metrics.unpriced or metrics.priced else None)
+    least = "at least " if metrics.unpriced and metrics.priced else ""
+    replies = f"{metrics.calls:,} {'reply' if metrics.calls == 1 else 'replies'}"
+    return f"{least}{cost} for {replies}, {plural(metrics.tokens.output, 'token')} out"
+
+
+LINE = 300
+"""Maximum number of characters of a note's text; a longer one goes into its detail."""
+
+
+def note_of(event: Event) -> TraceNote | None:
+    """Return the note for an event that is not a step; None if it has nothing to show."""
+    sort, text, detail = _told(event)
+    if not sort:
+        return None
+    line = one_line(text, LINE)
+    whole = clean(text).strip()
+    return TraceNote(
+        event.id, sort, line, clean(detail).strip() or ("" if whole == line else whole)
+    )
+
+
+def _told(event: Event) -> tuple[str, str, str]:
+    """Return sort, text and detail; an empty sort if the event has nothing to show."""
+    match event:
+        case life.RunStarted() | o.Null():
+            return "", "", ""
+        case life.SystemPrompt():
+            return "message", "System prompt", event.content
+        case a.Message():
+            return "message", "Message to the agent", event.content
+        case life.StageCompleted():
+            took = f" ({duration(event.seconds)})" if event.seconds else ""
+            return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
+        case life.Egress():
+            return _told_connection(event)
+        case life.CheckExecuted() | life.VerificationCompleted():
+            return _told_verification(event)
+        case life.Warned():
+            return "warning", event.message or event.about, ""
+        case life.ModelRetried():
+            wait = f"attempt {event.attempt}, after {duration(event.wait)}"
+            return "retry", f"The model was asked again{_by(event)} ({wait}): {event.reason}", ""
+        case life.ModelSwitched():
+            said = f"From here on {event.to_model} is asked{_by(event)}, not {event.from_model}"
+            return "retry", f"{said}: {event.reason}", ""
+        case life.ModelReplied():
+            return "event", "The model replied, and the reply led to no action", _said(event)
+        case life.ServiceReplied():
+            said = event.completion.text or event.completion.reasoning
+            return "event", f"The model answered the {event.service}", said
+        case life.Condensation():
+            return "memory", _told_condensation(event), _condensed(event)
+        case life.Resumed():
+            asked = f", asked for by {event.by}" if event.by else ""
+            text = f"The run goes on as {event.run}{asked}{_after_colon(event.reason)}"
+            return "state", text, ""
+        case life.LimitsExtended():
+            return "state", _told_limits(event), ""
+        case life.DelegateEvent():
+            return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
+        case life.RiskAssessed() | life.ConfirmationAsked() | life.ConfirmationAnswered():
+            return _told_consent(event)
+        case life.ReplayDiverged():
+            seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
+            where = f"the {event.field} of event {event.recorded_id}"
+            return "warning", f"The replay saw something else than {where}", seen
+        case o.AgentStateChanged():
+            state = event.state.value.replace("_", " ")
+            return "state", f"{state}{_after_colon(event.reason)}", ""
+        case a.ChangeAgentState():
+            asked = f"asked to become {event.state.value}"
+            return "state", f"{asked}{_after_colon(event.reason)}", ""
+        case a.CondensationRequest():
+            return "memory", "The conversation no longer fits", ""
+        case o.ErrorObservation():
+            return "error", event.content or event.code or "error", ""
+        case Unknown():
+            return "event", f"An event of an unknown kind, {event.kind}", as_json(extras_of(event))
+        case _:
+            content = str(getattr(event, "content", ""))
+            return "event", str(event.kind).replace("_", " "), content
+
+
+_TREES = {
+    "base": "without the change",
+    "base_with_tests": "without the change, with its tests",
+    "head": "with the change",
+}
+
+
+def _told_verification(
+    event: life.CheckExecuted | life.VerificationCompleted,
+) -> tuple[str, str, str]:
+    """Return which check was executed where and how it ended, or what all of them show."""
+    if isinstance(event, life.VerificationCompleted):
+        evidence = event.evidence
+        verdict = evidence.verdict.replace("_", " ").capitalize()
+        reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
+        sent = ", so the agent gets the output" if event.sent_to_agent else ""
+        return "check", f"{verdict}{reason}{sent}", ""
+    done = event.execution
+    ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
+    if done.cases:
+        failed = done.count("failed", "error")
+        ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
+    took = "from an earlier run" if event.is_cached else duration(done.seconds)
+    text = f"{event.command} {_TREES[event.at]}: {ended} ({took})"
+    return "check", text, done.output
+
+
+def _told_condensation(event: life.Condensation) -> str:
+    parts = [f"{plural(len(event.forgotten), 'event')} left the conversation"]
+    if event.masked:
+        outputs = f"of {plural(len(event.masked), 'output')} only the end is shown from here on"
+        parts = [*parts, outputs] if event.forgotten else [outputs]
+    text = ", and ".join(parts)
+    return f"To make room {text}" if event.masked else f"{text} to make room"
+
+
+def _condensed(event: life.Condensation) -> str:
+    """Return what replaces the forgotten events, with a model's notes marked as such."""
+    notes = f"What a model noted:\n{event.notes}" if event.notes else ""
+    return "\n\n".join(part for part in (event.summary, notes) if part)
+
+
+def _told_connection(event: life.Egress) -> tuple[str, str, str]:
+    times = f"{event.connections} connections" if event.connections > 1 else "Connection"
+    where = f"{times} to {event.host}:{event.port}"
+    if not event.allowed:
+        return "warning", f"{where} refused{_after_colon(event.reason)}", ""
+    carried = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
+    took = f", {duration(event.seconds)}" if event.seconds else ""
+    return "network", f"{where} ({carried}{took}){_after_colon(event.reason)}", ""
+
+
+def _told_consent(
+    event: life.RiskAssessed | life.ConfirmationAsked | life.ConfirmationAnswered,
+) -> tuple[str, str, str]:
+    match event:
+        case life.RiskAssessed(level=level, reasons=reasons):
+            sort = "event" if level is RiskLevel.LOW else "warning"
+            return sort, f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(), ""
+        case life.ConfirmationAsked(wanted=wanted, shown_at=shown_at):
+            who = "A person is" if shown_at else "Nobody could be"
+            return "state", f"{who} asked about {wanted.kind}", wanted.text
+        case life.ConfirmationAnswered(approved=approved, by=by, reason=reason):
+            verb = "approved" if approved else "denied"
+            return "state", f"{by or 'The operator'} {verb} it{_after_colon(reason)}", ""
+
+
+def _told_limits(event: life.LimitsExtended) -> str:
+    limits = event.limits
+    bounds = (
+        f"{plural(limits.max_iterations, 'iteration')}, {money(limits.max_budget)}, "
+        f"{duration(limits.max_time)}"
+    )
+    return f"Limits{f' extended by {event.by}' if event.by else ''}: {bounds} in all"
+
+
+def _after_colon(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+def _by(event: life.ModelRetried | life.ModelSwitched) -> str:
+    return "" if event.service == life.AGENT else f" by the {event.service}"
+
+
+def _said(event: life.ModelReplied) -> str:
+    return event.completion.text or event.completion.reasoning
+
+
+def extras_of(event: EventBase) -> dict[str, Any]:
+    """Return the fields of an event that its type does not define."""
+    return {k: v for k, v in (event.model_extra or {}).items() if k != "content"}
+
+
+def as_json(value: object) -> str:
+    """Return data as indented JSON; "" for empty data, and a remark if it is nested too deeply."""
+    if not value:
+        return ""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str, skipkeys=True)
+    except (RecursionError, ValueError):
+        return "(nested too deeply to be shown)"

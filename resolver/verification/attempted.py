@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from resolver.models.run import CheckedCommand
-from resolver.security.shell.places import relative_command
+from resolver.security.shell.writes import relative_command
 
 MOST_COMMANDS = 5
 """Maximum number of commands that are shown."""

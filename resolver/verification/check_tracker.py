@@ -16,12 +16,15 @@ from resolver.events.lifecycle import DelegateEvent, StageCompleted
 from resolver.events.log import Event, parse_logged_event
 from resolver.models.check_history import CheckHistory, ObservedCheck
 from resolver.models.truncate import keep_last_lines
-from resolver.security.shell.checks import read_checks
-from resolver.security.shell.code import written_in
+from resolver.security.shell.checks import is_test_command, read_checks
 from resolver.security.shell.other_code import cell_runs_other_code, runs_other_code
-from resolver.security.shell.places import WrittenPaths, is_outside, relative_command
-from resolver.security.shell.testers import is_test_command
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import (
+    WrittenPaths,
+    is_outside,
+    relative_command,
+    written_in,
+    written_paths,
+)
 from resolver.verification.verdict import TAIL, reproduces, verdict_of
 
 _KEYS = frozenset({"C-c", "C-d", "C-z"})

@@ -7,8 +7,7 @@ from posixpath import basename
 from resolver.security.shell.checkers import checking
 from resolver.security.shell.checks import MOST_READ
 from resolver.security.shell.syntax import Pipeline, parse
-from resolver.security.shell.words import MOST_WORDS, plain_word, skip_assignments
-from resolver.security.shell.wrappers import unwrapped
+from resolver.security.shell.wrappers import MOST_WORDS, plain_word, skip_assignments, unwrapped
 
 _COVERAGE = frozenset({"cross-env", "cross-env-shell", "c8", "nyc", "env-cmd", "dotenv"})
 """Programs of package scripts that run the command after their options and assignments."""

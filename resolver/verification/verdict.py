@@ -6,8 +6,7 @@ This is the only place that makes this decision.
 import re
 
 from resolver.models.check_history import Verdict
-from resolver.security.shell.checks import read_checks
-from resolver.security.shell.testers import is_test_command
+from resolver.security.shell.checks import is_test_command, read_checks
 
 TAIL = 4_000
 """Number of characters at the end of an output that are read: test runners summarize there."""

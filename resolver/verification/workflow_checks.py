@@ -15,11 +15,9 @@ import yaml
 
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.bounded_yaml import read_yaml
-from resolver.github.context.workflow_tests import EXPRESSION, read_matrix
-from resolver.github.context.workflows import FOLDER, read_workflow
+from resolver.github.context.workflows import EXPRESSION, FOLDER, read_matrix, read_workflow
 from resolver.models.verification import ProjectCheck
-from resolver.security.shell.checks import read_checks
-from resolver.security.shell.testers import is_test_command
+from resolver.security.shell.checks import is_test_command, read_checks
 from resolver.verification.check_candidates import (
     CheckCandidate,
     Omission,

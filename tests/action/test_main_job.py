@@ -9,8 +9,8 @@ import docker
 import pytest
 
 from resolver.events.lifecycle import RunStarted
+from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
-from resolver.events.reading import read_log
 from tests.action.conftest import set_up
 from tests.action.scene import MODEL_KEY, REPOSITORY, RUNNER, Scene
 from tests.attacks.canaries import files_below, leaks

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.context_prompt import ROOM
-from resolver.agents.task_prompt import render_task
+from resolver.agents.task_prompt import ROOM, render_task
 from resolver.models.issue_context import (
     Annotation,
     FailedCheck,

@@ -1,11 +1,9 @@
 """The browser as the model is offered it, in both dialects."""
 
-from resolver.agents.available_tools import AvailableTools
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.system_prompt import system_text
+from resolver.agents.codeact import CodeActAgent, system_text
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tool_calls import action_of_call
-from resolver.agents.tools import available_tools, tool_specs
+from resolver.agents.tools import action_of_call, available_tools, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory

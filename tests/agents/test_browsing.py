@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.agents.browsing import BrowsingAgent, VisualBrowsingAgent
+from resolver.agents.readonly import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
 from resolver.errors import UsageError
@@ -14,8 +14,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect

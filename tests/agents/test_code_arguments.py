@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tool_calls import action_of
+from resolver.agents.tools import action_of
 from resolver.events import actions as a
 from resolver.models.run import CodePlace
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.available_tools import AvailableTools
+from resolver.agents.base import DummyAgent
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
@@ -15,8 +15,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import Condensation, ModelReplied
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect

@@ -2,9 +2,8 @@
 
 import pytest
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.definitions import FOLDER, AgentDefinition, read_definition
+from resolver.agents.definitions import FOLDER, AgentDefinition, AvailableTools, read_definition
 from resolver.agents.registry import (
     delegate_agents,
     is_answering_agent,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.errors import UsageError

@@ -6,18 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.mcp_tools import (
+from resolver.agents.definitions import AvailableTools
+from resolver.agents.replies import has_more, next_action, read_reply
+from resolver.agents.tags import parse_tags
+from resolver.agents.tools import (
     MAX_NAME,
+    TOOL_NAMES,
     native_names,
     native_specs,
     tool_signature,
     write_call,
 )
-from resolver.agents.replies import has_more, next_action, read_reply
-from resolver.agents.tags import parse_tags
-from resolver.agents.tools import TOOL_NAMES
 from resolver.events import actions as a
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.system_prompt import system_text
+from resolver.agents.codeact import system_text
 from resolver.agents.tags import TAG_NAMES, available_tags, parse_tags
 from resolver.agents.task_prompt import render_task
 from resolver.agents.tools import available_tools

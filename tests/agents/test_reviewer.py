@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.pull_request_prompt import MOST_THREADS, render_pull_request
+from resolver.agents.readonly import REVIEWER, ReviewerAgent
 from resolver.agents.registry import AGENTS, make_agent
-from resolver.agents.reviewer import REVIEWER, ReviewerAgent
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tool_calls import action_of_call
+from resolver.agents.task_prompt import MOST_THREADS, render_pull_request
+from resolver.agents.tools import action_of_call
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.library import litellm

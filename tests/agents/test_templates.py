@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, meta
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import (
     FOLDER,
@@ -16,6 +15,7 @@ from resolver.agents.definitions import (
     MAX_PROMPT,
     MOST,
     AgentDefinition,
+    AvailableTools,
 )
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools import tool_specs

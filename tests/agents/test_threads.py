@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.available_tools import AvailableTools
+from resolver.agents.argument_types import LONGEST_ANSWER, correct_thread_answers
 from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
-from resolver.agents.thread_arguments import LONGEST_ANSWER, correct_thread_answers
-from resolver.agents.threads_prompt import MOST, render_requested_threads
-from resolver.agents.tool_calls import action_of_call
-from resolver.agents.tools import tool_specs, tool_usage
+from resolver.agents.task_prompt import MOST, render_requested_threads
+from resolver.agents.tools import action_of_call, tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.arguments import TOOLS
-from resolver.agents.tool_calls import action_of_call
-from resolver.agents.tools import tool_specs
+from resolver.agents.tools import action_of_call, tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line

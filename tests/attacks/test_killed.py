@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from tests.attacks.canaries import files_below, leaks
 from tests.attacks.stage import Stage, end, eventually, everywhere, processes_with
 from tests.parts.model_endpoint import slow, tool_call

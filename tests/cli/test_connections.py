@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 import uvicorn
 
-from resolver.cli.connections import BoundedConnection, ShortRequestConnection
-from resolver.cli.listening import listen, server_settings
+from resolver.cli.listening import (
+    BoundedConnection,
+    ShortRequestConnection,
+    listen,
+    server_settings,
+)
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
 WAITED_FOR = HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")

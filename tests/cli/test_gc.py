@@ -17,7 +17,7 @@ from resolver.config.temporary_directory import (
     lock_directory,
     temporary_directory,
 )
-from resolver.runtime.cleanup import idle_containers
+from resolver.runtime.docker import idle_containers
 from resolver.runtime.engine import RUN_LABEL
 
 RESOLVER = str(Path(sys.executable).with_name("resolver"))

@@ -9,7 +9,7 @@ import pytest
 from resolver.cli.main import COMMANDS, run
 from resolver.errors import UsageError
 from resolver.runs.common import parse_target
-from tests.parts.runs import RESOLVER
+from tests.parts.runs import INSTALLED_RESOLVER
 
 HEAVY = {"litellm", "docker", "github", "git", "pydantic", "fastapi", "dbos", "jinja2", "rich"}
 
@@ -112,9 +112,11 @@ def test_a_folder_without_a_repository_is_told_in_words(
 
 
 def test_the_installed_script_gives_the_exit_code() -> None:
-    done = subprocess.run([RESOLVER, "nonsense"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [INSTALLED_RESOLVER, "nonsense"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
-    assert subprocess.run([RESOLVER, "--version"], capture_output=True, check=True).stdout
+    assert subprocess.run([INSTALLED_RESOLVER, "--version"], capture_output=True, check=True).stdout
 
 
 def test_an_error_can_not_control_the_terminal_or_the_runner(

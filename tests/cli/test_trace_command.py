@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.cli.main import run
-from resolver.events.reading import read_log
-from resolver.events.schema import log_schema
+from resolver.events.log import log_schema, read_log
 from resolver.events.sql import SqlStore
 from tests.parts.postgres import PASSWORD, Postgres
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from resolver.code_index.explore import MOST_ROWS, explore
-from resolver.code_index.graph import ROOT
+from resolver.code_index.graph import MOST_ROWS, ROOT, explore
 from resolver.code_index.search import find_named
 from tests.code_index.scene import REPOSITORIES, graph_of
 

@@ -5,8 +5,12 @@ import sys
 import threading
 from pathlib import Path
 
-from resolver.code_index.host import MOST_TEXT, index_action_handlers
-from resolver.code_index.index import IndexBounds, ProcessorTimeLimit
+from resolver.code_index.index import (
+    MOST_TEXT,
+    IndexBounds,
+    ProcessorTimeLimit,
+    index_action_handlers,
+)
 from resolver.code_index.worker import processor_time_past
 from resolver.events import actions as a
 from resolver.events.observations import CodeResult, ErrorObservation

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.code_index.codebase import CodeBase
-from resolver.code_index.explore import explore
-from resolver.code_index.graph import build_graph
+from resolver.code_index.graph import build_graph, explore
 from resolver.code_index.source import read_source
 from tests.code_index.scene import syntax
 

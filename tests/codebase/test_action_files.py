@@ -12,9 +12,8 @@ import yaml
 from resolver.cli.agent_workflow import workflow_text
 from resolver.config.github_settings import GitHubSettings
 from resolver.config.settings import HEARING, Settings, load_settings, variable_names
-from resolver.github.events.dispatch import DispatchSource
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.parse import parse_github_event
+from resolver.github.events.parse import DispatchSource, parse_github_event
+from resolver.github.events.permission import IgnoredEvent
 from scripts.settings_docs import settings_page
 from tests.cli.test_init import every_combination
 

@@ -17,7 +17,7 @@ LAZY = {"litellm", "docker", "fastapi", "uvicorn", "dbos", "mcp", "mcp_types", "
 DOORS = {
     "resolver/controller/controller.py": 1,  # one step
     "resolver/runs/pipeline.py": 1,  # one delivery
-    "resolver/llm/preload.py": 1,  # loading in the background: the model's caller meets it again
+    "resolver/llm/library.py": 1,  # loading in the background: the model's caller meets it again
     "resolver/events/stream.py": 1,  # one subscriber, which must not take the run down
 }
 """How many broad handlers each module may have."""

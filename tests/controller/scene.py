@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
@@ -19,12 +19,11 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied
 from resolver.events.log import Event, Observation, SandboxAction, parse_logged_event
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.noop import NoOp
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, pending_approval_in
 from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
 from resolver.events import actions as a
@@ -20,7 +20,7 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, Extension, RunState
 from tests.controller.scene import START, Scene, all_events, bash, finish, hand_on

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.controller.controller import AgentController, CondensingView
 from resolver.errors import ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
@@ -15,10 +15,9 @@ from resolver.events.base import ActionBase
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, Warned
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
-from resolver.memory.condensers.noop import NoOp
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Completion, Outcome, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,11 +2,10 @@
 
 import pytest
 
-from resolver.agents.base import Agent
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.control import Extend, Pause, Resume, Say, Stop
 from resolver.controller.delegation import NestedStore, delegate_result, nested_events
-from resolver.controller.outcome import derive_outcome
+from resolver.controller.limits import derive_outcome
 from resolver.errors import LogError, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -14,10 +13,9 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, SystemPrompt
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
-from resolver.memory.condensers.noop import NoOp
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scene import Scene, bash, finish, hand_on, reply
 

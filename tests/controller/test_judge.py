@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.controller.judge import JudgingAnalyzer
+from resolver.controller.confirmation import JudgingAnalyzer
 from resolver.errors import ModelError
 from resolver.events.actions import CmdRun, FileRead
 from resolver.events.lifecycle import Warned

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.events import actions as a
 from resolver.models.run import Declined, RunState
 from tests.controller.test_controller import Run

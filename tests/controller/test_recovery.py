@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.base import Agent
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.events import actions as a
@@ -15,9 +14,9 @@ from resolver.events.lifecycle import Condensation, Resumed
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.registry import Condensing
-from resolver.memory.condensers.window import ConversationWindow
+from resolver.memory.condensers.rules import ConversationWindow
+from resolver.memory.condensers.view import SizeBound
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
 from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
 

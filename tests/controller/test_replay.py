@@ -2,14 +2,13 @@
 
 from hypothesis import given
 
-from resolver.controller.replay import MOST_REPORTED, ReplayCheck
+from resolver.controller.recovery import MOST_REPORTED, ReplayCheck
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import EventStream, MemoryStore, utc_now
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.events.strategies import logs
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from resolver.agents.dummy import DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.controller.control import Extend, Pause, Request, Resume, Say, Stop
 from resolver.controller.controller import MOST_AUTO_REPLIES
 from resolver.events import actions as a

@@ -10,9 +10,9 @@ from resolver.errors import ForgeError
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
 from resolver.github.events.checks import check_key
-from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Actor, Trigger, TriggerKind
-from resolver.runs.conversation.dispatch import locate_dispatch
+from resolver.runs.conversation.commands import locate_dispatch
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -11,8 +11,8 @@ from resolver.demo.repository_maker import make_repository
 from resolver.errors import UsageError
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import ModelReplied, RunStarted
+from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
-from resolver.events.reading import read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.runtime.environment.devcontainer import FILES, DevContainer, read_devcontainer
+from resolver.runtime.environment.plan import FILES, DevContainer, read_devcontainer
 
 
 def reading(**files: bytes) -> Callable[[str], bytes | None]:

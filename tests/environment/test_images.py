@@ -13,8 +13,8 @@ import pytest
 
 from resolver.config.image_reference import BUILT
 from resolver.errors import SandboxError, UsageError, WorkspaceError
-from resolver.git.context import DOCKERFILE_NAME, context_tar
 from resolver.git.git import HostGit
+from resolver.git.tree import DOCKERFILE_NAME, context_tar
 from resolver.runtime.environment.environment import (
     Environment,
     EnvironmentWishes,

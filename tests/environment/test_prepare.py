@@ -12,13 +12,11 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.runtime.base import Machine
-from resolver.runtime.environment.environment import Environment, set_up
+from resolver.runtime.environment.environment import Environment, PreparedEnvironment, set_up
 from resolver.runtime.environment.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
 from resolver.runtime.environment.plan import SetupPlan
-from resolver.runtime.environment.prepare import PreparedEnvironment
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
 

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.runtime.environment.proposal import NOTHING, ProposedEnvironment, propose_environment
-from resolver.runtime.environment.references import missing_files
+from resolver.runtime.environment.proposal import (
+    NOTHING,
+    ProposedEnvironment,
+    missing_files,
+    propose_environment,
+)
 from resolver.runtime.environment.survey import survey
 
 CONTAINER = ".devcontainer/devcontainer.json"

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.location import open_log
-from resolver.events.log import LONGEST_LINE, dump_line
-from resolver.events.reading import read_log
+from resolver.events.log import LONGEST_LINE, dump_line, read_log
 from resolver.events.repair import RepairedLog, repair_log
+from resolver.events.sql import open_log
 from resolver.events.state import State
 from tests.events.strategies import logs
 

@@ -10,14 +10,15 @@ from jsonschema import Draft202012Validator
 
 from resolver.events.log import (
     ACTION_TYPES,
+    EVENT_TYPES,
     KINDS,
     OBSERVATION_TYPES,
     RUNNABLE,
     dump_line,
+    log_schema,
     parse_line,
 )
 from resolver.events.observations import AgentStateChanged, ErrorObservation, Null
-from resolver.events.schema import EVENT_TYPES, log_schema
 from resolver.events.state import State
 from scripts.events_docs import events_page
 from tests.events.strategies import logs

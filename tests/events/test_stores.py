@@ -16,12 +16,9 @@ from hypothesis import HealthCheck, given, settings
 
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
-from resolver.events.location import open_log
-from resolver.events.log import LONGEST_LINE, dump_line, parse_logged_event
-from resolver.events.reading import read_log
-from resolver.events.sql import SqlStore
-from resolver.events.store import EventStore, JsonlStore, MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.log import LONGEST_LINE, dump_line, parse_logged_event, read_log
+from resolver.events.sql import SqlStore, open_log
+from resolver.events.stream import EventStore, EventStream, JsonlStore, MemoryStore
 from tests.events.strategies import logs
 from tests.parts.postgres import PASSWORD, Postgres, running_postgres
 
@@ -204,7 +201,7 @@ import resource, signal, sys
 from pathlib import Path
 from resolver.errors import LogError, RunStopped
 from resolver.events.actions import Think
-from resolver.events.store import JsonlStore
+from resolver.events.stream import JsonlStore
 from resolver.events.stream import EventStream
 path = Path(sys.argv[1])
 """

@@ -8,11 +8,9 @@ import pytest
 
 from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event, storable
+from resolver.events.log import Event, read_log, storable
 from resolver.events.observations import CmdOutput
-from resolver.events.reading import read_log
-from resolver.events.store import JsonlStore, MemoryStore
-from resolver.events.stream import ROLES, EventStream
+from resolver.events.stream import ROLES, EventStream, JsonlStore, MemoryStore
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

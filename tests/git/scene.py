@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from resolver.git.publish import Identity
+from resolver.git.push import Identity
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
 from resolver.sandbox.change import checkout, export_change

@@ -14,8 +14,7 @@ import pytest
 
 from resolver.errors import WorkspaceError
 from resolver.sandbox.change import checkout, export_change
-from resolver.sandbox.failure import ActionFailed
-from resolver.sandbox.wire import ChangeResult
+from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scene import (
     AT,
     GIT,

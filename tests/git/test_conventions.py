@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver.git.branches import at_branch
 from resolver.git.conventions import (
     MOST_SUBJECTS,
     codeowners_path,
     read_conventions,
     read_issue_templates,
 )
-from resolver.git.workspace import Workspace
-from resolver.models.conventions import issue_template_paths, template_path
+from resolver.git.workspace import Workspace, at_branch
+from resolver.models.repository import issue_template_paths, template_path
 from tests.git.scene import commit_all, link, make_repository, plain_git, write
 
 GITHUB = ".github/pull_request_template.md"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.excerpts import AROUND, MOST_LINES, with_code
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.git.pull_request import AROUND, MOST_LINES, with_code
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import AskedThread, PullRequestContext, ReviewThread
 
 FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()

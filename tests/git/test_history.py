@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.git.branches import at_branch, at_pull
 from resolver.git.merge import is_ancestor
 from resolver.git.push import fetch_tip
-from resolver.git.workspace import Workspace
+from resolver.git.workspace import Workspace, at_branch, at_pull
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from tests.git.scene import AT, US, Scene, commit_all, enter_sandbox, plain_git, write
 from tests.parts.git_http import git_http_app, token_gate

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.git.branch_names import branch_name, free_branch, slug
+from resolver.git.push import branch_name, free_branch, slug
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
 from resolver.git.policy import PatchPolicy, check
-from resolver.git.symlinks import resolve_symlink
+from resolver.git.tree import resolve_symlink
 from tests.git.scene import (
     Scene,
     commit_all,

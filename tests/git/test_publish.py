@@ -9,7 +9,7 @@ import pytest
 
 from resolver.errors import BranchTaken, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.publish import Identity
+from resolver.git.push import Identity
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from tests.git.scene import (

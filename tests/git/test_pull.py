@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.numbered_diff import MOST, MOST_OF_FILE, numbered_diff
-from resolver.git.pull_request import FilePatch
+from resolver.git.pull_request import MOST, MOST_OF_FILE, FilePatch, numbered_diff
 from resolver.git.workspace import Workspace
-from resolver.github.text.invisible import with_invisible_shown
+from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
 from tests.git.scene import enter_sandbox
 from tests.parts.github import GitHubServer

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.change_title import is_about_the_work, says_what_changed
+from resolver.github.comments.titles import is_about_the_work, says_what_changed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from resolver.github.comments.report import Report
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication
 from resolver.models.verification import CaseResult, CheckExecution, Verification
-from resolver.publishing.checks import publish_verification
+from resolver.publishing.pull_request import publish_verification
 from resolver.runs.wiring.tokens import ForgeTokens, access_of
 from tests.github import reports
 from tests.parts.github import GitHubServer

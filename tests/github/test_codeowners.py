@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.codeowners import owners_of, read_rules
+from resolver.github.comments.open_pull_request import owners_of, read_rules
 
 EXAMPLE = """
 # Each line is a file pattern followed by one or more owners.

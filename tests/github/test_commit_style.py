@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.commit_style import (
+from resolver.github.comments.titles import (
     USUAL,
     CommitSubject,
     change_kind_of,

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.edited import (
+from resolver.github.comments.markers import ending_of, run_marker
+from resolver.github.comments.pull_request_text import (
     body_is_ours,
     drafting_in,
     room_below,
@@ -15,9 +16,8 @@ from resolver.github.comments.edited import (
     with_newest,
     words_marker,
 )
-from resolver.github.comments.markers import ending_of, run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.text.fit import MAX_BODY
+from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.trace.markdown import utf16_length
 
 MARKER = run_marker("key", Ending.PULL_REQUEST, 12, "run-1")

@@ -9,8 +9,7 @@ import pytest
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerTrouble
-from resolver.github.client.graphql import query_graphql
-from resolver.github.client.polled import PolledReader
+from resolver.github.client.resources import PolledReader, query_graphql
 from resolver.github.github_forge import GitHubForge
 from tests.parts.github import GitHubServer
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from resolver.github.client.graphql import query_graphql
+from resolver.github.client.resources import query_graphql
 from resolver.models.issue_context import Annotation
 from resolver.models.run import Task, Trigger, TriggerKind
 from tests.github.test_github_reading import BOT, NAME, forge_for, triggered

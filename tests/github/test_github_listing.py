@@ -7,10 +7,10 @@ import pytest
 from github.IssueComment import IssueComment
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import Listing
-from resolver.github.comments.dashboard import GitHubBoard
+from resolver.github.client.resources import Listing
 from resolver.github.comments.markers import check_marker, run_marker
 from resolver.github.comments.report import Ending
+from resolver.github.comments.run_comments import GitHubBoard
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports

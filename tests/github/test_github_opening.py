@@ -8,8 +8,8 @@ import pytest
 
 from resolver.github.comments.markers import ending_of, run_of_marker
 from resolver.github.comments.report import Ending, Report
-from resolver.github.text.fit import MAX_BODY, is_closed
-from resolver.models.conventions import Conventions, PullRequestPreferences
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed
+from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, PullRequest
 from resolver.trace.markdown import utf16_length
 from tests.github import reports

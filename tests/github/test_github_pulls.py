@@ -9,8 +9,8 @@ import pytest
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.edited import with_newest
 from resolver.github.comments.markers import check_marker, review_marker, run_marker, thread_marker
+from resolver.github.comments.pull_request_text import with_newest
 from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.context.review_threads import Conversation, ThreadBounds

@@ -12,7 +12,7 @@ from resolver.errors import BranchTaken, ForgeError, WorkspaceError
 from resolver.git.objects import contents, made_commits
 from resolver.git.workspace import Workspace
 from resolver.github.comments.signed_commits import MOST_BLOBS, SignedCommits
-from resolver.models.commits import MadeCommit
+from resolver.models.repository import MadeCommit
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.bare import BareRepository, FileContent

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import CleanedText, strip_hidden
-from resolver.github.text.invisible import is_invisible, without_invisible
-from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.markdown import is_invisible, markdown_parser, without_invisible
 
 PIECES = [
     "<!--",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.context.image_head import ImageHead, image_head
+from resolver.github.context.pictures import ImageHead, image_head
 
 
 def png(width: int, height: int) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.github.context.job_log import cut_log
+from resolver.github.context.failed_checks import cut_log
 
 STAMP = "2026-01-02T03:04:05.1234567Z "
 

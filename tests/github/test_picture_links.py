@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.links import MOST_TOLD, PictureLinks, without_pictures
 from resolver.github.text.markdown import markdown_parser
-from resolver.github.text.picture_links import MOST_TOLD, PictureLinks, without_pictures
 
 
 def taken(text: str) -> tuple[str, list[tuple[str, str]]]:

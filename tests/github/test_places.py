@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.code_links import link_code_places
+from resolver.publishing.links import link_code_places
 
 PAGE = "https://github.com/o/n/blob/abc"
 LENGTHS = {"calc.py": 5, "src/a-b/c.py": 40, ".github/x.yml": 3, "README.md": 9}

@@ -7,10 +7,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
-from resolver.github.text.escape import NOTIFYING, code_span, fence, single_line, title
-from resolver.github.text.fit import is_closed
-from resolver.github.text.markdown import markdown_parser
-from resolver.github.text.safe_markdown import safe_markdown
+from resolver.github.text.comment_markdown import is_closed, safe_markdown
+from resolver.github.text.markdown import (
+    NOTIFYING,
+    code_span,
+    fence,
+    markdown_parser,
+    single_line,
+    title,
+)
 from resolver.trace.markdown import utf16_length
 
 PIECES = [

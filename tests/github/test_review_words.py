@@ -10,14 +10,9 @@ from markdown_it import MarkdownIt
 from playwright.sync_api import Browser
 
 from resolver.github.comments.markers import is_review
-from resolver.github.comments.review_text import (
-    can_be_taken,
-    remark_body,
-    review_body,
-    suggestion_block,
-)
-from resolver.github.text.escape import visible
-from resolver.github.text.fit import MAX_BODY, is_closed
+from resolver.github.comments.review import can_be_taken, remark_body, review_body, suggestion_block
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed
+from resolver.github.text.markdown import visible
 from resolver.models.pull_request import Remark, Review
 from resolver.trace.markdown import utf16_length
 from tests.github import reports

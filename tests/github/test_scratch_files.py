@@ -4,9 +4,8 @@ from typing import Literal
 
 import pytest
 
-from resolver.github.comments.comment_text import comment_body
+from resolver.github.comments.comment_text import comment_body, looks_like_scratch
 from resolver.github.comments.pull_request_text import pull_request_body
-from resolver.github.comments.scratch_files import looks_like_scratch
 from resolver.models.run import FileChange, Patch, RunState
 from tests.github import reports
 

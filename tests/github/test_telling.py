@@ -9,8 +9,7 @@ from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageC
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
 from resolver.events.state import State
-from resolver.github.comments.progress import RunProgress
-from resolver.github.comments.progress_reporter import MOST_FAILURES, ProgressReporter
+from resolver.github.comments.progress import MOST_FAILURES, ProgressReporter, RunProgress
 from resolver.models.run import Completion, PlanItem, RunState
 from resolver.verification.check_tracker import CheckTracker
 from tests.github import reports

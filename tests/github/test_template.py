@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.comments.pull_request_template import Fact, Part, fill_template, text_beneath
-from resolver.github.text.fit import is_closed
+from resolver.github.text.comment_markdown import is_closed
 
 PARTS = {
     Part.ISSUE: "Fixes #12",

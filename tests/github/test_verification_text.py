@@ -7,7 +7,7 @@ import pytest
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
-from resolver.github.text.fit import MAX_BODY, is_closed
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.run import PullRequest
 from resolver.models.verification import (
     CheckExecution,

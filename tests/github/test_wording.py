@@ -29,11 +29,11 @@ from resolver.github.comments.pull_request_text import (
     pull_request_title,
 )
 from resolver.github.comments.report import Ending, Report, RunFailure, failure_from_error
-from resolver.github.text.fit import MAX_BODY, fit, is_closed
+from resolver.github.text.comment_markdown import MAX_BODY, fit, is_closed
 from resolver.github.text.markdown import markdown_parser
 from resolver.models.approval import PendingApproval, RiskLevel
-from resolver.models.conventions import Conventions
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     FileChange,
     How,

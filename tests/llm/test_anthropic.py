@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.llm.anthropic import is_anthropic, with_cache_marks, without_empty_texts
+from resolver.llm.request import is_anthropic, with_cache_marks, without_empty_texts
 
 MARK = {"type": "ephemeral"}
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from resolver.errors import LimitReached
-from resolver.llm.budget import Counted, affordable_output, characters_of
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
+from resolver.llm.request import Counted, affordable_output, characters_of
 from resolver.models.run import Tokens
 from tests.parts.model_endpoint import ModelEndpoint, Usage, reply
 

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 
 from resolver.errors import ModelError
 from resolver.events.actions import Recall
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder, cosine_similarity
-from resolver.memory.skills.embedding_index import REASON, Index, RecordedIndex
+from resolver.memory.skills.lookup import REASON, Index, RecordedIndex
 from resolver.memory.skills.skill import Origin, Skill
 from resolver.models.run import Completion
 
@@ -117,7 +117,7 @@ def test_whatever_an_endpoint_answers_is_vectors_or_a_model_error(
 ASKING = """
 import sys
 from pathlib import Path
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder
 config = ModelConfig(model="openai/words", base_url=sys.argv[1], timeout=20)
 Embedder(config, Path(sys.argv[2]), lambda _: None).vectors(["a clock"])

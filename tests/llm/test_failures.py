@@ -5,7 +5,7 @@ import json
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (

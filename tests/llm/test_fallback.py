@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
-from resolver.llm.base import Model
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import Model, ModelConfig
 from resolver.llm.registry import Others, make_models, service_models
 from resolver.llm.router import parse_rule
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply

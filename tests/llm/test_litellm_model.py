@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
 from resolver.models.run import RequestedToolCall, Tokens
 from tests.llm.conftest import KEY, Build

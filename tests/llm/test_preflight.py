@@ -4,8 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from resolver.errors import ModelAuthError, ModelError
-from resolver.llm.base import Model
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import Model, ModelConfig
 from resolver.llm.preflight import check_model
 from resolver.llm.registry import make_model
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, raw, redirect, reply

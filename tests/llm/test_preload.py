@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-from resolver.llm.config import ModelConfig
-from resolver.llm.library import LIBRARY_LOCK, litellm
-from resolver.llm.preload import preload_with, rehearse
+from resolver.llm.base import ModelConfig
+from resolver.llm.library import LIBRARY_LOCK, litellm, preload_with, rehearse
 from tests.llm.conftest import KEY, Build
 from tests.llm.test_providers import ALL, CHAT, CLAUDE, TOOLS
 from tests.parts.model_endpoint import ModelEndpoint, reply
@@ -19,9 +18,9 @@ UNUSED = {"litellm.litellm_core_utils.default_encoding", "mcp", "mcp_types", "fa
 
 FIRST_CALL = """
 import json, sys
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.llm.preload import preload_model
+from resolver.llm.library import preload_model
 name, url, key, tools = json.loads(sys.argv[1])
 config = ModelConfig(model=name, base_url=url, api_key=key)
 preload_model(config).join()

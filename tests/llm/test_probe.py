@@ -3,8 +3,8 @@
 import pytest
 
 from resolver.errors import ModelAuthError, ModelError
-from resolver.llm.config import ModelConfig
-from resolver.llm.probe import probe
+from resolver.llm.base import ModelConfig
+from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 

@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.errors import UsageError
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.registry import make_model
 from tests.parts.model_endpoint import ModelEndpoint, reply
 

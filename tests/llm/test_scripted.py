@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import ReplayExhausted, UsageError
-from resolver.llm.scripted import scripted_models
+from resolver.llm.replay import scripted_models
 
 SCRIPT = """
 - text: I look.

@@ -23,7 +23,7 @@ def watch(event, args):
     if event == "socket.connect": seen["connected"].append(list(args[1])[:2])
     if event == "socket.getaddrinfo": seen["looked_up"].append(str(args[0]))
 sys.addaudithook(watch)
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
 seen["imported_early"] = "litellm" in sys.modules
 for name, url in json.loads(sys.argv[1]):

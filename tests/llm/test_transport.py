@@ -5,7 +5,7 @@ import gzip
 import httpx
 import pytest
 
-from resolver.llm.transport import BoundedClient
+from resolver.llm.library import BoundedClient
 from tests.parts.model_endpoint import Answer, ModelEndpoint, drip, raw, redirect, reply
 
 ASK = {"model": "m", "messages": []}

@@ -1,7 +1,7 @@
 """How long a conversation a model takes, as litellm's table has it."""
 
-from resolver.llm.config import ModelConfig
-from resolver.llm.window import context_window
+from resolver.llm.base import ModelConfig
+from resolver.llm.library import context_window
 
 
 def test_a_known_model_has_its_window() -> None:

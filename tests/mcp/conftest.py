@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.mcp.endpoint import Address, Endpoint
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
+from resolver.mcp.transports import Address, Endpoint
 from tests.parts import mcp_server
 
 SCRIPT = Path(mcp_server.__file__)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.events.actions import McpCall
-from resolver.mcp.endpoint import Address, Endpoint, Launch
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
+from resolver.mcp.transports import Address, Endpoint, Launch
 from tests.mcp.conftest import HOST
 from tests.mcp.test_schemas import json_values
 

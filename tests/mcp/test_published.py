@@ -11,9 +11,9 @@ import pytest
 
 from resolver.events.actions import McpCall
 from resolver.events.observations import McpResult
-from resolver.mcp.endpoint import Address, Endpoint
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
+from resolver.mcp.transports import Address, Endpoint
 from tests.mcp.conftest import HOST, Scene
 from tests.parts.mcp_published import PublishedServers
 from tests.parts.waiting import until

@@ -5,13 +5,15 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.mcp.schemas import DEEPEST, MAX_SCHEMA, reduce_schema
 from resolver.mcp.tool_listing import (
+    DEEPEST,
     MAX_DESCRIPTION,
+    MAX_SCHEMA,
     MOST_CHARACTERS,
     MOST_TOOLS,
     ToolListing,
     offered,
+    reduce_schema,
 )
 
 json_values = st.recursive(

@@ -11,9 +11,9 @@ import pytest
 
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
-from resolver.mcp.endpoint import Address, Endpoint
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.results import MAX_TEXT
+from resolver.mcp.transports import Address, Endpoint
 from tests.mcp.conftest import HOST, SCRIPT, Scene
 from tests.parts.processes import count_running
 from tests.parts.waiting import until

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.outcomes import checks_in, command_outcome
+from resolver.memory.facts import checks_in, command_outcome
 
 
 @pytest.mark.parametrize(

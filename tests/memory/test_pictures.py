@@ -10,8 +10,14 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation
-from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.memory.pictures import DROPPED_AT_ONCE, MAX_CHARACTERS, MOST, first_shown
+from resolver.memory.conversation import (
+    DROPPED_AT_ONCE,
+    MAX_CHARACTERS,
+    MOST,
+    ConversationMemory,
+    Dialect,
+    first_shown,
+)
 from tests.memory.logs import Log, started
 
 DIALECTS: list[Dialect] = ["tools", "tags"]

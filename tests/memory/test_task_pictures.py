@@ -14,8 +14,7 @@ from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
 from resolver.events.log import parse_line
 from resolver.memory.condensers.view import PICTURE
 from resolver.memory.condensers.view import AgentLog as CondenserLog
-from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.memory.pictures import MOST
+from resolver.memory.conversation import MOST, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.memory.logs import Log, task

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.text import truncate_middle
+from resolver.models.truncate import truncate_middle
 
 
 @given(st.text(max_size=400), st.integers(0, 300))

@@ -24,7 +24,7 @@ from typing import Any
 
 from resolver.cli.main import run
 from resolver.events.log import Event
-from resolver.events.store import JsonlStore
+from resolver.events.stream import JsonlStore
 
 LOADED_ONCE = (
     "litellm",

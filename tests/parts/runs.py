@@ -14,11 +14,15 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
-from resolver.events.log import Event
-from resolver.events.reading import read_log
+from resolver.events.log import Event, read_log
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
+from tests.parts.prefork import preforked_script
 
-RESOLVER = Path(sys.executable).parent / "resolver"
+INSTALLED_RESOLVER = Path(sys.executable).parent / "resolver"
+"""The script that pip installed."""
+
+RESOLVER = preforked_script(INSTALLED_RESOLVER)
+"""Behaves as the installed script, in a process that has imported the package already."""
 
 MODEL_KEY = "mk-canary-5f3a9c1e7b2d4608a1c3e5f7"
 FORGE_TOKEN = "forge-canary-b81d0e6f4a2c97531e0d8f6b"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resolver.models.pull_request import AskedThread, ReviewThread, ThreadAnswer
-from resolver.publishing.thread_answers import compose_replies
+from resolver.publishing.review import compose_replies
 from tests.github import reports
 
 ASKED = tuple(

@@ -12,11 +12,11 @@ from playwright.sync_api import Browser
 
 from resolver.errors import WorkspaceError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.dashboard import GitHubBoard
 from resolver.github.comments.markers import DASHBOARD
-from resolver.github.dashboard_forge import DashboardForge
+from resolver.github.comments.run_comments import GitHubBoard
 from resolver.github.events.dashboard_boxes import newly_ticked
 from resolver.github.events.quota_ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
+from resolver.github.forge import DashboardForge
 from resolver.github.text.markdown import markdown_parser
 from resolver.runs.quotas.dashboard import CLAIM, Dashboard, dashboard_body, update_dashboard
 from tests.github.events.ledgers import a_refusal, a_run, ended, ledger, run_id

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
-from resolver.runtime.service.pipes import HELD, Incoming, OffsetError, Outgoing
+from resolver.runtime.service.stream import HELD, Incoming, OffsetError, Outgoing
 
 T = TypeVar("T")
 

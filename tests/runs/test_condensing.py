@@ -14,7 +14,7 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged
-from resolver.events.store import JsonlStore
+from resolver.events.stream import JsonlStore
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call, tool_calls
-from tests.parts.runs import RESOLVER, CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.runs import (
+    INSTALLED_RESOLVER,
+    CommandLine,
+    Ended,
+    bash,
+    finish,
+    git,
+    make_checkout,
+)
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
 OUTPUT = {
@@ -308,7 +316,7 @@ def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
     model_endpoint.script(FIX, finish())
     command_line.environment["XDG_STATE_HOME"] = str(tmp_path / "state")
     done = subprocess.run(
-        [RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
+        [INSTALLED_RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
         env=command_line.environment,
         cwd=checkout,
         capture_output=True,

@@ -11,8 +11,8 @@ import pytest
 
 from resolver.events.actions import McpCall
 from resolver.events.lifecycle import SystemPrompt, Warned
+from resolver.events.log import read_log
 from resolver.events.observations import ErrorObservation, McpResult
-from resolver.events.reading import read_log
 from tests.mcp.conftest import SCRIPT
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call

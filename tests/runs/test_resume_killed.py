@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.events.lifecycle import ModelReplied, Resumed
-from resolver.events.store import JsonlStore
+from resolver.events.stream import JsonlStore
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer

@@ -18,11 +18,11 @@ from resolver.models.pull_request import (
 )
 from resolver.publishing.review import (
     ReviewBounds,
+    note_comment,
     place_remarks,
     readable_pull_request,
     review_remarks,
 )
-from resolver.publishing.review_comments import note_comment
 from tests.github.reports import WHEN
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, make_checkout

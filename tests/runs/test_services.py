@@ -9,8 +9,7 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import EventStream, MemoryStore, utc_now
 from resolver.runs.wiring.models import ModelOn, open_models, service_config
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply

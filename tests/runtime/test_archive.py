@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
-from resolver.runtime.archive import take_file, wrap_file
+from resolver.runtime.client import take_file, wrap_file
 
 
 def packed(*members: tuple[tarfile.TarInfo, bytes]) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import SandboxError
-from resolver.runtime.confined import open_below, remove_tree, unpack_below
+from resolver.runtime.disk import open_below, remove_tree, unpack_below
 
 
 def a_tar(*members: tarfile.TarInfo) -> tarfile.TarFile:

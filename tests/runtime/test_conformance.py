@@ -20,8 +20,8 @@ from resolver.events.observations import (
     FileWriteResult,
     IPythonOutput,
 )
-from resolver.runtime.archive import wrap_file
 from resolver.runtime.base import Machine
+from resolver.runtime.client import wrap_file
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, kinds
 

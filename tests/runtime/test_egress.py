@@ -25,7 +25,7 @@ from resolver.runtime.egress import (
     refusal_reason,
     system_resolve,
 )
-from resolver.runtime.first_bytes import MOST, check_first_bytes
+from resolver.runtime.tunnel import MOST, check_first_bytes
 from tests.runtime.outside import let_out, names
 
 LIST = AllowList.parse([

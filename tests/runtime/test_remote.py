@@ -28,7 +28,7 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.remote.protocol import SHORTEST_TOKEN, SandboxRequest
 from resolver.runtime.runtime import Runtime
-from resolver.runtime.service.bounds import ServiceBounds
+from resolver.runtime.service.sandboxes import ServiceBounds
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 from tests.parts.waiting import becomes_true, until
 

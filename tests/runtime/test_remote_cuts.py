@@ -14,8 +14,8 @@ import pytest
 from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput
-from resolver.runtime.archive import wrap_file
 from resolver.runtime.base import SandboxSpec
+from resolver.runtime.client import wrap_file
 from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime

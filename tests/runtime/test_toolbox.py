@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import SandboxError
-from resolver.runtime import elf
-from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox
+from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox, find_patchelf, loader_of
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +53,9 @@ def test_its_programs_start_through_its_own_loader(archive: Path, tmp_path: Path
         tar.extract("libexec/git-core/git", tmp_path)
         tar.extract("bin/bash", tmp_path)
         libraries = {m.name for m in tar.getmembers() if m.name.startswith("lib/lib")}
-    patchelf = elf.find_patchelf()
+    patchelf = find_patchelf()
     for name in ("libexec/git-core/git", "bin/bash"):
-        loader = elf.loader_of(patchelf, tmp_path / name)
+        loader = loader_of(patchelf, tmp_path / name)
         assert loader.parent == Path(PREFIX, "lib")
     assert any(name.startswith("lib/libc.") for name in libraries)
 

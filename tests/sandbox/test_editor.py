@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox.editor import Editor
-from resolver.sandbox.failure import ActionFailed
-from resolver.sandbox.wire import MAX_TEXT
+from resolver.sandbox.wire import MAX_TEXT, ActionFailed
 
 ONE_EDITOR = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -11,9 +11,9 @@ import pytest
 
 from resolver.sandbox import programs, wire
 from resolver.sandbox.environment import shell_environment
-from resolver.sandbox.failure import ActionFailed
 from resolver.sandbox.processes import Family, descendant_pids, session_members
 from resolver.sandbox.programs import Programs
+from resolver.sandbox.wire import ActionFailed
 from tests.sandbox.conftest import BASH, OWN
 from tests.sandbox.connection import Connection
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resolver.sandbox.editor import Editor
-from resolver.sandbox.failure import ActionFailed
 from resolver.sandbox.viewing import MAX_IMAGE
+from resolver.sandbox.wire import ActionFailed
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="

@@ -5,8 +5,7 @@ import logging
 
 import pytest
 
-from resolver.security.logging import RewritingFilter
-from resolver.security.redaction import MARK, Redactor
+from resolver.security.redaction import MARK, Redactor, RewritingFilter
 
 TOKEN = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
 

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from resolver.security.issued_tokens import IssuedTokens
-from resolver.security.redaction import Redactor
+from resolver.security.redaction import IssuedTokens, Redactor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.security.shell.places import relative_command
+from resolver.security.shell.writes import relative_command
 
 ROOT = "/tmp/resolver-a1b2/workspace"
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.security.shell.code import written_in
-from resolver.security.shell.places import WrittenPaths
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import WrittenPaths, written_in, written_paths
 from tests.shell.test_checks import PIECES
 
 NAMED = [

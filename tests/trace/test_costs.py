@@ -3,10 +3,10 @@
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
 from resolver.models.run import Completion, Tokens
-from resolver.trace.costs import cost_parts
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 from resolver.trace.text import render_text
+from resolver.trace.view import cost_parts
 
 
 def said(model: str, cost: float | None) -> Completion:

@@ -9,10 +9,9 @@ from resolver.events.base import EventBase
 from resolver.models.run import PlanItem, RunLimits, RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
-from resolver.trace.notes import note_of
 from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
-from resolver.trace.view import TraceStep
+from resolver.trace.view import TraceStep, note_of
 from tests.trace.sample import HOSTILE
 
 

@@ -12,7 +12,7 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput
 from resolver.events.stream import utc_now
 from resolver.models.run import RunState
-from resolver.trace.groups import Groups
+from resolver.trace.text import Groups
 
 OPENED = ["::group::Read the request, clone, start the sandbox"]
 

@@ -13,10 +13,9 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
-from resolver.trace.json_view import render_json
+from resolver.trace.html import render_json
 from resolver.trace.plain import clean, duration, for_terminal, money, one_line, truncate_text
-from resolver.trace.progress import TerminalProgress
-from resolver.trace.text import live_line, render_text
+from resolver.trace.text import TerminalProgress, live_line, render_text
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
 

@@ -12,7 +12,7 @@ from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.database import database
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.state import State
 from resolver.events.stream import utc_now
 from resolver.runs.common import run_id, trigger_for_target

@@ -8,7 +8,7 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
-from resolver.entrypoints.webhook.outages import FIRST_WAIT, LONGEST_WAIT, next_try
+from resolver.entrypoints.webhook.request_queue import FIRST_WAIT, LONGEST_WAIT, next_try
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from resolver.controller.control import Control, Resume, Say
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.issue_history import FOLDER, IssueHistories
+from resolver.entrypoints.webhook.issue_history import FOLDER, ActiveRuns, IssueHistories
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.issue_history import IssueHistories
+from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
 from resolver.entrypoints.webhook.worker import Unfinished
 from resolver.errors import ForgeError, WorkspaceError
 from resolver.github.github_forge import GitHubForge
@@ -20,11 +19,11 @@ from resolver.runs.conversation.commands import (
     about_kept,
     issue_of_command,
     ledger_for_trigger,
+    locate_dispatch,
     refusal,
     report_no_active_run,
     report_refused_command,
 )
-from resolver.runs.conversation.dispatch import locate_dispatch
 from resolver.runs.conversation.help import post_help
 from resolver.runs.conversation.ticks import apply_dashboard_tick
 from resolver.runs.wiring.sandbox import RunHost

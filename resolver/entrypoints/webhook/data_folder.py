@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from resolver.errors import UsageError
-from resolver.runtime.confined import remove_tree
+from resolver.runtime.disk import remove_tree
 
 _SCRATCH: Final = "tmp"
 _STOPPED: Final = ".stopped"

@@ -1,4 +1,8 @@
-"""Runs the requests of stored deliveries, through the same pipeline as every other entry point."""
+"""Runs the requests of stored deliveries, through the same pipeline as every other entry point.
+
+A run that was stopped while the server was down, or was interrupted too often, ends without being
+started again. Its outcome is written here, because its page shows it as active until then.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -9,49 +13,92 @@ from typing import Any
 
 from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.cancelled import write_cancelled_outcome
+from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
-from resolver.entrypoints.webhook.issue_history import IssueHistories
-from resolver.entrypoints.webhook.outages import retry_end
+from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.pages import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
-from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, RequestsAhead, StartedRequest
+from resolver.entrypoints.webhook.request_queue import (
+    MAX_CRASHES,
+    RequestsAhead,
+    StartedRequest,
+    retry_end,
+)
 from resolver.entrypoints.webhook.worker import LEFT
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import is_resumable, spent_by
+from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.permission import authorize
+from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Trigger
+from resolver.models.run import Publication, Trigger
+from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.commands import (
     TAKES_UP,
     about_kept,
     continued,
     is_meant,
+    locate_dispatch,
     newest_of,
     report_no_active_run,
     without_log,
 )
-from resolver.runs.conversation.dispatch import locate_dispatch
-from resolver.runs.output import EVENTS, OUTCOME, Output
+from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.resuming.continuation import EarlierRun
 from resolver.runs.stages import RunRequest, unlimited_budget
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.runs.wiring.tokens import ForgeTokens
-from resolver.security.issued_tokens import IssuedTokens
+from resolver.security.redaction import IssuedTokens
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+def write_cancelled_outcome(folder: Path, report: Report) -> None:
+    """Write outcome.json into the run's folder, if there is one and the run is not over.
+
+    report: with the failure that ends the run. Errors are logged.
+    """
+    if not folder.is_dir():
+        return
+    try:
+        output = Output(folder, resume=True)
+        try:
+            if output.outcome is None:
+                output.write_outcome(_outcome(output, report))
+        finally:
+            output.close()
+    except (ResolverError, OSError) as error:
+        logger.error("how run %s ended is not noted: %s", report.run, error)
+
+
+def _outcome(output: Output, report: Report) -> OutcomeFile:
+    state = State.fold(read_log(output.log)) if is_resumable(output.log) else None
+    asked = output.request
+    continuation = asked.continuation if asked else None
+    return build_outcome_file(
+        run=report.run,
+        trigger=report.trigger,
+        model=report.model,
+        base=None,
+        outcome=derive_outcome(state) if state else None,
+        patch=None,
+        publication=Publication(),
+        earlier=continuation.publication if continuation else Publication(),
+        evidence=UNFINISHED.evidence(),
+        failure=report.failure,
+        exit_code=1,
+        divergences=[],
+        spent=state,
+    )
 
 
 @dataclass(frozen=True)

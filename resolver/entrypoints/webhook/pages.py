@@ -22,8 +22,7 @@ from fastapi.responses import HTMLResponse
 
 from resolver.config.templates import render
 from resolver.errors import LogError
-from resolver.events.log import Event, parse_line
-from resolver.events.reading import open_log_file
+from resolver.events.log import Event, open_log_file, parse_line
 from resolver.runs.output import EVENTS, OUTCOME
 from resolver.trace.html import content_policy, render_html
 

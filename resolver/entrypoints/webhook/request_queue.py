@@ -2,11 +2,17 @@
 
 Requests are ordered by one sequence, the position in the queue. It decides which request is next
 and which ones a person is told are ahead of theirs.
+
+A request is repeated later if an outage of GitHub or of the model's provider interrupted it. An
+outage is an error that passes without anybody changing anything: a server that is down, or a rate
+limit (`OUTAGES` in `resolver.models.known_failures`). Any other error, such as a rejected token or
+a change that violates the policy, would occur again, so it ends the request and is reported in the
+conversation.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -176,3 +182,22 @@ class RequestQueue(Protocol):
     def check(self) -> None:
         """Raise DatabaseError unless the queue can be used."""
         ...
+
+
+FIRST_WAIT = timedelta(seconds=30)
+"""Delay before the first retry; each further delay is twice as long, up to LONGEST_WAIT."""
+
+LONGEST_WAIT = timedelta(minutes=30)
+
+
+def retry_end(started: StartedRequest, retry: timedelta, now: datetime) -> datetime:
+    """Return the time after which the request is not repeated any more, even if the outage
+    continues."""
+    return (started.outage_began or now) + retry
+
+
+def next_try(started: StartedRequest, retry: timedelta, now: datetime) -> timedelta | None:
+    """Return the delay until the next attempt; None if the time for retries has passed."""
+    if now >= retry_end(started, retry, now):
+        return None
+    return min(FIRST_WAIT * (1 << min(started.outages, 20)), LONGEST_WAIT)

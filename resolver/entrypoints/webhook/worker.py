@@ -25,7 +25,6 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.database import DatabaseError
-from resolver.entrypoints.webhook.outages import next_try
 from resolver.entrypoints.webhook.request_queue import (
     NewRequest,
     QueuedRequest,
@@ -33,12 +32,13 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestQueue,
     RequestsAhead,
     StartedRequest,
+    next_try,
 )
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Trigger, TriggerKind
-from resolver.runs.conversation.control import STARTS
+from resolver.runs.conversation.watch import STARTS
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

@@ -1,22 +1,27 @@
-"""Access to the GitHub API: where it is, the credentials, and retries with limits.
+"""Access to the GitHub API: where it is, the credentials, retries with limits, checks of answers.
 
 This module knows nothing about issues or pull requests; `resolver.github.context` reads them and
 `resolver.github.comments` writes to them.
+
+A token may expire in the middle of a run, so it is requested at each use and never stored. An
+unexpected element of a list is skipped without affecting the others. An answer that is needed as a
+whole is validated by its model; `GitHubAccess.asking` converts the failure into a message.
 """
 
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 import github
 import requests
 from github.GithubRetry import GithubRetry
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from urllib3.connectionpool import ConnectionPool
 from urllib3.response import BaseHTTPResponse
 
@@ -29,8 +34,89 @@ from resolver.github.client.failures import (
     error_of_form,
     message_in,
 )
-from resolver.github.client.shapes import unexpected_fields
-from resolver.github.client.tokens import OneToken, TokenSource
+
+
+class TokenSource(Protocol):
+    """Returns the current token. Implementations are thread-safe."""
+
+    def token(self) -> str:
+        """Return a token that is valid for some minutes at least.
+
+        Raises ForgeError if there is none.
+        """
+        ...
+
+    def login(self) -> str:
+        """Return the login that the token writes as.
+
+        It is "" when GitHub has to be asked with the token.
+        """
+        ...
+
+    def hidden_in(self, text: str) -> str:
+        """Return `text` with every token that this source has returned replaced."""
+        ...
+
+
+@dataclass(frozen=True)
+class OneToken:
+    """A fixed token: a person's, or the GITHUB_TOKEN of a GitHub Actions job."""
+
+    value: str = field(repr=False)
+
+    def token(self) -> str:
+        return self.value
+
+    def login(self) -> str:
+        return ""
+
+    def hidden_in(self, text: str) -> str:
+        return redact_token(text, self.value)
+
+
+def redact_token(text: str, *tokens: str) -> str:
+    """Return `text` with each of the tokens replaced by `[token]`."""
+    for token in filter(None, tokens):
+        text = text.replace(token, "[token]")
+    return text
+
+
+MOST_FIELDS = 3
+"""Maximum number of unexpected fields that a message names."""
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+_LIST = TypeAdapter(list[Any])
+
+
+def read_rows(kind: type[Shape], rows: Any) -> tuple[list[Shape], int]:
+    """Return the elements of a list that have the expected form, and how many have not.
+
+    Raises ValidationError if `rows` is not a list.
+    """
+    found: list[Shape] = []
+    unread = 0
+    for row in _LIST.validate_python(rows):
+        try:
+            found.append(kind.model_validate(row))
+        except ValidationError:
+            unread += 1
+    return found, unread
+
+
+def unexpected_fields(error: ValidationError) -> str:
+    """Return the names of the first missing or unexpected fields of an answer.
+
+    They look like `start_line, steps.0.name`. The result is "" if the answer as a whole is
+    something else. The fields' values are never included.
+    """
+    # Values are never quoted: they may contain a secret, or any stranger's text.
+    places: Sequence[tuple[int | str, ...]] = [
+        each["loc"] for each in error.errors(include_url=False, include_input=False)
+    ]
+    named = dict.fromkeys(".".join(map(str, place)) for place in places if place)
+    return ", ".join(list(named)[:MOST_FIELDS])
+
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 

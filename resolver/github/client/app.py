@@ -15,9 +15,8 @@ import jwt
 from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.errors import ForgeError, UsageError
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.hook_deliveries import HookDeliveries
-from resolver.github.client.tokens import redact_token
 
 logger = logging.getLogger("resolver.github")
 

@@ -13,7 +13,7 @@ from github.Repository import Repository
 from resolver.config.access_policy import LEVELS
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.graphql import query_graphql
+from resolver.github.client.resources import query_graphql
 from resolver.models.run import Actor
 
 NO_PERSON = "not accessible by integration"

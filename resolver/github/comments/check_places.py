@@ -16,7 +16,7 @@ from github.Repository import Repository
 
 from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import Listing
+from resolver.github.client.resources import Listing
 from resolver.github.comments import find_or_create
 from resolver.github.comments.markers import check_marker, is_of_check, is_of_run, run_of_marker
 from resolver.github.context.read_task import author_login

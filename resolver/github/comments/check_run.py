@@ -15,8 +15,8 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.comment_text import LEVELS
 from resolver.github.comments.report import Report
 from resolver.github.comments.verification_text import verification_values
-from resolver.github.text.escape import shorten_text, visible
-from resolver.github.text.fit import MAX_BODY
+from resolver.github.text.comment_markdown import MAX_BODY
+from resolver.github.text.markdown import shorten_text, visible
 from resolver.models.verification import CaseResult, Verification, VerificationReason
 
 NAME = "Resolver"

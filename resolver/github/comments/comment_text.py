@@ -1,28 +1,66 @@
 """Renders the comments of a run from prompts/comments/, within GitHub's size limit.
 
 Everything that a model or a user wrote is escaped here; the templates add only Resolver's own text.
+New files that look like scratch work are pointed out: reproduction scripts, experiments, logs and
+copies that were left behind.
 """
 
 import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from resolver.config.templates import render
-from resolver.github.comments.check_history import check_result_text, course_values
 from resolver.github.comments.markers import refusal_marker, run_marker
+from resolver.github.comments.progress import check_result_text, course_values
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.scratch_files import looks_like_scratch
 from resolver.github.comments.verification_text import verification_values
-from resolver.github.text.escape import code_span, fence, shorten_text, single_line, visible
-from resolver.github.text.fit import MAX_BODY, fit
-from resolver.github.text.invisible import with_invisible_shown
-from resolver.github.text.safe_markdown import safe_markdown
+from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
+from resolver.github.text.markdown import (
+    code_span,
+    fence,
+    shorten_text,
+    single_line,
+    visible,
+    with_invisible_shown,
+)
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.models.truncate import keep_last_lines
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
+
+_REPRODUCTION: Final = frozenset({"repro", "reproduce", "reproducer", "reproduction", "scratch"})
+"""Words that mark scratch work anywhere in a path."""
+
+_TRIAL: Final = frozenset(
+    {
+        "apply", "check", "debug", "demo", "experiment", "fix", "inspect", "modify", "patch",
+        "temp", "test", "tmp", "trial", "try", "update", "verify",
+    }
+)  # fmt: skip
+"""Words that mark scratch work at the start of a file name in the repository's root.
+
+Agents put their scripts there, while projects keep scripts in a folder.
+"""
+
+_SUFFIXES: Final = (".bak", ".diff", ".log", ".orig", ".patch", ".rej", ".swp", ".tmp", "~")
+_SCRIPTS: Final = (".c", ".js", ".mjs", ".php", ".pl", ".py", ".rb", ".rs", ".sh", ".ts", ".txt")
+
+
+def looks_like_scratch(change: FileChange) -> bool:
+    """Return True for a new file whose name and location suggest scratch work.
+
+    This is a guess from the path: such files are listed separately, but never left out.
+    """
+    if change.status != "added":
+        return False
+    path = change.path.strip('"').lower()
+    if path.endswith(_SUFFIXES) or not _REPRODUCTION.isdisjoint(re.findall(r"[a-z]+", path)):
+        return True
+    in_root = "/" not in path and path.endswith(_SCRIPTS)
+    return in_root and re.split(r"[^a-z]", path, maxsplit=1)[0] in _TRIAL
+
 
 TRACE_ROOM = 45_000
 """Room that is reserved for the trace in a comment, in UTF-16 units.

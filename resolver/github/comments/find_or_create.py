@@ -19,7 +19,7 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import Listing, RowsReadOnce
+from resolver.github.client.resources import Listing, RowsReadOnce
 from resolver.github.comments.markers import ending_of, is_of_run, is_refusal_of
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.models.run import PullRequest, Trigger, TriggerKind

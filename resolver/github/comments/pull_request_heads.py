@@ -13,7 +13,7 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import Listing
+from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import (
     branch_tips,
     comes_from,
@@ -24,8 +24,8 @@ from resolver.github.comments.find_or_create import (
 )
 from resolver.github.comments.markers import run_of_marker
 from resolver.github.context.pinning import PinnedHead, pin_head, pushers
-from resolver.github.text.escape import shorten_text
 from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import OpenPullRequest, PullRequestSource
 from resolver.models.run import Command, How, Publication, Trigger
 

@@ -23,8 +23,8 @@ from resolver.errors import (
 )
 from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
-from resolver.models.conventions import Conventions, PullRequestPreferences
 from resolver.models.pull_request import PublishedReview
+from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
     CheckedCommand,
     FrozenModel,

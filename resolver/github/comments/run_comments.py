@@ -1,11 +1,15 @@
-"""Writes the comments of runs on GitHub.
+"""Writes comments on GitHub: those of runs, reactions, and the dashboard issue.
 
 A run's comment is created when the run starts and edited while it works and when it ends. The
 comments of runs that were killed are found and closed by a later run.
+
+The dashboard is recognized by its author, which is Resolver's own account, and by its marker.
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import github
 from github.Issue import Issue
@@ -16,7 +20,9 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments import find_or_create
 from resolver.github.comments.comment_text import comment_body
+from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import (
+    DASHBOARD,
     ActiveRunMarker,
     at_work_in,
     is_of_run,
@@ -25,10 +31,35 @@ from resolver.github.comments.markers import (
 )
 from resolver.github.comments.progress import RunProgress, died_body, progress_body
 from resolver.github.comments.report import Ending, Report
-from resolver.github.context.read_task import author_login
-from resolver.models.run import Trigger
+from resolver.github.context.read_task import author_login, newest_comments
+from resolver.github.context.visibility import utc
+from resolver.github.forge import DashboardIssue, LastSpeaker
+from resolver.models.run import Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
+
+
+def add_reaction(
+    access: GitHubAccess, repository: Repository, number: int, trigger: Trigger, content: str
+) -> None:
+    """Add a reaction to what made the request on issue or pull request `number`. Never raises."""
+    try:
+        with access.asking("react to the request", "issues: write"):
+            _react(repository, number, trigger, content)
+    except ForgeError as error:
+        logger.warning("%s", error.what)
+
+
+def _react(repository: Repository, number: int, trigger: Trigger, content: str) -> None:
+    issue = repository.get_issue(number)
+    if trigger.kind is TriggerKind.REVIEW_COMMENT and trigger.comment_id is not None:
+        pull = repository.get_pull(number)
+        pull.get_review_comment(trigger.comment_id).create_reaction(content)
+    elif trigger.comment_id is not None and trigger.kind is not TriggerKind.REVIEW_SUBMITTED:
+        issue.get_comment(trigger.comment_id).create_reaction(content)
+    else:
+        issue.create_reaction(content)
+
 
 GONE = frozenset({404, 410})
 
@@ -250,3 +281,81 @@ class RunComments:
 
     def _what(self, trigger: Trigger) -> str:
         return f"comment on {self._name}#{trigger.number}"
+
+
+NEWEST = 100
+"""Maximum number of newest comments of an issue that are read."""
+
+LISTED = 100
+"""Maximum number of open issues by Resolver's account that are searched, oldest first."""
+
+_GONE = {404, 410}
+
+
+class GitHubBoard:
+    """The dashboard of the repository OWNER/NAME. `own` is the login that Resolver writes as."""
+
+    def __init__(self, access: GitHubAccess, repository: str, own: str) -> None:
+        self._access = access
+        self._repository = access.client().get_repo(repository)
+        self._own = own.casefold()
+
+    def voices(self, number: int) -> Sequence[LastSpeaker]:
+        name = self._repository.full_name
+        with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
+            comments = newest_comments(self._repository.get_issue(number), NEWEST)
+            return [
+                LastSpeaker(
+                    author=author_login(comment),
+                    is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
+                    own=author_login(comment).casefold() == self._own,
+                    at=utc(comment.created_at),
+                    body=comment.body or "",
+                )
+                for comment in reversed(comments)
+            ]
+
+    def dashboard(self, number: int) -> DashboardIssue | None:
+        with self._access.asking(f"read the dashboard #{number}", "issues: read"):
+            try:
+                row = self._asked("GET", f"/{number}")
+            except github.GithubException as error:
+                if error.status not in _GONE:
+                    raise
+                return None
+            return self._ours(row)
+
+    def find(self) -> DashboardIssue | None:
+        query = {"creator": self._own, "state": "open", "sort": "created", "direction": "asc"}
+        with self._access.asking("look for the dashboard", "issues: read"):
+            rows = self._asked("GET", "", parameters={**query, "per_page": LISTED})
+            found = (self._ours(row) for row in rows)
+            return next((posted for posted in found if posted is not None), None)
+
+    def create(self, title: str, body: str) -> int:
+        made = write_once(
+            self._access,
+            "make the dashboard",
+            "issues: write",
+            self.find,
+            lambda: DashboardIssue(
+                int(self._asked("POST", "", input={"title": title, "body": body})["number"]), body
+            ),
+        )
+        return made.number
+
+    def rewrite(self, number: int, body: str) -> None:
+        with self._access.asking(f"write the dashboard #{number}", "issues: write"):
+            self._asked("PATCH", f"/{number}", input={"body": body})
+
+    def _ours(self, row: Any) -> DashboardIssue | None:
+        body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
+        ours = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
+        return (
+            DashboardIssue(int(row["number"]), body) if ours and "pull_request" not in row else None
+        )
+
+    def _asked(self, verb: str, path: str, **more: Any) -> Any:
+        url = f"{self._repository.url}/issues{path}"
+        _, data = self._repository.requester.requestJsonAndCheck(verb, url, **more)
+        return data

@@ -20,7 +20,7 @@ from github.Repository import Repository
 from resolver.errors import BranchTaken, ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.find_or_create import branch_tips
-from resolver.models.commits import MadeCommit, NewEntry, PublishedCommit
+from resolver.models.repository import MadeCommit, NewEntry, PublishedCommit
 
 MOST_BLOBS = 500
 """Maximum number of new blobs in one publication.

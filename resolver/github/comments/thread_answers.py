@@ -1,5 +1,6 @@
 """Replies in review threads, only in those that the request was about and once in each.
 
+The model's text in a reply is escaped.
 Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-review-comment
 """
 
@@ -11,19 +12,52 @@ from github.PullRequest import PullRequest
 from github.PullRequestComment import PullRequestComment
 from github.Repository import Repository
 
+from resolver.config.templates import render
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerTrouble
-from resolver.github.client.graphql import query_graphql
-from resolver.github.client.listing import Listing
+from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import searched_since, write_once
-from resolver.github.comments.markers import is_thread_reply
+from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.comments.report import Report
-from resolver.github.comments.thread_reply import marker_of, thread_reply
 from resolver.github.context.review_threads import Conversation
 from resolver.github.context.review_threads import Thread as Found
+from resolver.github.text.comment_markdown import safe_markdown
+from resolver.github.text.markdown import code_span
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
 from resolver.models.run import Trigger
+
+LONGEST = 6_000
+"""Maximum length of the agent's text, in UTF-16 units."""
+
+
+def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: bool) -> str:
+    """Return the text of the reply.
+
+    `link` is the page of the commit that was added to the pull request. It is "" if there is none:
+    the change then is in a separate pull request, or was not published. `resolved` says that the
+    thread was marked as resolved after the request.
+    """
+    number, patch = report.trigger.number, report.patch
+    elsewhere = report.pull_request.url if report.pull_request and not link else ""
+    commit = patch.commit if patch is not None and patch.commit else ""
+    return render(
+        "comments/thread_reply.md.j2",
+        marker=marker_of(report, reply),
+        words=safe_markdown(reply.words, own_issue=number, limit=LONGEST),
+        done=reply.done,
+        commit=code_span(commit[:12]),
+        link=link,
+        elsewhere=elsewhere or "",
+        resolved=resolved,
+        then=reply.asked.thread.is_outdated,
+    )
+
+
+def marker_of(report: Report, reply: ThreadReply) -> str:
+    """Return the marker that the reply begins with and is found by."""
+    return thread_marker(report.trigger.key, reply.asked.thread.id, whole=reply.whole)
+
 
 logger = logging.getLogger("resolver.github")
 

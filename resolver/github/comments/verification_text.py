@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resolver.github.comments.report import Report
-from resolver.github.text.escape import code_span, fence, shorten_text, single_line, visible
+from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
 from resolver.models.run import TriggerKind
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import (

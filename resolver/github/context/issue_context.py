@@ -1,22 +1,246 @@
 """Reads the context of an issue or pull request: related ones, pictures and failed checks.
 
 A run can work without all of these. What can't be read is reported, and the run continues.
+
+Related are the issues and pull requests of the same repository that its texts name, that name it,
+or that close it. Issues of other repositories are never read: they may be private, and what is read
+here may be repeated in public.
+Source: https://docs.github.com/en/graphql/reference/objects#crossreferencedevent
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
 
 from github.Repository import Repository
+from pydantic import Field
 
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.resources import query_graphql
+from resolver.github.comments.markers import without_markers
 from resolver.github.context.failed_checks import Checks
-from resolver.github.context.pictures import MOST, PictureHosts, PictureReader
-from resolver.github.context.related import Related
-from resolver.github.text.picture_links import PictureLinks
+from resolver.github.context.pictures import MAX_PICTURES, PictureHosts, PictureReader
+from resolver.github.context.review_threads import ThreadAccount
+from resolver.github.context.visibility import Renames, RenamesAnswer, utc
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.links import PictureLinks, references_in, without_pictures
+from resolver.github.text.markdown import shorten_text
 from resolver.models.issue_context import FailedCheck, Picture, Reference
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Comment, Snapshot, Trigger, TriggerKind
+
+MAX_RELATED = 12
+"""Maximum number of issues and pull requests that are read."""
+
+MOST_BODY = 3_000
+"""Maximum number of characters of the text of one."""
+
+MOST_NAMED = 200
+"""Maximum number of references in the texts that are considered."""
+
+_NAMING = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { subject: issueOrPullRequest(number: $number) {
+    __typename
+    ... on Issue {
+      closers: closedByPullRequestsReferences(first: 10, includeClosedPrs: true) {
+        nodes { number repository { nameWithOwner } }
+      }
+      naming: timelineItems(itemTypes: CROSS_REFERENCED_EVENT, last: 50) { nodes {
+        ... on CrossReferencedEvent { createdAt isCrossRepository source {
+          ... on Issue { number } ... on PullRequest { number }
+        } }
+      } }
+    }
+    ... on PullRequest {
+      naming: timelineItems(itemTypes: CROSS_REFERENCED_EVENT, last: 50) { nodes {
+        ... on CrossReferencedEvent { createdAt isCrossRepository source {
+          ... on Issue { number } ... on PullRequest { number }
+        } }
+      } }
+    }
+  } }
+}
+"""
+_FIELDS = """
+  title body createdAt lastEditedAt closedAt authorAssociation author { __typename login }
+  renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {
+    nodes { ... on RenamedTitleEvent { previousTitle } }
+  }
+"""
+
+
+class _Found(RenamesAnswer):
+    kind: str = Field(alias="__typename")
+    title: str
+    body: str = ""
+    created_at: datetime = Field(alias="createdAt")
+    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
+    closed_at: datetime | None = Field(alias="closedAt", default=None)
+    merged_at: datetime | None = Field(alias="mergedAt", default=None)
+    association: str = Field(alias="authorAssociation", default="NONE")
+    account: ThreadAccount | None = Field(alias="author", default=None)
+    renamed: Renames = Renames()
+
+
+@dataclass(frozen=True)
+class Related:
+    """Reads what is related to issue or pull request `number` of the repository OWNER/NAME.
+
+    own: Resolver's login. The methods raise what `GitHubAccess.asking` turns into a ForgeError.
+    """
+
+    access: GitHubAccess
+    repository: str
+    number: int
+    trigger: Trigger
+    own: str
+
+    def read(
+        self, texts: Iterable[str], known: Iterable[int], left_out: list[str]
+    ) -> tuple[Reference, ...]:
+        """Return up to `MAX_RELATED` related issues and pull requests.
+
+        Those that close it come first, then those that the texts name, then those that name it.
+
+        texts: the most important first.
+        known: numbers that were read elsewhere already.
+        left_out: collects what is not used.
+        """
+        relations = self._relations(texts, left_out)
+        for number in (self.number, self.trigger.number, *known):
+            relations.pop(number or 0, None)
+        if len(relations) > MAX_RELATED:
+            left_out.append(
+                f"{len(relations) - MAX_RELATED} more issues and pull requests it refers to"
+            )
+        chosen = dict(list(relations.items())[:MAX_RELATED])
+        if not chosen:
+            return ()
+        asked = self._asked(chosen, left_out)
+        read = (self._reference(n, relation, left_out) for n, relation in asked)
+        return tuple(reference for reference in read if reference is not None)
+
+    def _relations(self, texts: Iterable[str], left_out: list[str]) -> dict[int, str]:
+        """Return the relation of each number, in the order of importance."""
+        found: dict[int, str] = {}
+        named, foreign = self._named(texts)
+        subject = self._ask(_NAMING, {"number": self.number}).get("subject") or {}
+        for closer in _nodes(subject, "closers"):
+            if self._is_own(str(closer["repository"]["nameWithOwner"])):
+                found.setdefault(int(closer["number"]), "closes it")
+        for number in named:
+            found.setdefault(number, "mentioned")
+        for event in reversed(_nodes(subject, "naming")):
+            source = event.get("source") or {}
+            if event["isCrossRepository"] or not source.get("number"):
+                continue
+            if not self._is_late(datetime.fromisoformat(event["createdAt"])):
+                found.setdefault(int(source["number"]), "mentions it")
+        if foreign:
+            left_out.append(
+                f"{len(foreign)} issue{'' if len(foreign) == 1 else 's'} of other repositories "
+                "that are mentioned: only this one's are read"
+            )
+        return found
+
+    def _named(self, texts: Iterable[str]) -> tuple[list[int], set[tuple[str, int]]]:
+        host = urlsplit(self.access.server_url).netloc
+        named: dict[int, None] = {}
+        foreign: set[tuple[str, int]] = set()
+        looked_at = 0
+        for text in texts:
+            for name, number in references_in(text, host):
+                looked_at += 1
+                if looked_at > MOST_NAMED:
+                    return list(named), foreign
+                if name and not self._is_own(name):
+                    foreign.add((name.casefold(), number))
+                else:
+                    named[number] = None
+        return list(named), foreign
+
+    def _is_own(self, name: str) -> bool:
+        return name.casefold() == self.repository.casefold()
+
+    def _asked(
+        self, chosen: dict[int, str], left_out: list[str]
+    ) -> list[tuple[int, tuple[str, _Found]]]:
+        parts = "\n".join(
+            f"i{number}: issueOrPullRequest(number: {number}) {{ __typename "
+            f"... on Issue {{ {_FIELDS} }} ... on PullRequest {{ {_FIELDS} mergedAt }} }}"
+            for number in chosen
+        )
+        query = (
+            "query($owner: String!, $name: String!, $at: DateTime!) {\n"
+            f"repository(owner: $owner, name: $name) {{ {parts} }} }}"
+        )
+        missing = [f"i{number}" for number in chosen]
+        found = self._ask(query, {"at": self.trigger.at.isoformat()}, missing)
+        read: list[tuple[int, tuple[str, _Found]]] = []
+        for number, relation in chosen.items():
+            part = found.get(f"i{number}")
+            answers, unread = read_rows(_Found, [part] if part else [])
+            read += [(number, (relation, each)) for each in answers]
+            if unread:
+                left_out.append(f"#{number}, which GitHub describes in a form that is not known")
+        return read
+
+    def _ask(
+        self, query: str, variables: dict[str, Any], may_lack: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        owner, _, name = self.repository.partition("/")
+        given = {"owner": owner, "name": name, **variables}
+        answer: dict[str, Any] = query_graphql(self.access, query, given, may_lack)["repository"]
+        return answer
+
+    def _reference(
+        self, number: int, told: tuple[str, _Found], left_out: list[str]
+    ) -> Reference | None:
+        relation, found = told
+        if self._is_late(found.created_at):
+            left_out.append(f"#{number}, opened after the request")
+            return None
+        is_late = self._is_late(found.edited_at or found.created_at)
+        if is_late:
+            left_out.append(f"the text of #{number}, edited after the request")
+        renamed = found.renamed.nodes if not self._is_now else []
+        title = strip_hidden(renamed[0].before if renamed else found.title).text
+        author = found.account.name if found.account else "ghost"
+        body = strip_hidden("" if is_late else without_markers(found.body, author, self.own))
+        if body.removed:
+            left_out.append(f"hidden in #{number}: {', '.join(body.removed)}")
+        return Reference(
+            number=number,
+            is_pull_request=found.kind == "PullRequest",
+            relation=relation,
+            state=self._state(found),
+            title=shorten_text(" ".join(title.split()), 256),
+            author=author,
+            association=found.association,
+            body=shorten_text(without_pictures(body.text.strip()), MOST_BODY),
+            is_late=is_late,
+        )
+
+    def _state(self, found: _Found) -> str:
+        """Return the state at the time of the request; one that was closed later was open then."""
+        if found.merged_at and not self._is_late(found.merged_at):
+            return "merged"
+        return "closed" if found.closed_at and not self._is_late(found.closed_at) else "open"
+
+    @property
+    def _is_now(self) -> bool:
+        return self.trigger.kind is TriggerKind.COMMAND_LINE
+
+    def _is_late(self, moment: datetime) -> bool:
+        return not self._is_now and utc(moment) >= self.trigger.at
+
+
+def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [node for node in (subject.get(name) or {}).get("nodes") or [] if node]
 
 
 @dataclass(frozen=True)
@@ -27,7 +251,7 @@ class WantedContext:
     picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
     """
 
-    pictures: int = MOST
+    pictures: int = MAX_PICTURES
     picture_hosts: tuple[str, ...] = ()
 
 

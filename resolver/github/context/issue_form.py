@@ -14,8 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.github.text.escape import shorten_text
-from resolver.github.text.invisible import without_invisible
+from resolver.github.text.markdown import shorten_text, without_invisible
 from resolver.models.issue_context import Form, FormField
 
 LARGEST = 50_000

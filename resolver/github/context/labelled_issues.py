@@ -16,13 +16,11 @@ from github.Repository import Repository
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.graphql import query_graphql
-from resolver.github.client.listing import Listing
-from resolver.github.client.shapes import read_rows
+from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import comment_of_run
 from resolver.github.comments.markers import at_work_in, run_of_marker
-from resolver.github.context.moments import utc
+from resolver.github.context.visibility import utc
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")

@@ -15,7 +15,7 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from resolver.errors import Refused
-from resolver.github.client.listing import links_of
+from resolver.github.client.resources import links_of
 from resolver.models.run import Trigger, TriggerKind
 
 PAGE = 100

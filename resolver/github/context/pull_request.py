@@ -11,8 +11,6 @@ from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import without_markers
-from resolver.github.context.minimized_comments import describe_minimized, is_unwanted
-from resolver.github.context.moments import lateness, utc
 from resolver.github.context.pinning import pin_head
 from resolver.github.context.review_threads import (
     ClosedIssue,
@@ -22,10 +20,10 @@ from resolver.github.context.review_threads import (
     ThreadComment,
     ThreadText,
 )
-from resolver.github.text.escape import shorten_text
+from resolver.github.context.visibility import describe_minimized, is_unwanted, lateness, utc
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.invisible import with_invisible_shown
-from resolver.github.text.picture_links import PictureLinks, without_pictures
+from resolver.github.text.links import PictureLinks, without_pictures
+from resolver.github.text.markdown import shorten_text, with_invisible_shown
 from resolver.models.pull_request import (
     AuthoredText,
     LinkedIssue,

@@ -1,31 +1,40 @@
 """Reads an issue or pull request into a Task that contains only what the requester could see.
 
 Text that is newer than the trigger is left out, hidden text is removed, and sizes are limited.
-`Task.left_out` names everything that is not used.
+`Task.left_out` names everything that is not used. While a run watches its conversation, the new
+comments are read.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
+from pydantic import BaseModel, ConfigDict
 
 from resolver.errors import ForgeError, Refused
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.listing import PAGE, Listing
+from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.resources import PAGE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, IssueContextReader, WantedContext
-from resolver.github.context.minimized_comments import describe_minimized, minimized_comments
-from resolver.github.context.moments import WRITTEN, lateness, utc
-from resolver.github.context.original_text import original_text
 from resolver.github.context.pull_request import read_pull
-from resolver.github.text.escape import shorten_text
+from resolver.github.context.visibility import (
+    WRITTEN,
+    describe_minimized,
+    lateness,
+    minimized_comments,
+    original_text,
+    utc,
+)
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
-from resolver.github.text.picture_links import PictureLinks, without_pictures
+from resolver.github.text.links import PictureLinks, without_pictures
+from resolver.github.text.markdown import shorten_text
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 
@@ -409,3 +418,79 @@ def _comment(
         body=shorten_text(body, MAX_COMMENT),
         url=comment.html_url,
     )
+
+
+logger = logging.getLogger("resolver.github")
+
+MOST = 100
+"""Maximum number of comments per call. Further ones are returned by the next call."""
+
+
+@dataclass(frozen=True)
+class NewComment:
+    """A comment, with those fields of the API's list that are used."""
+
+    id: int
+    body: str
+    author: str
+    author_id: int
+    author_type: str
+    created_at: datetime
+
+
+class _User(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    login: str
+    id: int
+    type: str = "User"
+
+
+class _Comment(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: int
+    body: str | None = None
+    user: _User | None = None
+    created_at: datetime
+
+
+class ThreadNews:
+    """Returns each new comment of a conversation once, in order. Not thread-safe.
+
+    since: comments from this time on are returned.
+    """
+
+    def __init__(
+        self, access: GitHubAccess, repository: Repository, number: int, since: datetime
+    ) -> None:
+        self._access = access
+        self._repository = repository
+        self._number = number
+        self._since = since.astimezone(UTC)
+        self._polled = PolledReader(repository.requester)
+        self._seen: set[int] = set()
+
+    def read(self) -> list[NewComment]:
+        """Return the comments that are new since the last call. Raises ForgeError."""
+        name = self._repository.full_name
+        with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
+            comments, unread = read_rows(_Comment, self._listing())
+        if unread:
+            logger.warning("%s comments of %s#%s can't be read", unread, name, self._number)
+        new = [c for c in comments if c.id not in self._seen and c.user is not None]
+        self._seen |= {c.id for c in comments}
+        if len(comments) >= MOST:
+            # Continue from the newest comment; otherwise the same full page would be read forever.
+            self._since = max(c.created_at for c in comments)
+        return [
+            NewComment(c.id, c.body or "", c.user.login, c.user.id, c.user.type, c.created_at)
+            for c in new
+            if c.user is not None
+        ]
+
+    def _listing(self) -> Any:
+        path = f"{self._repository.url}/issues/{self._number}/comments"
+        since = f"{self._since:%Y-%m-%dT%H:%M:%SZ}"
+        answer = self._polled.get(path, {"since": since, "per_page": MOST})
+        return answer.data if answer.changed else []

@@ -14,7 +14,7 @@ from github.Repository import Repository
 from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.graphql import query_graphql
+from resolver.github.client.resources import query_graphql
 from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 

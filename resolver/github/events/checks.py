@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from resolver.config.templates import render
-from resolver.github.events.ignored import IgnoredEvent, ListeningPolicy
 from resolver.github.events.payloads import Moment, Payload, RepositoryPayload, User
-from resolver.github.text.escape import single_line
+from resolver.github.events.permission import IgnoredEvent, ListeningPolicy
+from resolver.github.text.markdown import single_line
 from resolver.models.run import Actor, Trigger, TriggerKind
 
 CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from resolver.github.events.commands import FIX, Instruction, asks_for_nothing, read_instruction
-from resolver.github.events.ignored import IgnoredEvent, ListeningPolicy, is_our_text
-from resolver.github.events.mention import find_instruction
+from resolver.github.events.commands import (
+    FIX,
+    Instruction,
+    asks_for_nothing,
+    find_instruction,
+    read_instruction,
+)
 from resolver.github.events.payloads import (
     Issue,
     IssuesEvent,
@@ -21,9 +25,10 @@ from resolver.github.events.payloads import (
     SubjectPayload,
     Team,
     User,
+    snapshot_of,
 )
+from resolver.github.events.permission import IgnoredEvent, ListeningPolicy, is_our_text
 from resolver.github.events.reviews import ASKED_HERE
-from resolver.github.events.snapshot import snapshot_of
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 OPENING = timedelta(seconds=10)

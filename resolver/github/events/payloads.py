@@ -2,13 +2,15 @@
 
 Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`,
 `pull_request`, `pull_request_review`, `pull_request_review_comment`). The models of check events
-are in `checks.py`, those of dispatches in `dispatch.py`.
+are in `checks.py`, those of dispatches in `parse.py`.
 """
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from resolver.models.run import Snapshot
 
 
 def _utc(moment: datetime) -> datetime:
@@ -201,3 +203,20 @@ class ReviewEvent(PullRequestEvent):
     """A `pull_request_review` event."""
 
     review: ReviewPayload
+
+
+MOST_NAMED = 100
+"""Maximum number of labels, and of assignees, that are kept."""
+
+
+def snapshot_of(subject: SubjectPayload) -> Snapshot:
+    """Return the text, labels, milestone and assignees of an issue or pull request in the event."""
+    labels = subject.labels
+    return Snapshot(
+        title=subject.title,
+        body=subject.body or "",
+        author=subject.user.login if subject.user else "",
+        labels=None if labels is None else tuple(label.name for label in labels[:MOST_NAMED]),
+        milestone=subject.milestone.title if subject.milestone else "",
+        assignees=tuple(who.login for who in (subject.assignees or ())[:MOST_NAMED] if who),
+    )

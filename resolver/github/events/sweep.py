@@ -8,9 +8,9 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from resolver.github.context.labelled_issues import LabelledIssue, Labelling
-from resolver.github.events.ignored import IgnoredEvent, not_a_person
 from resolver.github.events.issues import label_key
 from resolver.github.events.payloads import User
+from resolver.github.events.permission import IgnoredEvent, not_a_person
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 LATE = timedelta(seconds=1)

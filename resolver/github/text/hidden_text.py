@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolver.github.text.drawn import strip_drawn
-from resolver.github.text.invisible import without_invisible
-from resolver.github.text.markdown import block_parser, link_parser
+from resolver.github.text.markdown import block_parser, link_parser, without_invisible
 
 _ROUNDS = 8
 """Maximum number of passes over a text. Joining what is left can form hidden text again."""

@@ -1,8 +1,88 @@
-"""The markdown parsers of Resolver: CommonMark with the extensions of GitHub that matter here."""
+"""GitHub's markdown: its parsers, and escaping of text from others for code, lines and titles.
 
+The parsers are CommonMark with the extensions of GitHub that matter here. Invisible characters are
+removed, except zero-width joiners and the emoji variation selector where an emoji needs them. Whole
+markdown documents by a model go through `resolver.github.text.comment_markdown` instead.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 from markdown_it import MarkdownIt
+
+from resolver.trace.markdown import fenced, inline_code
+
+_INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
+    "]"
+)
+_EMOJI = re.compile(
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"
+    "\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_VARIATION = "\ufe0f"
+_JOINER = "\u200d"
+
+
+def is_invisible(character: str) -> bool:
+    """Return True for an invisible character, including those that join emoji."""
+    return bool(_INVISIBLE.match(character)) or unicodedata.category(character) == "Cf"
+
+
+def without_invisible(text: str) -> str:
+    """Return `text` without invisible characters. The function is idempotent.
+
+    Line and paragraph separators become newlines; tabs, newlines and what emoji need are kept.
+    """
+    text = text.replace("\u2028", "\n").replace("\u2029", "\n")
+    if text.isascii() and not _INVISIBLE.search(text):
+        return text
+    kept: list[str] = []
+    for position, character in enumerate(text):
+        if not is_invisible(character) or _holds_emoji(character, kept, text, position):
+            kept.append(character)
+    return "".join(kept)
+
+
+def with_invisible_shown(text: str) -> str:
+    """Return `text` with invisible characters written as code points, such as `[U+202E]`.
+
+    This is for code, where they may matter. Tabs, newlines and what emoji need are kept.
+    """
+    if text.isascii() and not _INVISIBLE.search(text):
+        return text
+    shown: list[str] = []
+    for position, character in enumerate(text):
+        glue = is_invisible(character) and _holds_emoji(character, shown, text, position)
+        hidden = is_invisible(character) and not glue
+        shown.append(f"[U+{ord(character):04X}]" if hidden else character)
+    return "".join(shown)
+
+
+def _holds_emoji(character: str, kept: list[str], text: str, position: int) -> bool:
+    if character == _VARIATION:
+        return bool(kept) and _takes_variation(kept[-1], text, position)
+    return character == _JOINER and _joins_emoji(kept, text, position)
+
+
+def _takes_variation(before: str, text: str, position: int) -> bool:
+    keycap = before in "0123456789#*" and text[position + 1 : position + 2] == "\u20e3"
+    return keycap or bool(_EMOJI.match(before))
+
+
+def _joins_emoji(kept: list[str], text: str, position: int) -> bool:
+    after = text[position + 1 : position + 2]
+    if not kept or not after or not _EMOJI.match(after):
+        return False
+    before = kept[-2] if kept[-1] == _VARIATION and len(kept) > 1 else kept[-1]
+    return bool(_EMOJI.match(before))
 
 
 @cache
@@ -26,3 +106,176 @@ def block_parser() -> MarkdownIt:
     """Return a parser for blocks only. It does not parse the content of lines."""
     parser = MarkdownIt("commonmark").enable("table")
     return parser.disable(["inline", "text_join"])
+
+
+WORD_JOINER = "\u2060"
+"""A zero-width character that breaks a mention after `@`, and a reference after `#`."""
+
+MAX_TITLE = 256
+"""Maximum length of a title on GitHub, in characters."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
+# Languages that GitHub renders, or offers to apply, instead of showing the code.
+_DRAWN = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
+
+_URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
+_MENTION = r"(?P<mention>(?<![A-Za-z0-9])@[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?)"
+_REFERENCE = (
+    r"(?P<reference>(?:(?<![\w/])[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)?#\d+"
+    r"|(?<![A-Za-z0-9])[Gg][Hh]-\d+)"
+)
+NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
+"""Text that GitHub turns into a link, a notification or an event on another issue."""
+
+_LOUD = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
+"""The position at which such text is broken.
+
+Breaking at an earlier hyphen would leave a rest that still matches.
+"""
+
+_SKIPS = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
+"""Markers such as `[skip ci]`, which disable checks.
+
+They work in a commit message, and so in a title that becomes one.
+"""
+
+_FORGE_PATH = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits|compare)\b", re.I)
+_ISSUE_PAGE = re.compile(r"/(?:issues|pull|pulls|discussions|commit|commits)/[0-9a-f]", re.I)
+# An exclamation mark before a link would turn it into an image.
+_SPECIAL = re.compile(r"[\\`*\[\]~|$]|!\Z|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|[<>&]")
+_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LINE_START = re.compile(r"^(\s*)(?:([#=:+-])|(\d{1,9})([.)]))")
+
+
+def visible(text: str) -> str:
+    """Return the text without terminal codes, control characters and invisible characters.
+
+    All line ends become newlines.
+    """
+    text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return without_invisible(text)
+
+
+def code_span(text: str, *, in_table: bool = False) -> str:
+    """Return `text` as inline code on one line, or "" if it is empty."""
+    span = inline_code(visible(text))
+    return span.replace("|", "\\|") if in_table else span
+
+
+def fence(text: str, language: str = "") -> str:
+    """Return `text` as a code block that nothing in it can close.
+
+    Languages that GitHub renders are replaced by "text".
+    """
+    if not _LANGUAGE.fullmatch(language) or language.lower() in _DRAWN:
+        language = "text" if language else ""
+    return fenced(visible(text).rstrip("\n"), language)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Join the parts of a line, with a space between two code spans.
+
+    Without it their backticks would join into one delimiter, and their content would no longer be
+    code.
+    """
+    line = ""
+    for part in parts:
+        line += f" {part}" if line.endswith("`") and part.startswith("`") else part
+    return line
+
+
+def escape(text: str, *, at_line_start: bool = False) -> str:
+    """Escape characters that are special in markdown or HTML. Mentions still notify people."""
+    escaped = _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], f"\\{m[0]}"), text)
+    if at_line_start:
+        escaped = _LINE_START.sub(
+            lambda m: f"{m[1]}\\{m[2]}" if m[2] else f"{m[1]}{m[3]}\\{m[4]}", escaped
+        )
+    return escaped
+
+
+def links_to_forge(url: str) -> bool:
+    """Return True if GitHub may report the link on another issue, pull request or commit."""
+    return bool(_FORGE_PATH.search(url))
+
+
+def inert(text: str, *, own_issue: int | None = None, at_line_start: bool = False) -> str:
+    """Return plain text as markdown that notifies nobody and references no other issue.
+
+    Mentions, references and URLs of issues become code; a reference to `own_issue` is kept.
+    """
+    parts: list[str] = []
+    # A code span ends the context of what precedes it, so the rest is searched on its own.
+    while found := NOTIFYING.search(text):
+        before = text[: found.start()]
+        parts.append(escape(before, at_line_start=at_line_start and not parts))
+        parts.append(_silenced(found, own_issue))
+        text = text[found.end() :]
+    parts.append(escape(text, at_line_start=at_line_start and not parts))
+    return joined(parts)
+
+
+def _silenced(found: re.Match[str], own_issue: int | None) -> str:
+    url = found["url"]
+    if url is None:
+        own = found["reference"] == f"#{own_issue}"
+        return found[0] if own else code_span(found[0])
+    end = url.rstrip(".,;:!?'*_~)")
+    rest = escape(url[len(end) :])
+    if "@" in end or links_to_forge(end):
+        return code_span(end) + rest
+    return f"<{end}>{rest}"
+
+
+def single_line(text: str, limit: int = 200) -> str:
+    """Return `text` as one escaped line of at most about `limit` characters.
+
+    Inline code is kept.
+    """
+    line = shorten_text(" ".join(visible(text).split()), limit)
+    parts = _CODE.split(line)
+    return joined(
+        code_span(part) if index % 2 else inert(part, at_line_start=index == 0)
+        for index, part in enumerate(parts)
+    )
+
+
+def shorten_text(text: str, limit: int) -> str:
+    """Return the first `limit` characters, with an ellipsis if the text was shortened."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def quieted(text: str, *, own_issue: int | None = None) -> str:
+    """Return markdown that looks the same but notifies nobody.
+
+    Mentions, references to other issues and links to issues are broken with a zero-width character.
+    """
+
+    def broken(found: re.Match[str]) -> str:
+        url = found["url"]
+        if found["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
+            return found[0]
+        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
+
+    return NOTIFYING.sub(broken, _SKIPS.sub(f"[{WORD_JOINER}", text))
+
+
+def title(text: str, *, own_issue: int | None = None) -> str:
+    """Return one line for a title, 1 to 256 characters.
+
+    A title may become a commit message, so mentions and references to other issues are broken with
+    a zero-width character.
+    """
+
+    def broken(found: re.Match[str]) -> str:
+        if found[0] == f"#{own_issue}":
+            return found[0]
+        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
+
+    line = " ".join(visible(text).split())
+    for loud in (r"https?://", _MENTION, _REFERENCE):
+        line = re.sub(loud, broken, line)
+    line = _SKIPS.sub(f"[{WORD_JOINER}", line)
+    return shorten_text(line, MAX_TITLE) or "Change"

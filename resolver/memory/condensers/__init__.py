@@ -1,6 +1,6 @@
 """Condensers: they decide what a conversation that grows too long forgets, and what is shown in its
 place.
 
-There is one protocol (`base.py`) and one small class per module; `registry.py` creates them by
-name.
+The protocol is in `view.py`, small classes are in `rules.py` and `with_model.py`, and `registry.py`
+creates them by name.
 """

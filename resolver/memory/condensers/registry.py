@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from resolver.config.condenser_names import NOTHING, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
-from resolver.memory.condensers.amortized import AmortizedForgetting
-from resolver.memory.condensers.attention import LLMAttention
-from resolver.memory.condensers.base import Condenser, SizeBound
-from resolver.memory.condensers.importance import Importance
-from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
-from resolver.memory.condensers.model_call import Asker
-from resolver.memory.condensers.noop import NoOp
-from resolver.memory.condensers.pipeline import Pipeline
-from resolver.memory.condensers.recent import RecentEvents
-from resolver.memory.condensers.summaries import FreeNotes
-from resolver.memory.condensers.summarizing import LLMSummarizing, StructuredSummary
-from resolver.memory.condensers.view import AgentLog
-from resolver.memory.condensers.window import ConversationWindow
+from resolver.memory.condensers.rules import (
+    AmortizedForgetting,
+    BrowserOutputs,
+    ConversationWindow,
+    Importance,
+    NoOp,
+    ObservationMasking,
+    Pipeline,
+    RecentEvents,
+)
+from resolver.memory.condensers.summaries import Asker, FreeNotes
+from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
+from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 
 
 @dataclass(frozen=True)

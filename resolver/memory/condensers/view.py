@@ -1,20 +1,23 @@
-"""The conversation as condensers see it: the turns that a model is currently shown, with their
-sizes, derived from the event log."""
+"""The conversation as condensers see it, and the `Condenser` protocol.
 
-from collections.abc import Sequence
+The view has the turns that a model is currently shown, with their sizes, derived from the event
+log. A size bound decides when a conversation is too long.
+"""
+
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, ModelReplied, ServiceReplied
 from resolver.events.state import State
-from resolver.memory.conversation import MAX_OBSERVATION
+from resolver.memory.conversation import MAX_OBSERVATION, images_of
 from resolver.memory.facts import Facts
-from resolver.memory.pictures import images_of
-from resolver.memory.shown import masked_text, note_text, result_text
-from resolver.memory.turns import History, Note, Turn
+from resolver.memory.turns import History, Note, Turn, masked_text, note_text, result_text
 from resolver.models.run import Completion
 
 SERVICE = "condenser"
@@ -267,3 +270,58 @@ def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
 
 def _notes_size(turn: Turn, gone: AbstractSet[int] | tuple[()]) -> int:
     return sum(len(note_text(note, MAX_OBSERVATION)) for note in turn.notes if note.id not in gone)
+
+
+MAX_TOKENS = 100_000
+"""Maximum tokens of a conversation if no maximum is configured."""
+
+WINDOW_SHARE = 0.7
+"""Share of a model's context window that a conversation may take. The rest is for replies and for
+errors of the token estimate."""
+
+NEVER_TOO_LONG = 4_000
+"""Up to this number of tokens, the size of the context window is not queried."""
+
+
+class Condenser(Protocol):
+    """Decides what the conversation forgets. The same log always gives the same decision."""
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """Return what to forget now; None if nothing has to be, or can be, forgotten.
+
+        If `view.wanted` is true (the model reported that the conversation does not fit), None means
+        that nothing more can be left out.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SizeBound:
+    """Represents the maximum number of tokens of a conversation.
+
+    most: the configured maximum; 0 if none is configured.
+    window: returns the model's context window in tokens, or None if it is unknown. Called at most
+        once, and only when a conversation is long.
+    """
+
+    most: int = 0
+    window: Callable[[], int | None] = lambda: None
+
+    @cached_property
+    def tokens(self) -> int:
+        """The maximum itself: the configured one, or a share of the context window."""
+        if self.most:
+            return self.most
+        window = self.window()
+        return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
+
+    def is_passed(self, view: CondenserView) -> bool:
+        """Return True if the conversation has to be condensed."""
+        if not view.wanted and not self.most and view.tokens <= NEVER_TOO_LONG:
+            return False
+        return view.wanted or view.tokens > self.tokens
+
+    def target(self, view: CondenserView) -> int:
+        """Return the number of characters to condense to: half of the bound, so that condensations
+        are rare."""
+        return min(view.size, view.characters(self.tokens)) // 2

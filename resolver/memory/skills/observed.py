@@ -14,9 +14,7 @@ from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.models.run import Task, Trigger, TriggerKind
-from resolver.security.shell.code import written_in
-from resolver.security.shell.places import WrittenPaths
-from resolver.security.shell.writes import written_paths
+from resolver.security.shell.writes import WrittenPaths, written_in, written_paths
 
 MAX_COMMAND = 20_000
 """Maximum characters of a command that are searched for file names."""

@@ -13,14 +13,12 @@ from resolver.events.actions import Recall
 from resolver.events.base import Source as By
 from resolver.events.observations import RecallResult
 from resolver.events.state import State
-from resolver.memory.skills.globs import covers
 from resolver.memory.skills.lookup import TOOL, catalogue
 from resolver.memory.skills.observed import ObservedText
 from resolver.memory.skills.reading import Library
-from resolver.memory.skills.requests import fill_task_skill
-from resolver.memory.skills.skill import Origin, Skill
-from resolver.memory.skills.triggers import Text, find_triggers, prepare_text
-from resolver.memory.text import truncate_middle
+from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
+from resolver.memory.skills.triggers import Text, covers, find_triggers, prepare_text
+from resolver.models.truncate import truncate_middle
 
 MAX_FILE = 16_000
 """Maximum characters loaded of one file; the agent can read the rest itself."""

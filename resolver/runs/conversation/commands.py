@@ -1,11 +1,17 @@
 """Handles comment commands in the entry points: finds the conversation that a command is about,
-determines if an active run has taken it, and answers if there is nothing that it applies to."""
+determines if an active run has taken it, and answers if there is nothing that it applies to.
+
+Two kinds of events don't name their conversation: a dispatch, which has only a number, and a failed
+check.
+"""
 
 import heapq
 import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from resolver.config.settings import Settings
@@ -13,14 +19,16 @@ from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, NotAllowed, Refused, RunStopped, WorkspaceError
 from resolver.git.git import Credential
+from resolver.github.comments.check_places import CheckPlaces
 from resolver.github.comments.report import Report, failure_from_error
+from resolver.github.events.checks import check_key
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
 from resolver.runs.common import github_forge
-from resolver.runs.conversation.control import authorize_steering
 from resolver.runs.conversation.help import post_help
 from resolver.runs.conversation.ticks import apply_dashboard_tick
-from resolver.runs.conversation.watch import CommentWatch
+from resolver.runs.conversation.watch import CommentWatch, authorize_steering
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.resuming.archive import archive_log, fetch_newest_first
 from resolver.runs.resuming.continuation import (
@@ -37,7 +45,72 @@ from resolver.runs.resuming.continuation import (
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 
+CLOSED_COUNTS = timedelta(days=14)
+"""How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
+the issue, which a program can do, would allow the same number of attempts again."""
+
 logger = logging.getLogger("resolver.runs.conversation.commands")
+
+
+def locate_dispatch(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, again: bool = False
+) -> Trigger | IgnoredEvent:
+    """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
+
+    A trigger that names its conversation is returned unchanged. again: True if an earlier run of
+    this trigger was interrupted; it may have pushed to the branch, so the conditions are not
+    checked again. Raises ForgeError if the conversation for a check can't be determined: nobody
+    waits for such a run, so it may fail without a comment.
+    """
+    if trigger.kind is TriggerKind.DISPATCHED and trigger.number is not None:
+        try:
+            pull = forge.is_pull_request(trigger.number)
+        except ForgeError as error:
+            logger.warning("%s", error.what)  # the run will meet the same error and report it
+            return trigger
+        return trigger.model_copy(update={"is_pull_request": pull})
+    if trigger.kind is TriggerKind.CHECK_FAILED:
+        places = forge.check_places()
+        number = conversation_for_dispatch(trigger, places)
+        why = "" if again else _reason_not_to(trigger, number, places, settings.max_check_fixes)
+        if why or (number is None and trigger.is_pull_request):
+            return IgnoredEvent(why or f"no pull request of ours is open from {trigger.branch}")
+        if number is None:
+            number = places.open_issue(trigger.check, trigger.branch, trigger.head)
+        return trigger.model_copy(update={"number": number})
+    return trigger
+
+
+def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | None:
+    """Return the number of the pull request, or of the open issue about this check; None if there
+    is none yet. Raises ForgeError."""
+    if trigger.is_pull_request:
+        return places.pull_of(trigger.branch)
+    return places.issue_of(trigger.check)
+
+
+def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, most: int) -> str:
+    """Return why no run is started for the check, "" if one is."""
+    if places.tip(trigger.branch) != trigger.head:
+        return "the branch has a newer commit: its own checks count"
+    since = trigger.at - CLOSED_COUNTS
+    if not trigger.is_pull_request:
+        elsewhere = places.told_on(trigger.key, since)
+        if elsewhere is not None and elsewhere != number:
+            return f"all that fails on this commit is looked at on #{elsewhere}"
+        fix = places.fix_of(number) if number is not None else None
+        if fix is not None:
+            return f"#{fix} is open and fixes it"
+    threads = [] if number is None else [number]
+    if not trigger.is_pull_request:
+        threads += places.given_up(trigger.check, since)
+    if threads:
+        key_of = partial(check_key, trigger.repository)
+        done = places.attempts(threads, trigger.branch, key_of, trigger.head)
+        if done >= most:
+            return f"it was tried {done} times on #{threads[0]} (max_check_fixes)"
+    return ""
+
 
 GOES_ON = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
 """The commands that start a run if none is active."""

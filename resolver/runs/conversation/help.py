@@ -8,7 +8,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import folder, render
 from resolver.errors import ForgeError
 from resolver.github.github_forge import GitHubForge
-from resolver.github.text.escape import single_line
+from resolver.github.text.markdown import single_line
 from resolver.memory.skills.reading import (
     MICROAGENTS,
     OPEN_FORM,

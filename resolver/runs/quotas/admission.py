@@ -13,7 +13,6 @@ from resolver.config.settings import Settings
 from resolver.errors import ForgeError, QuotaReached, ResolverError, RunStopped, WorkspaceError
 from resolver.events.run_log import spent_by
 from resolver.github.comments.report import Ending, Report
-from resolver.github.dashboard_forge import DashboardForge, LastSpeaker
 from resolver.github.events.quota_decision import (
     QuotaBound,
     QuotaExceeded,
@@ -29,7 +28,7 @@ from resolver.github.events.quota_ledger import (
     day_of,
     normalize_login,
 )
-from resolver.github.forge import Forge
+from resolver.github.forge import DashboardForge, Forge, LastSpeaker
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import LedgerRef

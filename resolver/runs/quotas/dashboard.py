@@ -13,7 +13,6 @@ from typing import Any
 from resolver.config.templates import render
 from resolver.errors import ResolverError, WorkspaceError
 from resolver.github.comments.markers import DASHBOARD
-from resolver.github.dashboard_forge import DashboardForge, DashboardIssue
 from resolver.github.events.dashboard_boxes import RETRY, STOP, render_box
 from resolver.github.events.quota_ledger import (
     LedgerPlace,
@@ -22,7 +21,8 @@ from resolver.github.events.quota_ledger import (
     QuotaLedger,
     day_of,
 )
-from resolver.github.text.escape import code_span
+from resolver.github.forge import DashboardForge, DashboardIssue
+from resolver.github.text.markdown import code_span
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.trace.plain import duration, money
 

@@ -10,7 +10,7 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import ResolverError
 from resolver.github.forge import Forge
-from resolver.runs.background import background_poll
+from resolver.runs.common import background_poll
 from resolver.runs.quotas.admission import ledger_for_run, show_at_work
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.stages import AcceptedRun, RunRequest

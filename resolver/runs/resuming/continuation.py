@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resolver.errors import LogError, Refused
-from resolver.events.reading import read_log
+from resolver.events.log import read_log
 from resolver.events.run_log import opening_of
 from resolver.events.state import State
 from resolver.models.approval import ApprovalDecision, named_number

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resolver.controller.controller import Executor
-from resolver.controller.recovery import OUTSIDE
-from resolver.controller.replay import Difference, difference
+from resolver.controller.recovery import OUTSIDE, Difference, difference
 from resolver.events.actions import (
     CmdRun,
     FileEdit,

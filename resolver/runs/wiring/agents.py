@@ -1,27 +1,46 @@
-"""Chooses and creates the agents of a run, and lists what a person can call with a slash
-command."""
+"""Chooses and creates the agents of a run, their condensers and their rules for risky actions.
+
+It also lists what a person can call with a slash command.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from resolver.agents.available_tools import AvailableTools
 from resolver.agents.base import Agent
-from resolver.agents.definitions import Definitions, read_definitions
-from resolver.agents.readonly import READ_ONLY
+from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
+from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, make_agent, model_of, require_agent
-from resolver.agents.reviewer import REVIEWER
-from resolver.agents.tool_calls import did_you_mean
+from resolver.agents.tools import did_you_mean
+from resolver.config.condenser_names import parse_condenser
 from resolver.config.settings import Settings
-from resolver.controller.delegation import Delegates
+from resolver.controller.confirmation import (
+    Analyzer,
+    Confirmation,
+    JudgingAnalyzer,
+    Tell,
+    notify_nobody,
+)
+from resolver.controller.controller import Condensers, CondensingView
+from resolver.controller.delegation import Delegates, reply_in
 from resolver.errors import UsageError
+from resolver.events.lifecycle import AGENT, RunStarted, Warned
+from resolver.events.log import Event
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
-from resolver.llm.base import Model
+from resolver.github.text.markdown import with_invisible_shown
+from resolver.llm.base import Model, ModelConfig
+from resolver.llm.library import context_window
 from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
+from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.view import SERVICE, SizeBound
+from resolver.models.approval import tool_risk
 from resolver.models.run import Command, Trigger
-from resolver.runs.wiring.models import ModelOn
+from resolver.runs.wiring.models import REPLAY, SCRIPTED, ModelOn, has_own_model, service_config
+from resolver.security.risk.analyzer import RuleAnalyzer
 
 RESERVED = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
@@ -142,3 +161,80 @@ def open_delegates(settings: Settings, model_on: ModelOn, offer: AvailableTools)
         return make_agent(name, asked, settings.dialect, theirs)
 
     return make
+
+
+def open_condensers(
+    settings: Settings, model_on: ModelOn, recording: Sequence[Event]
+) -> Condensers:
+    """Return the factory of condensers, for the run's own agent and its delegates.
+
+    recording: events of the run that is replayed, whose condenser settings are then used.
+    """
+    config = service_config(settings, AGENT, settings.agent)[0]
+    name, most = settings.condenser, settings.condenser_max_tokens
+    writes = has_own_model(settings, SERVICE)
+    begun = next((event for event in recording if isinstance(event, RunStarted)), None)
+    if begun is not None:
+        config = config.model_copy(update={"model": begun.model, "base_url": None})
+        name, most = begun.condenser or name, begun.condenser_max_tokens
+        writes = any((reply_in(event) or ("",))[0] == SERVICE for event in recording)
+    stages = parse_condenser(name)
+    bound = SizeBound(most, cache(lambda: _window(config)))
+
+    def condenser_of(stream: EventStream) -> CondensingView:
+        def warn(about: str, what: str) -> None:
+            stream.add(Warned(about=about, message=what))
+
+        def ask() -> Asker:
+            return Asker(model_on(stream, SERVICE), warn)
+
+        return Condensing(make_condenser(stages, Parts(bound, ask, writes)))
+
+    return condenser_of
+
+
+def _window(config: ModelConfig) -> int | None:
+    """Return the context window of a live model in tokens; None for a recording or a script, or if
+    it is unknown."""
+    written = config.model.startswith((REPLAY, SCRIPTED))
+    return None if written else context_window(config)
+
+
+JUDGE_SERVICE = "judge"
+
+
+@dataclass(frozen=True)
+class ApprovalRequester:
+    """Asks a person to approve an action.
+
+    seconds: how long a run waits for the answer. tell: shows the pending action to the person.
+    """
+
+    seconds: float = 0.0
+    tell: Tell = notify_nobody
+
+
+def open_confirmation(
+    settings: Settings, root: str, model_on: ModelOn, waiting: ApprovalRequester
+) -> Confirmation:
+    """Return the confirmation rules of a run.
+
+    root: the repository's folder in the sandbox.
+    """
+    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in settings.tool_risks))
+
+    def analyzer_of(stream: EventStream) -> Analyzer:
+        if not settings.risk_judge:
+            return rules
+        return JudgingAnalyzer(rules, model_on(stream, JUDGE_SERVICE), stream)
+
+    return Confirmation(
+        policy=settings.confirmation,
+        on_high=settings.on_high,
+        wait=waiting.seconds,
+        # a model's judgement is logged, so that a resumed run does not ask and pay for it again
+        record_all=settings.record_all_risks or settings.risk_judge,
+        analyzers=analyzer_of,
+        shown=with_invisible_shown,
+        tell=waiting.tell,
+    )

@@ -22,13 +22,13 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.llm.config import ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder
 from resolver.llm.registry import service_models
 from resolver.memory import notes
 from resolver.memory.notes import NoteStore
 from resolver.memory.skills import lookup
-from resolver.memory.skills.embedding_index import Index, RecordedIndex
+from resolver.memory.skills.lookup import Index, RecordedIndex
 from resolver.memory.skills.reading import (
     AGENTS_REPOSITORY,
     MICROAGENTS,
@@ -39,8 +39,7 @@ from resolver.memory.skills.reading import (
     shipped,
 )
 from resolver.memory.skills.recalling import Meaning, NoteReader, SkillRecaller
-from resolver.memory.skills.requests import fill_task_skill
-from resolver.memory.skills.skill import Origin
+from resolver.memory.skills.skill import Origin, fill_task_skill
 from resolver.models.run import Completion, Trigger, TriggerKind
 from resolver.runs.wiring.models import model_config
 from resolver.runs.wiring.sandbox import RunHost

@@ -18,10 +18,10 @@ from resolver.events.lifecycle import SystemPrompt, Warned
 from resolver.events.log import Event
 from resolver.events.observations import ErrorObservation
 from resolver.events.run_log import RunLog
-from resolver.github.text.invisible import without_invisible
-from resolver.mcp.endpoint import Address, Endpoint, Launch
+from resolver.github.text.markdown import without_invisible
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
+from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.models.run import McpTool
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runtime.runtime import Runtime

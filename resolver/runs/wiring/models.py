@@ -2,7 +2,8 @@
 calls.
 
 A service is a part of Resolver that calls models: the agent, the condenser, the judge. All services
-share the budget of the run.
+share the budget of the run. The model is checked before the sandbox of the run starts; the duration
+and cost of the check are logged.
 """
 
 import time
@@ -12,7 +13,7 @@ from typing import Protocol
 
 from resolver.config.settings import Settings
 from resolver.controller.delegation import reply_in
-from resolver.errors import ModelError, UsageError
+from resolver.errors import ModelAuthError, ModelError, UsageError
 from resolver.events.lifecycle import (
     AGENT,
     ModelReplied,
@@ -21,18 +22,17 @@ from resolver.events.lifecycle import (
     ServiceReplied,
     SystemPrompt,
 )
-from resolver.events.log import Event
-from resolver.events.reading import read_log
+from resolver.events.log import Event, read_log
+from resolver.events.run_log import RunLog
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.llm.base import Model, RecordedModel
+from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
-from resolver.llm.config import ModelConfig
-from resolver.llm.preload import preload_model
-from resolver.llm.registry import Others, for_service, make_models, service_models
-from resolver.llm.replay import ReplayModel
+from resolver.llm.library import preload_model
+from resolver.llm.preflight import check_model
+from resolver.llm.registry import Others, for_service, make_model, make_models, service_models
+from resolver.llm.replay import ReplayModel, scripted_models
 from resolver.llm.router import RoutingRule, parse_rule, settle_rules
-from resolver.llm.scripted import scripted_models
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser", "judge")
@@ -228,3 +228,40 @@ def _recorded(settings: Settings, recording: Sequence[Event]) -> Callable[[str],
         return models[service]
 
     return recorded
+
+
+CHECK = "check"
+"""Name of the service that checks whether a model is available."""
+
+
+def check_run_model(
+    settings: Settings, agent: str, model: str, environment: Mapping[str, str], log: RunLog
+) -> None:
+    """Raise ModelError if the model of `agent` can't be reached, or rejects the key or the name.
+
+    If the settings have fallback models, only a rejected key is an error. model: the model that the
+    agent's definition names, "" for none. A recording and a script need no check, and neither does
+    a run whose work has ended.
+    """
+    config, others = service_config(settings, AGENT, agent, model)
+    if log.is_done or config.model.startswith((REPLAY, SCRIPTED)):
+        return
+
+    def on_retry(attempt: int, wait: float, reason: str) -> None:
+        log.stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason, service=CHECK))
+
+    def on_reply(completion: Completion) -> None:
+        log.stream.add(ServiceReplied(service=CHECK, completion=completion))
+
+    def ask(one: ModelConfig) -> Model:
+        return RecordedModel(make_model(one, on_retry=on_retry, sleep=time.sleep), on_reply)
+
+    started = time.monotonic()
+    try:
+        found = check_model(config, environment, ask=ask, on_retry=on_retry, sleep=time.sleep)
+    except ModelError as error:
+        if isinstance(error, ModelAuthError) or not others.fallbacks:
+            raise
+        return
+    if found:
+        log.stage("model", found, time.monotonic() - started)

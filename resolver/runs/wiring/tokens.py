@@ -9,10 +9,9 @@ from resolver.config.settings import Settings
 from resolver.errors import UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
-from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.access import GitHubAccess, OneToken, TokenSource, check_repository
 from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
-from resolver.github.client.tokens import OneToken, TokenSource
-from resolver.security.issued_tokens import IssuedTokens
+from resolver.security.redaction import IssuedTokens
 
 
 class ForgeTokens:

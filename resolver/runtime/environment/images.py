@@ -19,10 +19,10 @@ from resolver.config.image_reference import (
     parse_registry_reference,
 )
 from resolver.errors import UsageError
-from resolver.git.context import DOCKERFILE_NAME
+from resolver.git.tree import DOCKERFILE_NAME
 from resolver.runtime.engine import engine_errors, image_settings
-from resolver.runtime.environment.devcontainer import FILES, DevContainer, Read, read_devcontainer
 from resolver.runtime.environment.dockerfile import read_base_images, refuse_triggers
+from resolver.runtime.environment.plan import FILES, DevContainer, Read, read_devcontainer
 
 if TYPE_CHECKING:
     from docker import DockerClient

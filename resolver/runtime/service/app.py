@@ -32,16 +32,15 @@ from resolver.runtime.remote.protocol import (
     StreamRequest,
     StreamState,
 )
-from resolver.runtime.service.bounds import ServiceBounds
-from resolver.runtime.service.pipes import OffsetError
 from resolver.runtime.service.sandboxes import (
     ConflictError,
     FullError,
     Sandboxes,
     ServedSandbox,
+    ServiceBounds,
     UnknownError,
 )
-from resolver.runtime.service.stream import Stream
+from resolver.runtime.service.stream import OffsetError, Stream
 
 logger = logging.getLogger("resolver.sandboxes")
 

@@ -1,20 +1,115 @@
 """The sandboxes of the server: started, found, and removed when their client is gone.
 
-Everything in this module runs in the event loop; blocking work is done in threads.
+Everything that `Sandboxes` does runs in the event loop; blocking work is done in threads. The
+operator sets the limits for clients. Machines that an earlier server left are removed.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Final, TypeVar
 
-from resolver.errors import SandboxError
+from resolver.errors import Refused, SandboxError, UsageError
 from resolver.runtime.base import Machine, SandboxSpec
-from resolver.runtime.remote.protocol import RemoteFailure, SandboxRequest, StreamRequest
-from resolver.runtime.service.bounds import ServiceBounds
+from resolver.runtime.docker import DockerMachine
+from resolver.runtime.engine import RUN_LABEL, connect_engine, engine_errors, remove_container
+from resolver.runtime.local import LocalMachine
+from resolver.runtime.remote.protocol import (
+    PROTOCOL,
+    RemoteFailure,
+    RemoteLimits,
+    SandboxRequest,
+    StreamRequest,
+)
 from resolver.runtime.service.stream import Stream, get, put, wire
+from resolver.runtime.toolbox import Toolbox
+
+_MEMORY: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_MAX_ENVIRONMENT: Final = 16_000
+
+
+@dataclass(frozen=True)
+class ServiceBounds:
+    """The limits of one server.
+
+    runtime: "docker" or "local".
+    images: patterns such as `ghcr.io/us/*`, one of which the image must match.
+    memory: largest memory of a sandbox, in Docker's notation.
+    cpus, pids: largest number of processors, and of processes and threads.
+    disk: largest size of the disk, in bytes.
+    sandboxes: number of sandboxes at a time.
+    idle_seconds: time without a request of its client after which a sandbox is removed.
+    """
+
+    runtime: str
+    images: tuple[str, ...] = ("*",)
+    memory: str = "4g"
+    cpus: float = 2.0
+    pids: int = 1024
+    disk: int = 10 * 10**9
+    sandboxes: int = 4
+    idle_seconds: float = 120.0
+
+    def check(self, asked: SandboxRequest) -> None:
+        """Raise Refused if a sandbox with these properties is not provided."""
+        if self.runtime == "docker" and not any(fnmatchcase(asked.image, i) for i in self.images):
+            raise Refused(
+                f"the server of the sandbox gives no sandbox of image {asked.image}",
+                f"use one of {', '.join(self.images)}, or ask its operator",
+            )
+        if memory_bytes(asked.memory) > memory_bytes(self.memory):
+            raise _too_much("memory", asked.memory, self.memory)
+        if asked.cpus > self.cpus:
+            raise _too_much("cpus", f"{asked.cpus:g}", f"{self.cpus:g}")
+        if asked.pids > self.pids:
+            raise _too_much("pids", str(asked.pids), str(self.pids))
+        if asked.disk > self.disk:
+            raise _too_much("disk", *(f"{size / 10**9:g} GB" for size in (asked.disk, self.disk)))
+        # A variable such as LD_PRELOAD would take effect before the local sandbox is isolated:
+        # ld.so(8).
+        if asked.environment and self.runtime == "local":
+            raise Refused(
+                "the server of the sandbox takes no variables for it", "leave the environment out"
+            )
+        if sum(len(n) + len(v) for n, v in asked.environment.items()) > _MAX_ENVIRONMENT:
+            raise Refused("the sandbox's environment is too large", "leave variables out")
+
+    def limits(self, running: int) -> RemoteLimits:
+        """Return the limits in the form for clients. running: number of sandboxes in use."""
+        return RemoteLimits(
+            protocol=PROTOCOL,
+            runtime=self.runtime,
+            images=list(self.images),
+            memory=self.memory,
+            cpus=self.cpus,
+            pids=self.pids,
+            disk=self.disk,
+            sandboxes=self.sandboxes,
+            running=running,
+            idle_seconds=self.idle_seconds,
+        )
+
+
+def memory_bytes(text: str) -> int:
+    """Return the bytes for an amount in Docker's notation (`512m`). Raises UsageError."""
+    found = _MEMORY.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"{text!r} is no amount of memory", "write it like 512m or 4g")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def _too_much(what: str, asked: str, given: str) -> Refused:
+    return Refused(
+        f"the server of the sandbox gives {given} of {what} at most, {asked} was asked for",
+        f"set RESOLVER_{what.upper()} to {given} or less, or ask its operator",
+    )
+
 
 logger = logging.getLogger("resolver.sandboxes")
 
@@ -234,3 +329,51 @@ class Sandboxes:
 def _retrieve(done: "asyncio.Task[T]") -> BaseException | None:
     """Return the task's error. asyncio would log it as never retrieved otherwise."""
     return None if done.cancelled() else done.exception()
+
+
+_SERVED: Final = "served"
+
+
+def run_prefix(server: str) -> str:
+    """Return the start of the run id in the labels of containers of the server with that name."""
+    return f"{_SERVED}.{server}."
+
+
+def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMachine:
+    """Return a function that opens containers, each with its own connection to the engine."""
+
+    @contextmanager
+    def open_machine(spec: SandboxSpec) -> Iterator[Machine]:
+        engine = connect_engine(environment)
+        try:
+            with DockerMachine(spec, toolbox, engine) as machine:
+                yield machine
+        finally:
+            engine.close()
+
+    return open_machine
+
+
+def local_machines(environment: Mapping[str, str]) -> OpenMachine:
+    """Return a function that opens folders and process trees of the server's machine."""
+
+    def open_machine(spec: SandboxSpec) -> AbstractContextManager[Machine]:
+        return LocalMachine(spec, environment)
+
+    return open_machine
+
+
+def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
+    """Remove the containers that a killed server of this name has left; return their number."""
+    engine = connect_engine(environment)
+    try:
+        with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
+            found = engine.containers.list(
+                all=True, ignore_removed=True, filters={"label": RUN_LABEL}
+            )
+        ours = [c for c in found if c.labels.get(RUN_LABEL, "").startswith(prefix)]
+        for container in ours:
+            remove_container(container)
+    finally:
+        engine.close()
+    return len(ours)

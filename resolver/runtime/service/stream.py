@@ -1,6 +1,9 @@
 """A stream of a sandbox on the server: a thread that carries bytes between machine and client.
 
-`wire`, `put` and `get` return the functions that the thread runs.
+`wire`, `put` and `get` return the functions that the thread runs. Between the thread and the event
+loop are two pipes, one for each direction. Both count bytes from the beginning of the stream and
+hold a limited number of them; the faster end has to wait. Repeated requests are harmless because
+every request names its offset.
 """
 
 import asyncio
@@ -8,13 +11,159 @@ import contextlib
 import logging
 import tarfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
 from typing import Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel, Machine
-from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
-from resolver.runtime.service.pipes import Incoming, Outgoing
+from resolver.runtime.remote.protocol import SEGMENT, RemoteFailure, StreamEnd
+
+HELD: Final = 4 * SEGMENT
+"""Number of bytes that may wait in one direction before the faster end has to."""
+
+_CHUNK: Final = 256 * 1024
+
+
+class OffsetError(Exception):
+    """Raised for bytes of the stream that were released already or have never existed."""
+
+
+class Incoming:
+    """Bytes from the client, without those that arrive twice.
+
+    One thread iterates over it; the methods are for the event loop. The iteration ends after the
+    stream's last byte and raises SandboxError after `close`.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._room = asyncio.Event()
+        self._waiting = 0
+        self._finished = False
+        self._closed = False
+        self.received = 0
+
+    async def accept(self, offset: int, data: bytes) -> None:
+        """Add the new part of `data`, which begins at byte `offset`. Waits until there is room.
+
+        Raises OffsetError for a gap, and if the stream accepts no more data.
+        """
+        while True:
+            if offset > self.received:
+                raise OffsetError(f"byte {self.received} is missing")
+            new = data[self.received - offset :]
+            if not new:
+                return
+            if self._finished or self._closed:
+                raise OffsetError("the stream has ended")
+            if self._waiting < HELD:
+                break
+            self._room.clear()
+            await self._room.wait()
+        self.received += len(new)
+        self._waiting += len(new)
+        self._queue.put(new)
+
+    def finish(self, offset: int) -> None:
+        """Mark the end: `offset` is the number of bytes of the stream.
+
+        Raises OffsetError for a gap.
+        """
+        if offset != self.received:
+            raise OffsetError(f"the stream has {self.received} bytes")
+        if not self._finished:
+            self._finished = True
+            self._queue.put(None)
+
+    def close(self) -> None:
+        """Accept no more data and wake everybody who waits."""
+        self._closed = True
+        self._queue.put(None)
+        self._room.set()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (data := self._queue.get()) is not None:
+            self._loop.call_soon_threadsafe(self._taken, len(data))
+            yield data
+        if self._closed:
+            raise SandboxError("the stream was closed before its end", "start the run again")
+
+    def _taken(self, count: int) -> None:
+        self._waiting -= count
+        self._room.set()
+
+
+class Outgoing:
+    """Bytes to the client, kept until they are acknowledged.
+
+    Threads write, the event loop reads.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._arrived = asyncio.Event()
+        self._changed = threading.Condition()
+        self._kept = bytearray()
+        self._base = 0
+        self._end: StreamEnd | None = None
+
+    def write(self, data: bytes) -> None:
+        """Add to the stream; waits for room. Raises SandboxError after `end`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._end is not None or len(self._kept) < HELD)
+            if self._end is not None:
+                raise SandboxError("the stream was closed before its end", "start the run again")
+            self._kept += data
+        self._loop.call_soon_threadsafe(self._arrived.set)
+
+    def end(self, end: StreamEnd) -> None:
+        """Mark the end of the stream. Only the first call counts. May be called from any thread."""
+        with self._changed:
+            self._end = self._end or end
+            self._changed.notify_all()
+        self._loop.call_soon_threadsafe(self._arrived.set)
+
+    def release(self, offset: int) -> None:
+        """Release all bytes before `offset`, which the client has.
+
+        Raises OffsetError for a wrong one.
+        """
+        with self._changed:
+            if not self._base <= offset <= self._base + len(self._kept):
+                raise OffsetError(f"bytes {self._base} to {self._base + len(self._kept)} are kept")
+            del self._kept[: offset - self._base]
+            self._base = offset
+            self._changed.notify_all()
+
+    def end_at(self, offset: int) -> StreamEnd | None:
+        """Return the end if `offset` is the number of bytes of the ended stream, otherwise None."""
+        with self._changed:
+            return self._end if offset == self._base + len(self._kept) else None
+
+    async def read(self, offset: int, seconds: float) -> bytes:
+        """Return bytes from `offset` on; b"" at the end, or if nothing arrives in time.
+
+        Also returns b"" if bytes after `offset` were released for another reader. That reader is
+        the client's present connection, and this one was given up.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    self._arrived.clear()
+                    with self._changed:
+                        start = offset - self._base
+                        if start < 0:
+                            return b""
+                        if start < len(self._kept):
+                            return bytes(self._kept[start : start + _CHUNK])
+                        if self._end is not None:
+                            return b""
+                    await self._arrived.wait()
+        except TimeoutError:
+            return b""
+
 
 logger = logging.getLogger("resolver.sandboxes")
 

@@ -12,17 +12,20 @@ from typing import Any
 from resolver.events import actions as a
 from resolver.events.base import ActionBase, Source
 from resolver.models.approval import RiskLevel
-from resolver.security.risk.destruction import destruction_findings
+from resolver.security.risk.destruction import (
+    destruction_findings,
+    read_findings,
+    staying_findings,
+    write_findings,
+)
 from resolver.security.risk.execution import execution_findings
 from resolver.security.risk.expansion import Flow
-from resolver.security.risk.findings import Risk, RiskFinding, high, medium, risk_of
+from resolver.security.risk.findings import FETCHED, Risk, RiskFinding, high, medium, risk_of
 from resolver.security.risk.flows import output_of, urls_of
 from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
-from resolver.security.risk.names import FETCHED
 from resolver.security.risk.paths import Paths
 from resolver.security.risk.python import parsed, python_findings
 from resolver.security.risk.sending import sending_findings
-from resolver.security.risk.staying import read_findings, staying_findings, write_findings
 from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST_QUERY = 300

@@ -61,7 +61,7 @@ class Flow:
     """Represents the output of a command.
 
     text: the complete output if it is known, otherwise None.
-    tags: origins of the data (see `resolver.security.risk.names`).
+    tags: origins of the data (see `resolver.security.risk.findings`).
     """
 
     text: str | None = None

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from posixpath import basename
 
 from resolver.security.risk.expansion import Flow, unescaped
-from resolver.security.risk.hosts import NetworkHost, is_installer, judge_host
-from resolver.security.risk.names import (
+from resolver.security.risk.findings import (
     DECODED,
     ENCODED,
     ENVIRONMENT,
@@ -21,6 +20,7 @@ from resolver.security.risk.names import (
     SECRET_FILE,
     is_secret_name,
 )
+from resolver.security.risk.hosts import NetworkHost, is_installer, judge_host
 from resolver.security.risk.walk import ShellCall, ShellWalk
 
 LONGEST = 100_000

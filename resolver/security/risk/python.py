@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from shlex import join
 
-from resolver.security.risk.findings import RiskFinding, high, medium
+from resolver.security.risk.findings import SECRET_FILE, RiskFinding, high, is_secret_name, medium
 from resolver.security.risk.flows import decoded_base64
 from resolver.security.risk.hosts import NetworkHost, judge_host
-from resolver.security.risk.names import SECRET_FILE, is_secret_name
 from resolver.security.risk.paths import PathPlace, Paths
 
 MOST = 200_000

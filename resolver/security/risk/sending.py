@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from resolver.security.risk.destruction import git_words
 from resolver.security.risk.expansion import OPAQUE
-from resolver.security.risk.findings import RiskFinding, high, medium
-from resolver.security.risk.flows import urls_of
-from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
-from resolver.security.risk.names import (
+from resolver.security.risk.findings import (
     DECODED,
     ENCODED,
     ENVIRONMENT,
@@ -18,8 +15,13 @@ from resolver.security.risk.names import (
     IDENTITY,
     SECRET,
     USED,
+    RiskFinding,
+    high,
     is_secret_name,
+    medium,
 )
+from resolver.security.risk.flows import urls_of
+from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
 from resolver.security.risk.walk import LITERAL, ShellCall
 
 _CARRIES = frozenset({SECRET, ENVIRONMENT, FILE})

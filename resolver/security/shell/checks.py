@@ -1,18 +1,25 @@
 """Determines which checks a command line runs, and whether its exit code tells how they ended.
 
 A check counts only where a command can be; the same word in an argument, a pattern or a document
-does not. Any text gives a result, in time linear in its length.
+does not. Any text gives a result, in time linear in its length. Checks that run tests are told
+apart: a failing linter or build says nothing about behaviour.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from posixpath import basename
 
-from resolver.security.shell.checkers import checking
+from resolver.security.shell.checkers import FORMATTERS, LINTERS, TESTERS, checking
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
-from resolver.security.shell.words import MOST_WORDS, inline_script, plain_word, skip_assignments
-from resolver.security.shell.wrappers import unwrapped
+from resolver.security.shell.wrappers import (
+    MOST_WORDS,
+    inline_script,
+    plain_word,
+    skip_assignments,
+    unwrapped,
+)
 
 MOST_READ = 200_000
 """Maximum characters of a command line; no checks are found in a longer one."""
@@ -235,3 +242,30 @@ def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
 
 def _goes_apart(words: Sequence[str]) -> bool:
     return any(basename(word) in _APART for word in words[:4])
+
+
+_NO_TESTERS = LINTERS | FORMATTERS | {"ty", "pyre", "pre-commit"}
+_RUNNERS = TESTERS | {"cypress"}
+_NAMES_TESTS = re.compile(
+    r"(?:^|[^a-z])(?:c|py|unit|run|php|vi|doc)?(?:tests?|specs?|nextest|eunit)(?:$|[^a-z])"
+    r"|Tests?\b|^rspec$|^phpunit$|^t$|^ct$|^verify$"
+)
+_MAKE = frozenset({"make", "gmake", "ninja", "gradle", "gradlew"})
+_MOST = 200
+
+
+def is_test_command(check: str) -> bool:
+    """Return True if the check, in the form that `read_checks` returns, runs tests."""
+    words = check.split()
+    name = basename(words[0])[:_MOST] if words else ""
+    if name in _NO_TESTERS:
+        return False
+    if name in _RUNNERS or _NAMES_TESTS.search(name):
+        return True
+    operands = [word[:_MOST] for word in words[1:] if not word.startswith("-")][:20]
+    if name in _MAKE and "check" in operands:
+        return True
+    if name == "node" and "--test" in words:
+        return True
+    first = operands if name in {"mvn", "mvnw", *_MAKE} else operands[:4]
+    return any(_NAMES_TESTS.search(word) for word in first)

@@ -10,17 +10,17 @@ from functools import lru_cache
 from posixpath import basename
 
 from resolver.security.shell.checkers import checking
-from resolver.security.shell.code import MOST_CODE
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
-from resolver.security.shell.words import (
+from resolver.security.shell.wrappers import (
     MOST_WORDS,
+    given_command,
     inline_script,
     plain_word,
     skip_assignments,
     substitutes,
+    unwrapped,
 )
-from resolver.security.shell.wrappers import given_command, unwrapped
-from resolver.security.shell.writes import writes_unnamed
+from resolver.security.shell.writes import MOST_CODE, writes_unnamed
 
 MAX_READ = 200_000
 """Maximum characters of a command line that are analyzed; a longer one is assumed to run code."""

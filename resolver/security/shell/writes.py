@@ -1,23 +1,167 @@
 """Determines which files of the repository a command line may write: named ones, others, or none.
 
-These are heuristics on the commands that `parse` finds. Any text gives a result, in time linear in
-its length.
+These are heuristics on the commands that `parse` finds, on the text of code (a cell, or
+`python -c`), and on git commands. Any text gives a result, in time linear in its length. Paths
+outside of any repository are told apart, and the rest is shown to people in a short form.
 """
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from posixpath import basename
 
 from resolver.security.shell.checkers import checking
 from resolver.security.shell.checks import MOST_READ, QUIET
-from resolver.security.shell.code import written_in
-from resolver.security.shell.git import git_writes
-from resolver.security.shell.places import WrittenPaths, is_outside, of_paths
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
-from resolver.security.shell.words import MOST_WORDS, inline_script, plain_word, skip_assignments
-from resolver.security.shell.wrappers import given_command, unwrapped
+from resolver.security.shell.wrappers import (
+    MOST_WORDS,
+    given_command,
+    inline_script,
+    plain_word,
+    skip_assignments,
+    unwrapped,
+)
+
+_OUTSIDE = ("/tmp", "/var/tmp", "/dev", "/proc", "/sys", "/run")  # noqa: S108 - nothing is made there
+
+
+@dataclass(frozen=True)
+class WrittenPaths:
+    """Represents the files that a command may have written.
+
+    paths: the paths as the command names them.
+    unknown: other files may have been written, whose paths are not known.
+    whole: the command is a single step that has written nothing if it failed.
+    """
+
+    paths: tuple[str, ...] = ()
+    unknown: bool = False
+    whole: bool = False
+
+    def __bool__(self) -> bool:
+        return self.unknown or bool(self.paths)
+
+
+def is_outside(path: str, root: str = "") -> bool:
+    """Return True if the path is outside of any repository: temporary files, devices.
+
+    root: path of the repository, if known, which may itself be below such a folder.
+    """
+    plain = posixpath.normpath(path) if path.startswith("/") else ""
+    if root and (plain == root or plain.startswith(f"{root}/")):
+        return False
+    return any(plain == each or plain.startswith(f"{each}/") for each in _OUTSIDE)
+
+
+def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> WrittenPaths:
+    """Return those of the paths that may be in a repository. A path that contains an expansion is
+    not known, and counts as unknown."""
+    kept = [path for path in paths if path and not is_outside(path, root)]
+    known = tuple(dict.fromkeys(each for each in kept if not _is_made(each)))
+    return WrittenPaths(known, unknown or len(known) < len(set(kept)))
+
+
+def _is_made(path: str) -> bool:
+    return "$" in path or "`" in path or path == "{}"
+
+
+def relative_command(text: str, roots: Sequence[str]) -> str:
+    """Return a command or a path as it would be written at the repository's root: without an
+    initial `cd` into the repository, and with paths below it made relative.
+
+    roots: paths of the repository in the sandboxes, which mean nothing to a reader.
+
+    The result is for display only. If the shell was in another directory, it is another command.
+    """
+    for root in roots:
+        plain = re.escape(root.rstrip("/"))
+        if not plain:
+            continue
+        text = re.sub(rf"\A\s*cd\s+(['\"]?){plain}/?\1\s*(?:&&|;|\n)\s*(?=\S)", "", text)
+        text = re.sub(rf"(?<![\w./-]){plain}/(?=[\w.*-])", "", text)
+        text = re.sub(rf"(?<![\w./-]){plain}/?(?![\w./-])", ".", text)
+    return text
+
+
+MOST_CODE = 50_000
+"""Maximum characters of code that are analyzed."""
+
+_NAMED_IN_CODE = re.compile(
+    r"\b(?:create_file|edit_file_by_replace|insert_content_at_line|append_file)"
+    r"\(\s*(['\"])(.{1,500}?)\1"
+    r"|open\(\s*(['\"])([^'\"]{1,500})\3\s*,\s*['\"](?:[wax]|r?b?\+|rb\+|r\+)"
+    r"|Path\(\s*(['\"])([^'\"]{1,500})\5\s*\)\.write_(?:text|bytes)"
+    r"|(?:writeFile|writeFileSync|File\.write|file_put_contents)\(\s*(['\"])([^'\"]{1,500})\7"
+)
+"""Matches writing to a file whose name is given as a literal."""
+
+_UNNAMED = re.compile(
+    r"\.write_(?:text|bytes)\(|\bopen\([^)]{1,300}['\"][rb]*[wax+]"
+    r"|\bshutil\.|\bos\.(?:rename|replace|remove|unlink)\(|\.(?:unlink|rename)\("
+    r"|\bwriteFile|\bFile\.write\b|\bfile_put_contents\b|\binplace=True"
+)
+"""Matches writing to a file whose name is not known."""
+
+_HANDLE = re.compile(r"(?<!stdout)(?<!stderr)\.write(?:lines)?\(")
+"""Matches a write to an open file. The name is given where the file was opened."""
+
+
+def written_in(code: str, root: str = "") -> WrittenPaths:
+    """Return what the code may write in the repository at `root`. Shell lines of a cell (`!sed -i`)
+    are not analyzed."""
+    text = code[:MOST_CODE]
+    named = [
+        found[2] or found[4] or found[6] or found[8] for found in _NAMED_IN_CODE.finditer(text)
+    ]
+    unknown = _UNNAMED.search(_NAMED_IN_CODE.sub("", text)) is not None
+    unknown = unknown or (not named and _HANDLE.search(text) is not None)
+    return of_paths(named, root, unknown=unknown)
+
+
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_ALWAYS = frozenset({"am", "revert", "merge", "rebase", "cherry-pick", "pull", "bisect"})
+_GIT_LOOKS = frozenset(
+    {"-n", "--dry-run", "--cached", "--check", "--stat", "--numstat", "--summary"}
+)
+_KEPT = frozenset({"list", "show", "drop", "clear", "create", "store"})
+_NEW = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-create"})
+
+
+def git_writes(args: Sequence[str]) -> WrittenPaths:
+    """Return what `git` with these arguments writes to the working tree. A commit writes nothing:
+    it only records what is there."""
+    at = 0
+    while at < len(args) and args[at].startswith("-"):
+        at += 2 if args[at] in _VALUED else 1
+    if at >= len(args):
+        return WrittenPaths()
+    name, rest = args[at], args[at + 1 :]
+    behind = rest.index("--") if "--" in rest else None
+    named = tuple(w for w in rest if not w.startswith("-")) if behind is None else ()
+    paths = tuple(rest[behind + 1 :]) if behind is not None else named
+    match name:
+        case "mv" | "rm" if _GIT_LOOKS.isdisjoint(rest):
+            return WrittenPaths(paths)
+        case "restore":
+            staged = not {"--staged", "-S"}.isdisjoint(rest)
+            only = staged and {"--worktree", "-W"}.isdisjoint(rest)
+            return WrittenPaths() if only else WrittenPaths(paths)
+        case "checkout" if behind is not None:
+            return WrittenPaths(paths)
+        case "checkout" | "switch":
+            return WrittenPaths(unknown=_NEW.isdisjoint(rest) and bool(rest))
+        case "reset":
+            return WrittenPaths(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(rest))
+        case "stash":
+            return WrittenPaths(unknown=not rest or rest[0] not in _KEPT)
+        case "clean" | "apply":
+            return WrittenPaths(unknown=_GIT_LOOKS.isdisjoint(rest))
+        case "submodule":
+            return WrittenPaths(unknown="update" in rest)
+        case _:
+            return WrittenPaths(unknown=name in _ALWAYS)
+
 
 _DEEPEST = 4
 _INTO = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from resolver.github.events.ignored import IgnoredEvent
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
 from tests.parts.events import Payload, example, published
 

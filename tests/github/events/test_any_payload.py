@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
-from resolver.github.events.ignored import IgnoredEvent
-from resolver.github.events.parse import needs_own_login
+from resolver.github.events.parse import DispatchSource, asks_for_sweep, needs_own_login
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
 from tests.github.events.events import BOT, Payload, parsed, published
 

@@ -11,9 +11,9 @@ from resolver.github.events.commands import (
     COMMAND_NAMES,
     Instruction,
     asks_for_nothing,
+    find_instruction,
     read_instruction,
 )
-from resolver.github.events.mention import find_instruction
 from resolver.models.run import Command
 
 

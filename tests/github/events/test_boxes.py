@@ -16,7 +16,7 @@ from resolver.github.events.dashboard_boxes import (
     newly_ticked,
     render_box,
 )
-from resolver.github.events.ignored import IgnoredEvent, ListeningPolicy
+from resolver.github.events.permission import IgnoredEvent, ListeningPolicy
 from resolver.github.events.quota_ledger import LedgerPlace, LedgerRun, QuotaLedger
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github.events.ledgers import NOW, a_run, ended, ledger, run_id

@@ -8,8 +8,8 @@ from hypothesis import given as given_any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from resolver.github.events.dispatch import DispatchSource, asks_for_sweep
-from resolver.github.events.ignored import MalformedEvent
+from resolver.github.events.parse import DispatchSource, asks_for_sweep
+from resolver.github.events.permission import MalformedEvent
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github.events.events import Payload, example, parsed, reason, started
 

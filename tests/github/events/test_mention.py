@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.github.events.mention import find_instruction
+from resolver.github.events.commands import find_instruction
 
 
 @pytest.mark.parametrize(

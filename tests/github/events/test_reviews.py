@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.events.ignored import IgnoredEvent
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github.events.test_parse import Payload, parsed, reason
 from tests.parts.published import WEBHOOK_EXAMPLES, require

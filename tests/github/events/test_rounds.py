@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resolver.github.events.rounds import (
+from resolver.github.events.reviews import (
     MOST_ASKED,
     render_deferred_threads,
     requested_threads,

@@ -7,8 +7,8 @@ import pytest
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.context.labelled_issues import LabelledIssue, Labelling, LabellingAccount
-from resolver.github.events.ignored import IgnoredEvent
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.sweep import a_second_later, labelled_trigger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger

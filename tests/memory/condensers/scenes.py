@@ -9,9 +9,9 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.base import Condenser, SizeBound
-from resolver.memory.condensers.model_call import Asker
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.view import Condenser, SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall
 from tests.memory.logs import Log, started

@@ -12,8 +12,8 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
 from resolver.events.log import dump_line
 from resolver.events.state import State
-from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.facts import ROOM, Facts
 from resolver.models.approval import PendingApproval, RiskLevel
 from tests.events.strategies import logs

@@ -4,11 +4,11 @@ from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.importance import CHANGED, ORDINARY, Importance, importance
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import CHANGED, ORDINARY, Importance, importance
 from resolver.memory.condensers.summaries import FreeNotes
 from resolver.memory.condensers.view import AgentLog as Shown
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import PlanItem
 from tests.memory.condensers.scenes import (

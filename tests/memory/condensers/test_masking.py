@@ -3,8 +3,8 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import BrowserOutputs, ObservationMasking
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenes import condense, filled, of, told
 from tests.memory.logs import started

@@ -9,9 +9,8 @@ from resolver.errors import LimitReached, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
-from resolver.memory.condensers.attention import LLMAttention
 from resolver.memory.condensers.registry import Condensing
-from resolver.memory.condensers.summarizing import LLMSummarizing, StructuredSummary
+from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion
 from tests.memory.condensers.scenes import (

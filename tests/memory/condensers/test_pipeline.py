@@ -5,11 +5,14 @@ import pytest
 from resolver.config.condenser_names import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.memory.condensers.base import SizeBound
-from resolver.memory.condensers.masking import BrowserOutputs, ObservationMasking
-from resolver.memory.condensers.pipeline import Pipeline
-from resolver.memory.condensers.recent import RecentEvents
 from resolver.memory.condensers.registry import MAKERS, Parts, make_condenser
+from resolver.memory.condensers.rules import (
+    BrowserOutputs,
+    ObservationMasking,
+    Pipeline,
+    RecentEvents,
+)
+from resolver.memory.condensers.view import SizeBound
 from tests.memory.condensers.scenes import SMALL, Noting, asker, condense, filled, told
 from tests.memory.logs import started
 

@@ -17,8 +17,8 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt, Warned
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
-from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import PlanItem
 from tests.events.strategies import logs

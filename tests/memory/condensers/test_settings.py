@@ -8,11 +8,10 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
 from resolver.events.state import State
-from resolver.events.store import MemoryStore
-from resolver.events.stream import EventStream
+from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import Model, RecordedModel
 from resolver.models.run import Completion
-from resolver.runs.wiring.condensers import open_condensers
+from resolver.runs.wiring.agents import open_condensers
 from tests.memory.condensers.scenes import Noting
 from tests.memory.logs import Log, started
 

@@ -3,10 +3,8 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.amortized import AmortizedForgetting
-from resolver.memory.condensers.noop import NoOp
-from resolver.memory.condensers.recent import RecentEvents
 from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.rules import AmortizedForgetting, NoOp, RecentEvents
 from tests.memory.condensers.scenes import condense, filled, of, told
 from tests.memory.logs import started, task
 

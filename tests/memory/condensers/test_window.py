@@ -7,9 +7,9 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, SystemPrompt
-from resolver.memory.condensers.base import SizeBound
 from resolver.memory.condensers.registry import Condensing
-from resolver.memory.condensers.window import ConversationWindow
+from resolver.memory.condensers.rules import ConversationWindow
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenes import SMALL, condense, filled, of, told
 from tests.memory.logs import Log, started, task

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.skills.globs import covers
+from resolver.memory.skills.triggers import covers
 
 
 @pytest.mark.parametrize(

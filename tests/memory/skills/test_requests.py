@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import Refused
-from resolver.memory.skills.requests import fill_task_skill
-from resolver.memory.skills.skill import Origin, Skill, SkillInput
+from resolver.memory.skills.skill import Origin, Skill, SkillInput, fill_task_skill
 
 SINCE = SkillInput(name="since", description="the tag before")
 STYLE = SkillInput(name="style", default="short", choices=("short", "long"))

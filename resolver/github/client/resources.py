@@ -1,0 +1,347 @@
+"""Read resources of GitHub's REST and GraphQL APIs: lists, polled resources, queries, small files.
+
+Lists take one request per page. PyGithub requests an element of its own lists again as soon as its
+raw data, or an attribute that the list lacks, is read: a conversation of 100 comments would cost
+101 requests. The lists here take each element as complete. Source:
+https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
+
+A request for a polled resource carries the ETag of the last answer. As long as nothing has changed,
+GitHub answers 304 and does not count the request against the rate limit. Source:
+https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+
+Only queries are sent to the GraphQL API, no mutations, so every request may be repeated.
+
+Source for workflow runs: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
+"""
+
+import json
+import logging
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import github
+import requests
+from github.ContentFile import ContentFile
+from github.GithubObject import CompletableGithubObject, GithubObject
+from github.Repository import Repository
+from github.Requester import Requester
+from pydantic import AwareDatetime, BaseModel, ValidationError
+from requests.adapters import HTTPAdapter
+from requests.utils import parse_header_links
+
+from resolver.errors import ForgeError
+from resolver.github.client.access import WORTH_TELLING, GitHubAccess
+
+PAGE = 100
+"""Elements per page, the maximum that GitHub allows."""
+
+Element = TypeVar("Element", bound=GithubObject)
+
+
+class Listing(Generic[Element]):
+    """The list at `url`, with elements of one type. No request is sent before it is iterated.
+
+    Its methods raise what `GitHubAccess.asking` converts into a ForgeError.
+
+    Args:
+        requester: PyGithub's requester.
+        kind: PyGithub's class for the elements.
+        url: Address of the list.
+        query: The list's own parameters. Those that are None are left out.
+    """
+
+    def __init__(self, requester: Requester, kind: type[Element], url: str, **query: Any) -> None:
+        self._requester = requester
+        self._kind = kind
+        self._url = url
+        self._query = {name: _written(v) for name, v in query.items() if v is not None}
+
+    def __iter__(self) -> Iterator[Element]:
+        """Yield the elements in the list's order. A page is requested when it is reached."""
+        url, query = self._url, {**self._query, "per_page": PAGE}
+        while url:
+            links, elements = self._get(url, query)
+            yield from elements
+            url, query = links.get("next", ""), {}
+
+    def page(self, number: int) -> list[Element]:
+        """Return the elements of one page, counted from 0."""
+        return self._numbered(number)[1]
+
+    def newest(self, limit: int) -> list[Element]:
+        """Return the last `limit` elements of a list that is sorted oldest first, oldest first.
+
+        A list of one page costs one request, any other the first page and the pages with these
+        elements.
+        """
+        links, first = self._numbered(0)
+        last = page_number(links["last"]) if "last" in links else 0
+        found: list[Element] = []
+        for number in range(last, 0, -1):
+            if len(found) >= limit:
+                break
+            found = [*self.page(number), *found]
+        if len(found) < limit:
+            found = [*first, *found]
+        return found[-limit:]
+
+    def _numbered(self, number: int) -> tuple[Mapping[str, str], list[Element]]:
+        """Return the links and the elements of one page, counted from 0."""
+        more = {"page": number + 1} if number else {}
+        return self._get(self._url, {**self._query, "per_page": PAGE, **more})
+
+    def _get(self, url: str, query: dict[str, Any]) -> tuple[Mapping[str, str], list[Element]]:
+        """Return the links and the elements of the page at an address."""
+        headers, rows = self._requester.requestJsonAndCheck("GET", url, query or None)
+        # PyGithub never requests an element again that is marked as completed: attributes that the
+        # list lacks are None.
+        is_completable = issubclass(self._kind, CompletableGithubObject)
+        known: dict[str, Any] = {"completed": True} if is_completable else {}
+        found = [self._kind(self._requester, headers, row, **known) for row in rows or ()]
+        return links_of(headers), found
+
+
+class RowsReadOnce(Generic[Element]):
+    """Caches the elements of a list, so that several loops over it request each page only once.
+
+    Not thread-safe. The elements are as old as the first request.
+    """
+
+    def __init__(self, listing: Iterable[Element]) -> None:
+        self._read: list[Element] = []
+        self._rest = iter(listing)
+
+    def __iter__(self) -> Iterator[Element]:
+        for index in count():
+            while index >= len(self._read):
+                more = next(self._rest, None)
+                if more is None:
+                    return
+                self._read.append(more)
+            yield self._read[index]
+
+
+def _written(value: Any) -> Any:
+    """Format a query parameter for the API: a moment in UTC, in whole seconds."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return value
+
+
+def links_of(headers: Mapping[str, Any]) -> dict[str, str]:
+    """Return the addresses of a list's other pages by their relation, such as "next" and "last"."""
+    links = parse_header_links(str(headers.get("link") or ""))
+    return {link["rel"]: link["url"] for link in links if "rel" in link}
+
+
+def page_number(url: str) -> int:
+    """Return the page, counted from 0, that a list's address requests."""
+    return int(parse_qs(urlsplit(url).query)["page"][0]) - 1
+
+
+NOT_MODIFIED = 304
+
+MOST_REMEMBERED = 50
+"""Maximum number of answers that are kept. The one that was stored first is dropped first."""
+
+
+@dataclass(frozen=True)
+class PolledAnswer:
+    """An answer as parsed JSON. `changed` is False when it equals the previous answer."""
+
+    data: Any
+    changed: bool
+
+
+class PolledReader:
+    """Reads resources and remembers their answers for later requests. Not thread-safe."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+        self._known: dict[tuple[str, ...], tuple[str, Any]] = {}
+
+    def get(self, path: str, query: dict[str, Any]) -> PolledAnswer:
+        """Return one page. Raises what `GitHubAccess.asking` converts into a ForgeError."""
+        key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
+        etag, data = self._known.get(key, ("", None))
+        known = {"If-None-Match": etag} if etag else {}
+        status, headers, body = self._requester.requestJson("GET", path, query, known)
+        if status == NOT_MODIFIED:
+            return PolledAnswer(data, changed=False)
+        if status != 200:
+            raise self._requester.createException(status, headers, json.loads(body or "{}"))
+        fresh = json.loads(body)
+        if len(self._known) >= MOST_REMEMBERED and key not in self._known:
+            del self._known[next(iter(self._known))]
+        if headers.get("etag"):
+            self._known[key] = (headers["etag"], fresh)
+        return PolledAnswer(fresh, changed=True)
+
+
+LIMITED = "RATE_LIMITED"
+"""Type of the error that reports a rate limit, in an answer with status 200.
+
+Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
+"""
+
+logger = logging.getLogger("resolver.github")
+
+
+def _is_of_one_item(error: Any) -> bool:
+    """Return True if an error concerns only one item of a list.
+
+    The answer has null for such an item, for example an issue of another repository that the token
+    can't see.
+    """
+    path = error.get("path") if isinstance(error, dict) else None
+    return isinstance(path, list) and any(isinstance(step, int) for step in path)
+
+
+def _is_of_missing(error: Any, may_lack: Collection[str]) -> bool:
+    """Return True if an error only says that one of the fields in `may_lack` does not exist."""
+    path = error.get("path") if isinstance(error, dict) else None
+    named = isinstance(path, list) and bool(path) and path[-1] in may_lack
+    return named and error.get("type") == "NOT_FOUND"
+
+
+def query_graphql(
+    access: GitHubAccess,
+    query: str,
+    variables: dict[str, Any],
+    may_lack: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the `data` of the answer to a query.
+
+    Lists in it contain null for items that the token can't see. A rate limit is waited for as in
+    the REST API, for no longer than the access allows. Raises what `GitHubAccess.asking` converts
+    into a ForgeError.
+
+    Args:
+        access: The address of GitHub and the token.
+        query: The GraphQL query.
+        variables: Its variables.
+        may_lack: Fields that are null when the object they ask for does not exist, instead of an
+            error.
+    """
+    for attempt in range(access.attempts + 1):
+        answer = _asked(access, query, variables)
+        found = answer.json()
+        if answer.status_code != 200:
+            raise github.GithubException(answer.status_code, found, dict(answer.headers))
+        # Errors of a query are reported in an answer with status 200.
+        errors = found.get("errors") or ()
+        if not any(isinstance(error, dict) and error.get("type") == LIMITED for error in errors):
+            break
+        wait = _wait(answer, access.backoff * 2**attempt)
+        if attempt == access.attempts or wait > access.longest_wait:
+            limited = {"message": "rate limit"}
+            raise github.RateLimitExceededException(403, limited, dict(answer.headers))
+        if wait >= WORTH_TELLING:
+            logger.warning("GitHub's rate limit; trying again in %.0f seconds", wait)
+        time.sleep(wait)
+    if not all(_is_of_one_item(error) or _is_of_missing(error, may_lack) for error in errors):
+        told = "; ".join(str(error.get("message", "")) for error in found["errors"])
+        raise github.GithubException(403, {"message": told}, dict(answer.headers))
+    data: dict[str, Any] = found["data"]
+    return data
+
+
+def _wait(answer: requests.Response, least: float) -> float:
+    """Return the seconds until GitHub accepts the query again.
+
+    They are taken from the answer's headers, and are `least` or more.
+    """
+    given = answer.headers.get("Retry-After", "")
+    if given.isdigit():
+        return max(least, float(given))
+    reset = answer.headers.get("X-RateLimit-Reset", "")
+    if reset.isdigit():
+        # The header has whole seconds: one more, since the limit can end at any time within that
+        # second.
+        return max(least, float(reset) - time.time() + 1)
+    return least
+
+
+def _asked(access: GitHubAccess, query: str, variables: dict[str, Any]) -> requests.Response:
+    """Send the query. A POST without side effects is repeated like a GET."""
+    retry = access.retry(harmless=True)
+    with requests.Session() as session:
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, HTTPAdapter(max_retries=retry))
+        return session.post(
+            access.graphql_url,
+            json={"query": query, "variables": variables},
+            headers={"Authorization": f"Bearer {access.token}", "User-Agent": "resolver"},
+            auth=lambda request: request,  # otherwise ~/.netrc replaces the header
+            timeout=access.timeout,
+            allow_redirects=False,
+        )
+
+
+LARGEST = 64_000
+"""Maximum size of one file in bytes. Larger files are skipped."""
+
+
+def markdown_files(repository: Repository, folder: str, most: int) -> dict[str, bytes]:
+    """Return the Markdown files of a folder and the SKILL.md of each of its subfolders, by path.
+
+    The result is empty when the folder does not exist. `most` is the maximum number of files; each
+    costs one request.
+    """
+    found: dict[str, bytes] = {}
+    for entry in _listed(repository, folder):
+        if len(found) == most:
+            break
+        file = _one(repository, f"{entry.path}/SKILL.md") if entry.type == "dir" else entry
+        if file is None or file.type != "file" or not file.path.lower().endswith(".md"):
+            continue
+        if file.size <= LARGEST:
+            found[file.path] = file.decoded_content
+    return found
+
+
+def _listed(repository: Repository, folder: str) -> Iterator[ContentFile]:
+    """Yield the entries of a folder; none when it does not exist."""
+    try:
+        listed = repository.get_contents(folder.rstrip("/"))
+    except github.UnknownObjectException:
+        return
+    yield from listed if isinstance(listed, list) else ()
+
+
+def _one(repository: Repository, path: str) -> ContentFile | None:
+    """Return a file, or None when it does not exist."""
+    try:
+        file = repository.get_contents(path)
+    except github.UnknownObjectException:
+        return None
+    return file if isinstance(file, ContentFile) else None
+
+
+class _Run(BaseModel):
+    """A workflow run."""
+
+    created_at: AwareDatetime
+
+
+def asked_at(access: GitHubAccess, repository: Repository, run: str) -> datetime | None:
+    """Return the time of the event that started a workflow run, or None when it can't be read.
+
+    The time is the same for every attempt of the run. The job itself begins later: it may wait for
+    a runner and for other jobs. `run` is the value of GITHUB_RUN_ID.
+    """
+    if not run.isdecimal():
+        return None
+    path = f"{repository.url}/actions/runs/{run}"
+    try:
+        with access.asking("read when the workflow was started", "actions: read"):
+            _, found = repository.requester.requestJsonAndCheck("GET", path)
+            return _Run.model_validate(found).created_at
+    except (ForgeError, ValidationError) as error:
+        logger.info("when it was asked for is not known: %s", error)
+        return None

@@ -1,0 +1,351 @@
+"""Renders a review and publishes it with all its comments in one request, and only once.
+
+Everything that the model wrote is escaped, except suggestions: GitHub applies them as they are, so
+they must not be altered. A suggestion that cannot be shown unaltered is shown as plain code.
+Source:
+https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/incorporating-feedback-in-your-pull-request
+
+GitHub refuses a whole review if one of its comments is on a line that is not part of the diff, and
+does not say which one. The refused comments are found by bisection, with pending reviews that only
+their author can see.
+Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+from urllib.parse import quote
+
+import github
+from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
+from github.PullRequestReview import PullRequestReview
+
+from resolver.config.templates import render
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import Listing
+from resolver.github.comments.find_or_create import write_once
+from resolver.github.comments.markers import is_review, review_marker
+from resolver.github.comments.report import Report
+from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown
+from resolver.github.text.markdown import code_span, fence, shorten_text, visible
+from resolver.models.pull_request import (
+    PublishedReview,
+    Remark,
+    Review,
+    ReviewVerdict,
+    describe_review,
+)
+from resolver.trace.markdown import utf16_length
+
+LONGEST_REMARK = 8_000
+"""Maximum length of a comment's text, in UTF-16 units."""
+
+LONGEST_SUGGESTION = 20_000
+"""Maximum length in characters; a longer suggestion is shown as plain code."""
+
+_ROOM = ((12_000, 4_000, 60), (6_000, 1_200, 40), (3_000, 400, 20))
+"""Limits to try in turn until the body fits.
+
+They are the length of the summary, the length of each comment in the body, and the number of these
+comments.
+"""
+
+
+def review_body(report: Report, review: Review, page: str, refused: int = 0) -> str:
+    """Return the body of the review, at most 65,536 characters.
+
+    `page` is the URL under which the files of the reviewed commit are shown. `refused` is how many
+    of the comments in the body are there because GitHub did not accept their lines.
+    """
+    outcome = report.outcome
+    number = report.trigger.number
+    for summary, remark, most in _ROOM:
+        values: dict[str, Any] = {
+            "marker": review_marker(report.trigger.key),
+            "summary": safe_markdown(
+                outcome.message if outcome else "", own_issue=number, limit=summary
+            ),
+            "verification": _section(outcome.verification if outcome else "", number, remark),
+            "remaining": _section(outcome.remaining if outcome else "", number, remark),
+            "beside": [_beside(each, page, number, remark) for each in review.beside[:most]],
+            "more": max(0, len(review.beside) - most),
+            "placed": len(review.placed),
+            "refused": refused,
+            "repeated": review.repeated,
+            "left_out": review.left_out,
+            "commit": code_span(review.commit[:12]),
+            "verdict": review.verdict.value,
+            "comments_only": review.verdict is ReviewVerdict.COMMENT,
+        }
+        text = render("comments/review_body.md.j2", **values).strip() + "\n"
+        if utf16_length(text) <= MAX_BODY:
+            break
+    return text
+
+
+def remark_body(remark: Remark, number: int | None) -> str:
+    """Return the text of a comment on lines of the diff."""
+    words = safe_markdown(remark.body, own_issue=number, limit=LONGEST_REMARK)
+    return render(
+        "comments/review_comment.md.j2",
+        words=words,
+        severity=remark.severity,
+        suggestion=suggestion_block(remark),
+        code=_as_code(remark),
+    ).strip()
+
+
+def can_be_taken(remark: Remark) -> bool:
+    """Return True if the suggestion can be shown unaltered, where GitHub can apply it."""
+    text = remark.suggestion
+    return (
+        text is not None
+        and remark.side == "RIGHT"
+        and len(text) <= LONGEST_SUGGESTION
+        and visible(text) == text
+    )
+
+
+def suggestion_block(remark: Remark) -> str:
+    """Return the suggestion as a block that GitHub can apply, "" if there is none.
+
+    The fence is longer than any run of backticks in the suggestion, so that nothing in it can close
+    it.
+    """
+    if remark.suggestion is None or not can_be_taken(remark):
+        return ""
+    ticks = "`" * max(3, _longest_run(remark.suggestion) + 1)
+    return f"{ticks}suggestion\n{remark.suggestion}\n{ticks}"
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _as_code(remark: Remark) -> str:
+    if remark.suggestion is None or can_be_taken(remark):
+        return ""
+    return fence(shorten_text(remark.suggestion, LONGEST_REMARK))
+
+
+def _section(text: str, number: int | None, limit: int) -> str:
+    return safe_markdown(text, own_issue=number, limit=limit) if text.strip() else ""
+
+
+def _beside(remark: Remark, page: str, number: int | None, limit: int) -> dict[str, str]:
+    words = safe_markdown(remark.body, own_issue=number, limit=limit)
+    code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
+    code = f"Proposed instead:\n\n{code}" if code else ""
+    place = code_span(shorten_text(remark.place, 200))
+    lines = (
+        f"#L{remark.line}" if remark.first == remark.line else (f"#L{remark.first}-L{remark.line}")
+    )
+    # A deleted line is not in the commit, and a path with empty or dot segments may name no file of
+    # it.
+    sound = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
+    plain = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
+    url = f"{page}/{quote(remark.path)}{plain}{lines}" if page and sound else ""
+    return {
+        "place": f"[{place}](<{url}>)" if url else place,
+        "words": _indented("\n\n".join(part for part in (words, code) if part)),
+        "severity": remark.severity,
+    }
+
+
+def _indented(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(line and f"  {line}" for line in lines).lstrip()
+
+
+MOST_DRAFTS = 40
+"""Maximum number of pending reviews that are created to find the refused comments.
+
+Comments that are still undecided then go into the body.
+"""
+
+MOST_COUNTED = 100
+"""Maximum number of comments of one review that are counted. No setting allows more."""
+
+_SEARCHED = 500
+"""Number of newest reviews of a pull request that are searched for Resolver's own."""
+
+_DRAFT = "PENDING"
+_EVENTS = {
+    ReviewVerdict.COMMENT: "COMMENT",
+    ReviewVerdict.APPROVE: "APPROVE",
+    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
+}
+
+
+def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
+    """Return Resolver's published review for the request with this key, or None."""
+    marker = review_marker(key)
+    for review in _newest(pull):
+        is_own = _author(review).casefold() == own.casefold()
+        if is_own and review.state != _DRAFT and (review.body or "").startswith(marker):
+            return review
+    return None
+
+
+def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview | None:
+    """Return what GitHub has of Resolver's review for the request with this key, or None.
+
+    The verdict and the comments in the body are not read back.
+    """
+    found = find_review(pull, own, key)
+    if found is None:
+        return None
+    url = f"{pull.url}/reviews/{found.id}/comments"
+    comments = Listing(pull.requester, PullRequestComment, url)
+    placed = sum(1 for _ in islice(comments, MOST_COUNTED))
+    return PublishedReview(commit=found.commit_id or "", url=found.html_url, placed=placed)
+
+
+class ReviewPublisher:
+    """Publishes one review. `page` is as in `review_body`."""
+
+    def __init__(
+        self,
+        access: GitHubAccess,
+        pull: PullRequest,
+        own: str,
+        report: Report,
+        page: str,
+    ) -> None:
+        self._access = access
+        self._pull = pull
+        self._own = own
+        self._report = report
+        self._page = page
+        self._drafts = 0
+
+    def publish(self, review: Review) -> PublishedReview:
+        """Publish the review and return it, or return the one that was published before.
+
+        Raises ForgeError.
+        """
+        key = self._report.trigger.key
+        tried = [review]
+        made = write_once(
+            self._access,
+            f"publish the review of #{self._report.trigger.number}",
+            "pull-requests: write",
+            lambda: find_review(self._pull, self._own, key),
+            lambda: self._create(tried),
+        )
+        return describe_review(tried[-1], made.html_url)
+
+    def _create(self, tried: list[Review]) -> PullRequestReview:
+        """Publish as much of the review as GitHub accepts.
+
+        Each version that is tried is appended to `tried`: first the review itself, then as a plain
+        comment without a verdict, then with the refused comments in its body.
+        """
+        review = tried[0]
+        self._discard_draft()
+        try:
+            return self._send(review, 0)
+        except github.GithubException as error:
+            if error.status != 422:
+                raise
+        if review.verdict is not ReviewVerdict.COMMENT:
+            # An author may not approve, or request changes on, their own pull request.
+            review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
+            tried.append(review)
+            try:
+                return self._send(review, 0)
+            except github.GithubException as error:
+                if error.status != 422:
+                    raise
+        # The review is refused without its verdict too, so a comment must be on a line that is not
+        # in the diff. GitHub does not say which one.
+        taken = tuple(self._taken(review.placed, review.commit))
+        refused = tuple(each for each in review.placed if each not in taken)
+        review = review.model_copy(update={"placed": taken, "beside": (*refused, *review.beside)})
+        tried.append(review)
+        return self._send(review, len(refused), anywhere=not taken)
+
+    def _taken(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
+        """Return the comments whose lines GitHub accepts, found by bisection."""
+        if not remarks or self._drafts >= MOST_DRAFTS:
+            return []
+        self._drafts += 1
+        marker = review_marker(self._report.trigger.key)
+        sent = {"commit_id": commit, "body": marker, "comments": self._comments(remarks)}
+        try:
+            draft = self._post(sent)
+        except github.GithubException as error:
+            if error.status != 422:
+                raise
+        else:
+            draft.delete()
+            return list(remarks)
+        half = len(remarks) // 2
+        if not half:
+            return []
+        return [*self._taken(remarks[:half], commit), *self._taken(remarks[half:], commit)]
+
+    def _send(self, review: Review, refused: int, *, anywhere: bool = False) -> PullRequestReview:
+        """Submit the review.
+
+        With `anywhere` the commit is not named: no comment depends on it, and GitHub refuses one
+        that is no longer part of the pull request.
+        """
+        document: dict[str, Any] = {
+            "event": _EVENTS[review.verdict],
+            "body": review_body(self._report, review, self._page, refused),
+        }
+        if review.placed:
+            document["comments"] = self._comments(review.placed)
+        if not anywhere:
+            document["commit_id"] = review.commit
+        return self._post(document)
+
+    def _post(self, document: dict[str, Any]) -> PullRequestReview:
+        requester = self._pull.requester
+        headers, data = requester.requestJsonAndCheck(
+            "POST", f"{self._pull.url}/reviews", input=document
+        )
+        return PullRequestReview(requester, headers, data)
+
+    def _comments(self, remarks: Sequence[Remark]) -> list[dict[str, Any]]:
+        return [self._comment(remark) for remark in remarks]
+
+    def _comment(self, remark: Remark) -> dict[str, Any]:
+        comment: dict[str, Any] = {
+            "path": remark.path,
+            "line": remark.line,
+            "side": remark.side,
+            "body": remark_body(remark, self._report.trigger.number),
+        }
+        if remark.first != remark.line:
+            comment |= {"start_line": remark.first, "start_side": remark.side}
+        return comment
+
+    def _discard_draft(self) -> None:
+        """Delete the pending review that a killed attempt left.
+
+        GitHub allows one pending review per account and pull request, so it would block the new
+        one. A pending review without Resolver's marker belongs to a person who uses the same
+        account and is kept.
+        """
+        for review in _newest(self._pull):
+            is_own = _author(review).casefold() == self._own.casefold()
+            if is_own and review.state == _DRAFT and is_review(review.body or ""):
+                review.delete()
+
+
+def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
+    """Return the newest reviews, newest first, including the account's own pending one."""
+    found = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(_SEARCHED)
+    return reversed(found)
+
+
+def _author(review: PullRequestReview) -> str:
+    user = review.raw_data.get("user") or {}
+    return str(user.get("login") or "")

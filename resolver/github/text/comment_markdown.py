@@ -1,0 +1,285 @@
+"""Makes markdown ready for a comment: a model's text without any effect, a trace of limited length.
+
+A model's text is parsed as GitHub parses it and written again from the syntax tree. Prose, lists,
+tables and code are kept; raw HTML and images are shown as text; mentions and references to other
+issues become code. What is not in the tree cannot get into the result.
+
+A long trace keeps whole blocks from its start and end, with their tags closed. Sizes are in UTF-16
+units. GitHub's limit is 65,536 characters, and a text never has more characters than units.
+"""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from markdown_it.tree import SyntaxTreeNode
+
+from resolver.github.text.markdown import (
+    code_span,
+    fence,
+    inert,
+    joined,
+    links_to_forge,
+    markdown_parser,
+    shorten_text,
+    visible,
+)
+from resolver.trace.markdown import utf16_length
+
+CUT_SOURCE = 20_000
+"""Maximum number of characters of a model's text that are used."""
+
+
+def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_000) -> str:
+    """Return `text` as harmless markdown of at most `limit` UTF-16 units.
+
+    Every construct is closed. `own_issue` is the number of the one issue that may be referenced.
+    """
+    source = shorten_text(visible(text), CUT_SOURCE)
+    while True:
+        tree = SyntaxTreeNode(markdown_parser().parse(source))
+        written = _Writer(own_issue).blocks(tree.children)
+        size = utf16_length(written)
+        if size <= limit or len(source) <= 1:
+            return written if size <= limit else ""
+        source = shorten_text(source, max(1, min(len(source) * limit // size, len(source) - 1)))
+
+
+class _Writer:
+    """Writes a syntax tree as markdown."""
+
+    def __init__(self, own_issue: int | None) -> None:
+        self._own_issue = own_issue
+
+    def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> str:
+        written = (self._block(node) for node in nodes)
+        return "\n\n".join(block for block in written if block)
+
+    def _block(self, node: SyntaxTreeNode) -> str:
+        match node.type:
+            case "paragraph":
+                return self._inline(node.children, at_line_start=True)
+            case "heading":
+                words = self._inline(node.children, at_line_start=True).replace("\n", " ")
+                return f"#### {words}" if words else ""
+            case "fence":
+                return fence(node.content, node.info.strip().split(" ")[0])
+            case "code_block":
+                return fence(node.content)
+            case "html_block":
+                return fence(node.content, "html")
+            case "hr":
+                return "***"
+            case "blockquote":
+                return _prefixed(self.blocks(node.children), "> ", "> ")
+            case "bullet_list":
+                return self._list(node, None)
+            case "ordered_list":
+                return self._list(node, int(node.attrs.get("start", 1)))
+            case "table":
+                return self._table(node)
+            case _:
+                return self._inline(node.children, at_line_start=True)
+
+    def _list(self, node: SyntaxTreeNode, number: int | None) -> str:
+        items = []
+        for offset, item in enumerate(node.children):
+            marker = "- " if number is None else f"{min(number + offset, 999_999_999)}. "
+            items.append(_prefixed(self._item(item), marker, " " * len(marker)))
+        return "\n".join(items)
+
+    def _item(self, item: SyntaxTreeNode) -> str:
+        children = item.children
+        is_tight = len(children) > 1 and children[0].type == "paragraph" and children[0].hidden
+        if is_tight and children[1].type == "bullet_list":
+            return f"{self._block(children[0])}\n{self.blocks(children[1:])}"
+        return self.blocks(children)
+
+    def _table(self, node: SyntaxTreeNode) -> str:
+        rows = [
+            [self._cell(cell) for cell in row.children]
+            for section in node.children
+            for row in section.children
+        ]
+        if not rows:
+            return ""
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
+
+    def _cell(self, node: SyntaxTreeNode) -> str:
+        return self._inline(node.children, in_table=True).replace("\n", " ")
+
+    def _inline(
+        self,
+        nodes: Sequence[SyntaxTreeNode],
+        *,
+        at_line_start: bool = False,
+        in_table: bool = False,
+    ) -> str:
+        parts: list[str] = []
+        for node in nodes:
+            written = self._span(node, at_line_start, in_table)
+            if written:
+                parts.append(written)
+                at_line_start = written.endswith("\n")
+        return joined(parts)
+
+    def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
+        match node.type:
+            case "text" | "html_inline":
+                return inert(node.content, own_issue=self._own_issue, at_line_start=at_line_start)
+            case "softbreak":
+                return "\n"
+            case "hardbreak":
+                return "\\\n"
+            case "code_inline":
+                return code_span(node.content, in_table=in_table)
+            case "em" | "strong" | "s":
+                mark = {"em": "*", "strong": "**", "s": "~~"}[node.type]
+                words = self._inline(node.children, in_table=in_table)
+                return f"{mark}{words}{mark}" if words.strip() else words
+            case "link":
+                return self._link(node, in_table)
+            case "image":
+                where = code_span(
+                    shorten_text(str(node.attrs.get("src", "")), 200), in_table=in_table
+                )
+                name = inert(node.content, own_issue=self._own_issue)
+                return f"(image: {' '.join(filter(None, (name, where)))})"
+            case _:
+                return self._inline(node.children, at_line_start=at_line_start, in_table=in_table)
+
+    def _link(self, node: SyntaxTreeNode, in_table: bool) -> str:
+        href = str(node.attrs.get("href", ""))
+        words = self._inline(node.children, in_table=in_table).replace("\n", " ")
+        automatic = node.info == "auto"
+        if not _may_be_linked(href):
+            where = code_span(shorten_text(href, 200), in_table=in_table)
+            if automatic or not words:
+                return where
+            return f"{words} ({where})" if where else words
+        target = f"<{href.replace(chr(92), '%5C').replace('|', '%7C')}>"
+        return target if automatic or not words else f"[{words}]({target})"
+
+
+def _may_be_linked(href: str) -> bool:
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return False
+    if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in href:
+        return False
+    return not any(c in href for c in "<>\n \t") and not links_to_forge(href)
+
+
+def _prefixed(text: str, first: str, rest: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(
+        (first if index == 0 else rest) + line if line or index == 0 else rest.rstrip()
+        for index, line in enumerate(lines)
+    )
+
+
+MAX_BODY = 65_536
+"""Maximum length of the body of an issue, pull request or comment on GitHub, in characters."""
+
+_PARSED = 200_000
+"""Number of characters of a longer trace that are used."""
+
+_CHECKED = 2_000
+
+_SENTINEL = "end-of-the-trace"
+_OPEN = re.compile(r"<details\b", re.I)
+_CLOSE = re.compile(r"</details\s*>", re.I)
+
+
+def fit(markdown: str, limit: int) -> str:
+    """Return `markdown` shortened to `limit` UTF-16 units, "" if that is impossible.
+
+    The first and last blocks are kept whole, with a line between them that says how much was left
+    out. A block that is too long becomes a code block with its start and end; if the text would
+    leave a construct open, all of it becomes a code block.
+    """
+    if utf16_length(markdown) <= limit and is_closed(markdown):
+        return markdown
+    units = _units(markdown[:_PARSED])
+    # Checking every unit is slow if there are many, and rarely necessary.
+    for check in (False, True) if len(units) <= _CHECKED else (False,):
+        short = [_cut_unit(unit, max(200, limit // 4), check=check) for unit in units]
+        chosen = _both_ends(short, limit - 200, cut=len(markdown) > _PARSED)
+        if utf16_length(chosen) <= limit and is_closed(chosen):
+            return chosen
+    chosen = _as_code(markdown, limit)
+    return chosen if utf16_length(chosen) <= limit else ""
+
+
+def is_closed(markdown: str) -> bool:
+    """Return True if text after `markdown` would be a paragraph outside of all constructs."""
+    tokens = markdown_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
+    if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
+        return False
+    html = "".join(t.content for t in tokens if t.type == "html_block")
+    return tokens[-2].content == _SENTINEL and _depth(html) == 0
+
+
+def _depth(html: str) -> int:
+    return len(_OPEN.findall(html)) - len(_CLOSE.findall(html))
+
+
+def _units(markdown: str) -> list[str]:
+    """Return the top-level blocks; everything from a <details> to its end is one unit."""
+    lines = markdown.split("\n")
+    units: list[str] = []
+    start = depth = 0
+    for token in markdown_parser().parse(markdown):
+        if token.level != 0 or token.map is None:
+            continue
+        if token.type == "html_block":
+            depth += _depth(token.content)
+        if depth <= 0:
+            units.append("\n".join(lines[start : token.map[1]]).strip("\n"))
+            start, depth = token.map[1], 0
+    rest = "\n".join(lines[start:]).strip("\n")
+    return [unit for unit in [*units, rest] if unit]
+
+
+def _cut_unit(unit: str, limit: int, *, check: bool) -> str:
+    if utf16_length(unit) <= limit and (not check or is_closed(unit)):
+        return unit
+    return _as_code(unit, limit)
+
+
+def _as_code(text: str, limit: int) -> str:
+    budget = max(40, limit - 120)
+    while True:
+        half = budget // 2
+        if len(text) <= budget:
+            block = fence(text)
+        else:
+            left_out = len(text) - 2 * half
+            block = fence(
+                f"{text[:half]}\n[... {left_out} characters left out ...]\n{text[-half:]}"
+            )
+        if utf16_length(block) <= limit or budget <= 40:
+            return block
+        budget = max(40, budget * limit // utf16_length(block) - 10)
+
+
+def _both_ends(units: list[str], limit: int, *, cut: bool) -> str:
+    """Return as many whole units as fit: two thirds from the start, the rest from the end."""
+    sizes = [utf16_length(unit) + 2 for unit in units]
+    room = limit * 2 // 3 if cut or sum(sizes) > limit else limit
+    head = used = 0
+    while head < len(units) and used + sizes[head] <= room:
+        used += sizes[head]
+        head += 1
+    tail = len(units)
+    while not cut and tail > head and used + sizes[tail - 1] <= limit:
+        tail -= 1
+        used += sizes[tail]
+    middle = []
+    if cut:
+        middle = ["*(the rest is left out here)*"]
+    elif tail > head:
+        middle = [f"*({tail - head} parts left out here)*"]
+    return "\n\n".join([*units[:head], *middle, *units[tail:]])

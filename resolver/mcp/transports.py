@@ -1,0 +1,259 @@
+"""The transports to an MCP server: a program behind a pair of pipes, or a URL.
+
+Through pipes, each line is one JSON-RPC message. The other end is not trusted. This replaces the
+package's own transport, which has no limit for the size of a message, and works for a process of
+the host and for a program in the sandbox. Specification:
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#stdio
+
+Streamable HTTP uses one URL, the operator's headers and limited sizes. The MCP package follows a
+redirect only within the URL's origin, so the headers go nowhere else. Specification:
+https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#streamable-http
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from resolver.errors import ResolverError
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client._transport import TransportStreams
+
+
+class Pipe(Protocol):
+    """A server's standard input and output. Two threads may read and write at the same time."""
+
+    def read(self) -> bytes:
+        """Return the next output, waiting for it; b"" if the server has ended."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write to the server's input. Raises SandboxError or OSError if that fails."""
+        ...
+
+    def close(self) -> None:
+        """End the server and everything it has started; a waiting `read` returns b"" then.
+
+        May be called more than once.
+        """
+        ...
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the server wrote to standard error."""
+        ...
+
+
+Launch = Callable[[], Pipe]
+"""Start a server. Raises OSError or ResolverError if that fails."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server at a URL. headers: sent with every request; they hold credentials."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One server of a run.
+
+    way: how it is reached.
+    allows: returns True if the tool of that name may be used.
+    timeout: seconds that a call may take without a progress notification.
+    """
+
+    name: str
+    way: Launch | Address
+    allows: Callable[[str], bool]
+    timeout: float
+
+
+MAX_MESSAGE: Final = 10_000_000
+"""Largest message that is accepted, in bytes."""
+
+
+@asynccontextmanager
+async def over_pipe(
+    launch: Launch, note: Callable[[str], None], ended: Callable[[str], None]
+) -> "AsyncIterator[TransportStreams]":
+    """Start a server and yield the streams that carry its messages.
+
+    note: receives sentences about unusual output of the server.
+    ended: called once with the reason when the server's output has ended.
+    Both are called on the loop.
+    """
+    import anyio
+
+    loop = asyncio.get_running_loop()
+    pipe = await _launched(launch)
+    incoming, read = anyio.create_memory_object_stream[Any](0)
+    write, outgoing = anyio.create_memory_object_stream[Any](0)
+
+    def receive() -> None:
+        reason = ""
+        try:
+            for message in _messages(pipe, lambda text: _on(loop, note, text)):
+                asyncio.run_coroutine_threadsafe(incoming.send(message), loop).result()
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # the session has ended
+        except OverflowError:
+            reason = f"it wrote a message over {MAX_MESSAGE:,} bytes"
+        _on(loop, ended, reason or f"it ended ({pipe.last_words or 'without a word'})")
+        _on(loop, lambda _: incoming.close(), "")
+
+    async def send() -> None:
+        async for item in outgoing:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await asyncio.to_thread(pipe.write, text.encode() + b"\n")
+            except (OSError, ResolverError):
+                ended(f"it takes no input ({pipe.last_words or 'without a word'})")
+                incoming.close()
+                return
+
+    reader = threading.Thread(target=receive, name="mcp-reader", daemon=True)
+    reader.start()
+    writer = loop.create_task(send())
+    try:
+        yield read, write
+    finally:
+        for stream in (incoming, read, write, outgoing):
+            stream.close()
+        writer.cancel()
+        await _surely(loop.create_task(_end(pipe, reader, writer)))
+
+
+async def _launched(launch: Launch) -> Pipe:
+    """Start the server and return it. If the wait is cancelled, end the server."""
+    launching = asyncio.ensure_future(asyncio.to_thread(launch))
+    try:
+        return await asyncio.shield(launching)
+    except asyncio.CancelledError:
+        await asyncio.wait({launching})  # a second cancellation ends this wait
+        if launching.exception() is None:
+            await asyncio.to_thread(launching.result().close)
+        raise
+
+
+async def _surely(ending: "asyncio.Task[None]") -> None:
+    """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
+    cancelled = False
+    while not ending.done():
+        try:
+            await asyncio.wait({ending})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], text: str) -> None:
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(call, text)
+
+
+async def _end(pipe: Pipe, reader: threading.Thread, writer: "asyncio.Task[None]") -> None:
+    await asyncio.to_thread(pipe.close)
+    await asyncio.to_thread(reader.join)
+    await asyncio.wait({writer})
+
+
+def _messages(pipe: Pipe, note: Callable[[str], None]) -> Iterator[Any]:
+    """Yield the messages from the pipe. Raises OverflowError for a message that is too long."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    told = False
+    for line in _lines(pipe):
+        if not line.strip():
+            continue
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if not told:
+                note("it writes other things than messages to its output; they are skipped")
+                told = True
+            continue
+        yield SessionMessage(message)
+
+
+def _lines(pipe: Pipe) -> Iterator[bytes]:
+    pending = bytearray()
+    while data := pipe.read():
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            pending += data[start:end]
+            start = end + 1
+            if len(pending) > MAX_MESSAGE:
+                raise OverflowError
+            yield bytes(pending)
+            pending.clear()
+        pending += data[start:]
+        if len(pending) > MAX_MESSAGE:
+            raise OverflowError
+
+
+CONNECT_SECONDS: Final = 20.0
+SILENT_SECONDS: Final = 3600.0
+"""Read timeout. It is long because the caller limits the time of an answer."""
+
+_STREAM = "text/event-stream"
+
+
+@asynccontextmanager
+async def over_http(
+    address: Address, refused: Callable[[int], None]
+) -> "AsyncIterator[TransportStreams]":
+    """Yield the streams that carry messages to a URL and back.
+
+    refused: called with the status of an HTTP error.
+    """
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def bounded(response: "httpx2.Response") -> None:
+        if response.status_code >= 400:
+            refused(response.status_code)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # It was not requested, and a small compressed answer may expand to a very large one.
+            raise httpx2.DecodingError("it compresses its answers")
+        if not response.headers.get("content-type", "").lower().startswith(_STREAM):
+            response.stream = _bounded(response.stream)
+
+    async with (
+        httpx2.AsyncClient(
+            headers={**address.headers, "Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
+            event_hooks={"response": [bounded]},
+        ) as client,
+        streamable_http_client(
+            address.url, http_client=client, max_sse_event_size=MAX_MESSAGE
+        ) as streams,
+    ):
+        yield streams
+
+
+def _bounded(stream: Any) -> Any:
+    """Return the body, which raises an error after MAX_MESSAGE bytes."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = MAX_MESSAGE
+            async for piece in stream:
+                left -= len(piece)
+                if left < 0:
+                    raise httpx2.StreamError(f"the answer is over {MAX_MESSAGE:,} bytes")
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()

@@ -1,0 +1,357 @@
+"""Condensers that work by rules, without a model, and the functions that condensers share.
+
+They forget turns, the oldest or the least important first, or replace older results by their
+outcome and keep all actions and messages. What was forgotten is summarized from the log.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from resolver.config.templates import render
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase
+from resolver.events.lifecycle import Condensation
+from resolver.events.observations import BrowserOutput
+from resolver.memory.condensers.summaries import Writer
+from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
+from resolver.memory.facts import ROOM, checks_in
+from resolver.memory.turns import Turn
+from resolver.security.shell.writes import written_in, written_paths
+
+LEAST_SHARE = 10
+"""Unless the model asked for it, a condensation has to save a tenth of the bound: each one
+invalidates the provider's prompt cache."""
+
+LAST_SHARE = 0.7
+"""Share of the target size that the last turns may take."""
+
+SUMMARY_SHARE = 6
+"""A summary may take a sixth of the target size of the conversation."""
+
+LEAST_SUMMARY = 4_000
+"""Characters that a summary may always take."""
+
+
+def old(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
+    """Return all turns except the last `keep_last`.
+
+    Fewer are kept, but at least one, if they would take more than `LAST_SHARE` of the `target`.
+    """
+    room = target * LAST_SHARE
+    kept = 0
+    for turn in reversed(view.turns[-max(1, keep_last) :]):
+        room -= view.freed_by_forgetting(turn)
+        if room < 0 and kept:
+            break
+        kept += 1
+    return view.turns[: len(view.turns) - kept]
+
+
+def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
+    """Return the turns that may be forgotten, oldest first: those between both ends.
+
+    If the model reported that the conversation does not fit, those of both ends follow, except the
+    last turn.
+    """
+    turns = view.turns
+    end = max(keep_first, len(old(view, keep_last, target)))
+    candidates = list(turns[keep_first:end])
+    if view.wanted:
+        candidates += [*turns[:keep_first], *turns[end:]]
+        candidates = [turn for turn in candidates if turn is not turns[-1]]
+    return candidates
+
+
+def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
+    """Return the first candidates that together bring the view down to `target` characters.
+
+    Empty if the saving would be too small and the model did not ask for it.
+    """
+    chosen: list[Turn] = []
+    freed = 0
+    for turn in candidates:
+        if view.size - freed <= target and chosen:
+            break
+        chosen.append(turn)
+        freed += view.freed_by_forgetting(turn)
+    return chosen if view.wanted or freed * LEAST_SHARE >= 2 * target else []
+    # `target` is half of the bound, so that this compares with a tenth of the bound
+
+
+def forget(
+    view: CondenserView, turns: Sequence[Turn], *, facts: int = 0, notes: str = ""
+) -> Condensation | None:
+    """Return the Condensation that forgets these turns; None if there are none.
+
+    facts: maximum characters of the facts of the agent's work in the summary; 0 omits them.
+    notes: notes that a model wrote about the turns; if empty, the notes so far are kept.
+    """
+    if not turns:
+        return None
+    ids: set[int] = set().union(*(forgotten_with(turn) for turn in turns))
+    count, below = view.log.beside([turn for turn in view.turns if turn.ids.isdisjoint(ids)])
+    known = view.log.facts.told(facts) if facts else {}
+    summary = render("agent/summary.md.j2", turns=count, below=below, known=known).strip()
+    return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
+
+
+def room_for_facts(target: int) -> int:
+    """Return the maximum characters of the summary's facts for a conversation of `target`
+    characters."""
+    return min(ROOM, max(target // SUMMARY_SHARE, LEAST_SUMMARY))
+
+
+class NoOp:
+    """Never condenses. For short runs, and to measure what a full conversation costs."""
+
+    def condense(self, view: CondenserView) -> Condensation | None:  # noqa: ARG002 - the protocol
+        """Return None."""
+        return None
+
+
+class RecentEvents:
+    """Forgets all turns except the first `keep_first` and the last `keep_last`. It waits until
+    another `keep_last` turns have been added, so that the prompt cache stays valid in between."""
+
+    def __init__(self, keep_first: int = 1, keep_last: int = 30) -> None:
+        self._first = keep_first
+        self._last = max(1, keep_last)
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        if len(view.turns) < self._first + 2 * self._last:
+            return None
+        return forget(view, view.turns[self._first : -self._last])
+
+
+class AmortizedForgetting:
+    """Lets the number of turns grow to `most`, then forgets the oldest ones after the first
+    `keep_first` until half of `most` are left.
+
+    Because half of them go at once, condensations stay rare, and the amortized cost per turn is
+    constant, however long the run is.
+    """
+
+    def __init__(self, most: int = 120, keep_first: int = 2) -> None:
+        self._most = max(2, most)
+        self._first = min(keep_first, self._most // 2 - 1)
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        if len(view.turns) <= self._most:
+            return None
+        left = self._most // 2 - self._first
+        return forget(view, view.turns[self._first : len(view.turns) - left])
+
+
+class ObservationMasking:
+    """Masks the results of all turns except the last `keep_last`.
+
+    It waits until at least `at_once` results can be masked: in between, the provider's prompt cache
+    stays valid.
+    """
+
+    def __init__(self, keep_last: int = 20, at_once: int = 20) -> None:
+        self._last = max(1, keep_last)
+        self._least = at_once
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        return mask(maskable(view, view.turns[: -self._last]), self._least)
+
+
+class BrowserOutputs:
+    """Masks all browser pages except the last `keep_last`, at least `at_once` of them at a time."""
+
+    def __init__(self, keep_last: int = 2, at_once: int = 4) -> None:
+        self._last = keep_last
+        self._least = at_once
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
+        return mask(pages[: max(0, len(pages) - self._last)], self._least)
+
+
+def maskable(
+    view: CondenserView,
+    turns: Iterable[Turn],
+    is_meant: Callable[[ObservationBase], bool] = lambda _: True,
+) -> list[ObservationBase]:
+    """Return the turns' results that are shown in full and are long enough to be masked, in order.
+
+    is_meant: selects the results to consider.
+    """
+    results = (x for turn in turns for x in turn.results.values() if is_meant(x))
+    return [x for x in results if view.may_mask(x)]
+
+
+def mask(observations: list[ObservationBase], least: int = 1) -> Condensation | None:
+    """Return the Condensation that masks the observations; None if there are fewer than `least`."""
+    if len(observations) < max(1, least):
+        return None
+    ids = tuple(sorted(x.id for x in observations))
+    return Condensation(forgotten=(), masked=ids)
+
+
+class ConversationWindow:
+    """Forgets the oldest turns of the middle, always whole turns, until half of the bound is left.
+
+    keep_first, keep_last: number of turns kept at both ends. Fewer are kept only if the model
+        reports that the context is full. The last turn, the system prompt and the user's own
+        messages are always kept, but the results of the last turn are masked if nothing else can
+        be left out.
+    only_asked: act only if the model reports that the context is full, and ignore the bound.
+    """
+
+    def __init__(
+        self,
+        bound: SizeBound,
+        keep_first: int = 2,
+        keep_last: int = 12,
+        only_asked: bool = False,
+    ) -> None:
+        self._bound = bound
+        self._first = keep_first
+        self._last = keep_last
+        self._only_asked = only_asked
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        if not view.wanted and (self._only_asked or not self._bound.is_passed(view)):
+            return None
+        target = self._bound.target(view)
+        turns = enough(view, middle(view, self._first, self._last, target), target)
+        if turns:
+            return forget(view, turns, facts=room_for_facts(target))
+        return mask(maskable(view, view.turns)) if view.wanted else None
+
+
+class Pipeline:
+    """A condenser made of stages, each of which sees what the stages before it leave."""
+
+    def __init__(self, *stages: Condenser) -> None:
+        self._stages = stages
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        whole: Condensation | None = None
+        for stage in self._stages:
+            part = stage.condense(view)
+            if part is not None:
+                view = view.after(part)
+                whole = _both(whole, part) if whole else part
+        return whole
+
+
+def _both(first: Condensation, second: Condensation) -> Condensation:
+    forgotten = set(first.forgotten) | set(second.forgotten)
+    told = second if second.forgotten else first
+    return Condensation(
+        forgotten=tuple(sorted(forgotten)),
+        masked=tuple(sorted({*first.masked, *second.masked} - forgotten)),
+        summary=told.summary,
+        notes=told.notes,
+    )
+
+
+ORDINARY, FAILED, CHECKED, CHANGED = range(4)
+"""Ranks of a turn: it only read or looked; something failed; it ran a check; it changed, planned or
+decided something."""
+
+
+class Importance:
+    """Keeps the turns that matter most to the work.
+
+    When the conversation exceeds the bound, output outside of the last `keep_last` turns is masked,
+    except in turns of rank `CHANGED`. If that does not bring it down to half of the bound, turns
+    between the first `keep_first` and the last `keep_last` are forgotten: the least important
+    first, and of equally important ones the oldest first. If the model reports that the context is
+    full, turns at both ends may be forgotten too, except the last one.
+
+    The summary lists, from the log alone and as of now, the files changed, the last result of each
+    check, the plan, questions with their answers, and the agent's own notes. The user's messages
+    are never forgotten.
+
+    writer: writes additional notes with a model; None for no such notes.
+    """
+
+    def __init__(
+        self,
+        bound: SizeBound,
+        writer: Writer | None = None,
+        keep_first: int = 2,
+        keep_last: int = 12,
+    ) -> None:
+        self._bound = bound
+        self._writer = writer
+        self._first = keep_first
+        self._last = keep_last
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """See `Condenser`."""
+        if not self._bound.is_passed(view):
+            return None
+        target = self._bound.target(view)
+        masked = self._mask_ordinary(view, target)
+        after = view.after(masked) if masked else view
+        if after.size <= target and masked:
+            return masked
+        candidates = by_importance(middle(after, self._first, self._last, target))
+        turns = enough(after, candidates, target)
+        if not turns:
+            return masked
+        notes = self._writer.write(view, turns) if self._writer else ""
+        condensation = forget(after, turns, facts=room_for_facts(target), notes=notes)
+        if masked is None or condensation is None:
+            return condensation
+        gone = set(condensation.forgotten)
+        left = tuple(id for id in masked.masked if id not in gone)
+        return condensation.model_copy(update={"masked": left})
+
+    def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
+        """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
+
+        None if that saves too little.
+        """
+        turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
+        chosen: list[ObservationBase] = []
+        freed = 0
+        for result in maskable(view, turns):
+            if view.size - freed <= target:
+                break
+            freed += view.freed_by_masking(result)
+            chosen.append(result)
+        worth = view.wanted or freed * LEAST_SHARE >= 2 * target
+        return mask(chosen) if worth else None
+
+
+def by_importance(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns, the least important first; equally important ones keep their order."""
+    return sorted(turns, key=importance)
+
+
+def importance(turn: Turn) -> int:
+    """Return the rank of the turn's most important action."""
+    actions = ((action, turn.results.get(action.id)) for action in turn.actions)
+    return max((_of_action(action, result) for action, result in actions), default=ORDINARY)
+
+
+def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
+    match action, result:
+        case _, o.FileEditResult() | o.FileWriteResult() | o.DelegateResult() | o.RecallResult():
+            return CHANGED
+        case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
+            return CHANGED
+        case a.CmdRun(is_input=False, command=command), o.CmdOutput(exit_code=code):
+            if written_paths(command):
+                return CHANGED
+            if checks_in(command):
+                return CHECKED
+            return FAILED if code else ORDINARY
+        case a.IPythonRunCell(code=code), o.IPythonOutput() if written_in(code):
+            return CHANGED
+        case _, o.ErrorObservation() | o.IPythonOutput(error=True):
+            return FAILED
+        case _:
+            return ORDINARY

@@ -1,0 +1,281 @@
+"""Writes what a run says in its conversation: progress, a question for approval, the final comment.
+
+The progress comment is only written for a run that may start and that publishes its work. Nothing
+in the report stage raises: an error in it is part of how the run ended.
+"""
+
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
+from resolver.github.comments.progress import ProgressReporter, RunProgress
+from resolver.github.comments.report import RunFailure, failure_from_error
+from resolver.github.events.permission import authorize
+from resolver.github.forge import Forge
+from resolver.models.approval import PendingApproval
+from resolver.models.run import Publication, TriggerKind
+from resolver.runs.quotas.admission import record_cost
+from resolver.runs.reporting import (
+    build_report,
+    can_be_published,
+    outage_of,
+    outcome_file_of,
+    publishable,
+)
+from resolver.runs.stages import RunRequest, RunResult, StageValues
+from resolver.runs.wiring.agents import ApprovalRequester
+from resolver.verification.check_tracker import CheckTracker
+
+
+def start_progress_comment(
+    request: RunRequest, settings: Settings, publication: Publication, forge: Forge
+) -> ProgressReporter | None:
+    """React to the request and start the progress comment. Returns at once; never raises.
+
+    publication: what an earlier attempt of this run has published. Returns None if the run gets no
+    progress comment.
+    """
+    if not request.publish:
+        return None
+    forge.acknowledge(request.trigger)
+    # A question in a review thread is answered in that thread and nowhere else.
+    told = publication.comment_url is not None or request.trigger.in_thread
+    if told or not settings.progress_comments or request.is_local:
+        return None
+    now = request.now()
+    telling = ProgressReporter(
+        forge.apart,
+        RunProgress(
+            trigger=request.trigger,
+            run=request.run,
+            since=now,
+            until=now + settings.longest_run,
+            mention=settings.mention,
+            job=request.actions_run,
+            log_url=request.log_url or request.page,
+            verifies=settings.verify,
+        ),
+        settings.progress_interval,
+        CheckTracker().take,
+        request.redactor(settings).redact_text,
+    )
+    telling.start()
+    return telling
+
+
+logger = logging.getLogger("resolver.runs.conversation.comments")
+
+
+def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
+    """Return how the run asks for approval and how long it waits. It does not wait if nobody can
+    answer."""
+    request = values.current_request
+    if not request.publish or request.is_local:
+        return ApprovalRequester(seconds=0.0)
+
+    def ask(wanted: PendingApproval) -> datetime | None:
+        if values.progress is not None:
+            values.progress.hold()
+        try:
+            return forge.ask(build_report(values, wanted=wanted))
+        except ResolverError as error:
+            logger.warning("nobody could be asked about an action: %s", error.what)
+            return None
+
+    return ApprovalRequester(values.current_settings.confirmation_wait, ask)
+
+
+NO_ROOM = frozenset({"locked", "issues_off"})
+"""Causes for which the conversation accepts no comment. The exit code stays as it was, and the
+outcome and the job's summary say how the run ended."""
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How a run ended, before anybody is notified.
+
+    is_silent: True if the refusal is not written to the conversation, because it was written there
+    today already or the operator has set `refusals` to "silent".
+    """
+
+    failure: RunFailure | None = None
+    exit_code: int = 0
+    is_silent: bool = False
+
+    def with_failure(self, failure: RunFailure, exit_code: int) -> "Conclusion":
+        """Return the conclusion with one more failure. The first failure is the one that is
+        reported."""
+        return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
+
+
+@dataclass(frozen=True)
+class FinalComment:
+    """The result of writing the final comment.
+
+    url: of the comment; None if there is none.
+    failed: True if the comment should have been written and could not be.
+    cause: why it could not be.
+    """
+
+    conclusion: Conclusion
+    url: str | None = None
+    failed: bool = False
+    cause: Cause = ""
+    warnings: tuple[str, ...] = ()
+
+
+def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
+    """Write the final comment, the cost in the quota ledger and the output folder, and return the
+    result.
+
+    Never raises: an error here is part of how the run ended.
+    """
+    comment = publish_final_comment(values, conclusion, forge)
+    report = build_report(values, comment.conclusion.failure)
+    report = report.model_copy(update={"warnings": (*report.warnings, *comment.warnings)})
+    record_cost(values, report, forge)
+    publication = values.publication
+    if comment.url is not None:
+        publication = publication.model_copy(update={"comment_url": comment.url or None})
+    conclusion = _write_artifacts(values, publication, comment.conclusion)
+    failure, exit_code = conclusion.failure, conclusion.exit_code
+    outcome_file = outcome_file_of(values, publication, failure, exit_code)
+    try:
+        values.request.output.write_outcome(outcome_file)
+    except OSError as error:
+        failed = _unwritten(values, error)
+        failure, exit_code = failure or failed, exit_code or 1
+    values.request.output.close()
+    return RunResult(
+        request=values.current_request,
+        report=report,
+        outcome_file=outcome_file,
+        publication=publication,
+        exit_code=exit_code,
+        outcome=values.outcome,
+        failure=failure,
+        log=values.log,
+        publishable=publishable(values, failure) != "",
+        comment_failed=comment.failed,
+        outage=outage_of(values, failure, comment.cause),
+        warnings=(*values.warnings, *comment.warnings),
+    )
+
+
+def publish_final_comment(
+    values: StageValues, conclusion: Conclusion, forge: Forge
+) -> FinalComment:
+    """Write the comment that says how the run ended. If it can't be written, that is a failure of
+    the run."""
+    try:
+        try:
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+        except RunStopped as stopped:
+            # `stop_on_signals` raises once, so that the process has time left for this comment.
+            failure = values.redact(failure_from_error(stopped))
+            conclusion = conclusion.with_failure(failure, stopped.exit_code)
+            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+    except (ResolverError, RunStopped) as error:
+        logger.error("run %s could not be told: %s", values.request.run, error.what)
+        told = render("run/untold.md.j2", what=error.what).strip()
+        failure = values.redact(failure_from_error(error))
+        if failure.cause in NO_ROOM:
+            return FinalComment(conclusion, warnings=(told,))
+        publication = values.publication
+        if publication.pull_request is None and publication.review is None:
+            failed = conclusion.with_failure(failure, error.exit_code)
+            return FinalComment(failed, failed=True, cause=failure.cause)
+        # The published work remains, and the job's page is where its link is shown.
+        code = conclusion.exit_code or error.exit_code
+        conclusion = replace(conclusion, exit_code=code)
+        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(told,))
+
+
+def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
+    """Write the final comment. Return its URL; None if no comment is to be written."""
+    progress, request = values.progress, values.current_request
+    if progress is not None:
+        progress.close()
+    if not request.publish or values.publication.comment_url is not None:
+        return None
+    if conclusion.is_silent and not forge.has_begun(request.trigger):
+        return None  # refused today already, or refusals are silent
+    untold = progress is None or progress.told is None
+    at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
+    if at_terminal and untold and conclusion.exit_code in {2, 5}:
+        return None  # the person at the terminal sees it there, and nobody else asked
+    report = build_report(values, conclusion.failure)
+    return forge.comment(report, values.current_settings.last_word_time)
+
+
+def abandon_run(
+    request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
+) -> RunResult:
+    """Return the result of a run that could not start because of its settings or its folder.
+
+    Only people who may start work see the error in the conversation: others learn nothing about the
+    configuration of this machine. settings: as far as they can be read.
+    """
+    silent = False
+    try:
+        authorize(request.trigger, forge, settings.who_may)
+        if request.publish:
+            forge.acknowledge(request.trigger)
+    except NotAllowed as refused:
+        logger.warning("%s", refused.what)
+        silent = True
+    values = StageValues(request, settings)
+    return conclude(values, Conclusion(failure_from_error(error), error.exit_code, silent), forge)
+
+
+def failure_of_machine(error: OSError) -> RunFailure:
+    """Return the failure for an error of the operating system, in words for a person."""
+    where = f": {error.filename}" if error.filename else ""
+    if error.errno in _FULL:
+        what = f"the disk of the machine that I work on is full{where}"
+        return RunFailure(kind="error", what=what, next_step="make room on it, then ask again")
+    what = f"the machine that I work on failed ({error.strerror or error!r}){where}"
+    return RunFailure(
+        kind="error", what=what, next_step="see to what is named above, then ask again"
+    )
+
+
+def _write_artifacts(
+    values: StageValues, publication: Publication, conclusion: Conclusion
+) -> Conclusion:
+    """Write the output folder except outcome.json.
+
+    A file that can't be written does not prevent the others; the returned conclusion has the
+    failure.
+    """
+    output, log, patch = values.request.output, values.log, values.patch
+    opened = publication.pull_request
+    parts: list[Callable[[], None]] = []
+    if log is not None:
+        parts.append(lambda: output.write_patch(patch.diff if patch else b""))
+    if opened is not None and opened.body:
+        parts.append(lambda: output.write_pull_request(opened))
+    if not can_be_published(values, conclusion.failure):
+        parts.append(output.withdraw_change)
+    if log is not None:
+        parts.append(lambda: output.write_traces(log.state.events))
+        parts.append(log.close)
+    for part in parts:
+        try:
+            part()
+        except OSError as error:
+            conclusion = conclusion.with_failure(_unwritten(values, error), 1)
+    return conclusion
+
+
+def _unwritten(values: StageValues, error: OSError) -> RunFailure:
+    failed = values.redact(failure_of_machine(error))
+    logger.error("run %s could not write its output: %s", values.request.run, failed.what)
+    return failed

@@ -1,0 +1,26 @@
+"""The `resolver` script for tests that start it often: see `prefork_server.py`."""
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+CLIENT = Path(__file__).with_name("prefork_client.py")
+
+
+def preforked_script(installed: Path) -> Path:
+    """A script that does what the installed one does. All workers of a test run share a server."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    owner = os.getppid() if run else os.getpid()
+    folder = Path(tempfile.gettempdir(), f"resolver-prefork-{run or owner}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not run:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    script = folder / f"{os.getpid()}" / "resolver"
+    script.parent.mkdir(exist_ok=True)
+    words = (sys._base_executable, "-IS", str(CLIENT), str(folder), str(installed), str(owner))
+    script.write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
+    script.chmod(0o755)
+    return script

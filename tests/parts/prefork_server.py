@@ -1,0 +1,172 @@
+"""A process that has imported `resolver` once and forks for each command line that a test starts.
+
+Importing the package and litellm takes seconds of processor time, and hundreds of tests start the
+real command line. `python -m tests.parts.prefork_server SOCKET PID` listens on SOCKET until the
+process PID has ended. For each connection it forks; the child takes over the client's arguments,
+environment, folder, and standard streams, and calls the entry point of the `resolver` script. The
+client (`prefork_client.py`) stands for the child: it forwards signals, ends as the child ended, and
+when it is killed, the child is killed.
+"""
+
+import array
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+CHECK_SECONDS = 1.0
+"""How often it looks whether the process that it serves is still there."""
+
+
+def load() -> None:
+    """Import what a run imports, and start no thread: a fork would not have it."""
+    from resolver.cli.main import COMMANDS
+    from resolver.llm import library
+
+    for command in COMMANDS:
+        importlib.import_module(f"resolver.cli.{command}")
+    library.litellm()
+    for name in imported_by_a_rehearsal():
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    library._load_litellm.cache_clear()  # it is configured again in each child
+
+
+def imported_by_a_rehearsal() -> list[str]:
+    """The modules that litellm imports at its first call, found in a process of its own."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        from resolver.llm.base import ModelConfig
+        from resolver.llm.library import rehearse
+
+        before = set(sys.modules)
+        rehearse(ModelConfig(model="openai/scripted", base_url="http://127.0.0.1:9", api_key="x"))
+        names = [name for name in sys.modules if name not in before]
+        with open(writing, "w") as file:
+            json.dump(names, file)
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as file:
+        found = file.read()
+    os.waitpid(child, 0)
+    return list(json.loads(found)) if found else []
+
+
+def serve(path: str, owner: int) -> None:
+    listening = socket.socket(socket.AF_UNIX)
+    made = Path(f"{path}.new")
+    listening.bind(str(made))
+    listening.listen(128)
+    made.rename(path)  # a client finds it only when it listens
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    clients: dict[socket.socket, int] = {}
+    while Path(f"/proc/{owner}").exists():
+        ready, _, _ = select.select([listening, reading, *clients], [], [], CHECK_SECONDS)
+        for source in ready:
+            if source is listening:
+                accept(listening, clients)
+            elif source is reading:
+                os.read(reading, 4096)
+            else:
+                forward(source, clients)
+        reap(clients)
+
+
+def accept(listening: socket.socket, clients: dict[socket.socket, int]) -> None:
+    connection, _ = listening.accept()
+    request, streams = receive(connection)
+    child = os.fork()
+    if child == 0:
+        for other in (listening, connection, *clients):
+            other.close()
+        become(request, streams)
+    for stream in streams:
+        os.close(stream)
+    clients[connection] = child
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The client's request, a line of JSON, and its three standard streams."""
+    descriptors = array.array("i")
+    data = b""
+    while not data.endswith(b"\n"):
+        part, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(3 * 4))
+        for _, _, passed in ancillary:
+            descriptors.frombytes(passed)
+        if not part:
+            break
+        data += part
+    request: dict[str, Any] = json.loads(data)
+    return request, list(descriptors)
+
+
+def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
+    """Go on as the process that the client's caller believes it has started."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    for target, stream in enumerate(streams):
+        os.dup2(stream, target)
+        os.close(stream)
+    os.chdir(request["folder"])
+    os.umask(request["umask"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["arguments"]
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = text_stream(1, "surrogateescape", os.isatty(1))
+    sys.stderr = text_stream(2, "backslashreplace", True)
+    from resolver.cli.main import main
+
+    try:
+        main()
+    finally:
+        os._exit(1)  # `main` leaves by itself; an exception has been printed by then
+
+
+def text_stream(descriptor: int, errors: str, line_buffering: bool) -> io.TextIOWrapper:
+    binary = os.fdopen(descriptor, "wb", closefd=False)
+    return io.TextIOWrapper(binary, encoding="utf-8", errors=errors, line_buffering=line_buffering)
+
+
+def forward(connection: socket.socket, clients: dict[socket.socket, int]) -> None:
+    """Pass a signal on. A client that is gone was killed."""
+    try:
+        data = connection.recv(64)
+    except OSError:
+        data = b""
+    for number in data or [signal.SIGKILL]:
+        os.kill(clients[connection], number)
+    if not data:
+        os.waitpid(clients.pop(connection), 0)
+        connection.close()
+
+
+def reap(clients: dict[socket.socket, int]) -> None:
+    for connection, child in list(clients.items()):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            del clients[connection]
+            with suppress(OSError):  # the client was killed meanwhile
+                connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            connection.close()
+
+
+if __name__ == "__main__":
+    load()
+    serve(sys.argv[1], int(sys.argv[2]))
