@@ -4,10 +4,12 @@ They have the image, the set-up and the limits of the agent's sandbox, and a run
 sandbox removes what an earlier attempt with its id has left, and the agent's still runs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
+from resolver.errors import SandboxError
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
@@ -28,18 +30,30 @@ BASE_RESULTS = "base-checks"
 """Folder of the results at base commits, in the host's cache folder."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class SandboxExecutor:
-    """Executes checks in one sandbox."""
+    """Executes checks in one sandbox, and the set-up before the first of them.
+
+    The set-up may take as long as a check, so that it can be interrupted in the same way.
+    """
 
     runtime: Runtime
+    set_up: Callable[[], object]
+    _is_set_up: bool = False
+    _is_interrupted: bool = False
 
     def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
         """Return the result. Raises SandboxError if the sandbox is lost."""
+        if not self._is_set_up:
+            self.set_up()
+            self._is_set_up = True
+        if self._is_interrupted:
+            raise SandboxError("the check was interrupted", "start the run again")
         return execute_check(self.runtime, check, seconds, instrument)
 
     def interrupt(self) -> None:
-        """End the running check."""
+        """End the set-up or the check that is running, and execute no other."""
+        self._is_interrupted = True
         self.runtime.interrupt()
 
 
@@ -86,8 +100,10 @@ class CheckSandboxes:
             with runtime:
                 runtime.checkout(git_dir, commit, workspace.branch)
                 seconds = settings.setup_timeout
-                set_up(self._environment, runtime, stream, state, commit, seconds)
-                yield SandboxExecutor(runtime)
+                prepare = partial(
+                    set_up, self._environment, runtime, stream, state, commit, seconds
+                )
+                yield SandboxExecutor(runtime, prepare)
         finally:
             self._connections += runtime.take_connections()
 
