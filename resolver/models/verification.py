@@ -98,7 +98,8 @@ class CheckExecution(LoggedModel):
     """One execution of a check in a fresh sandbox."""
 
     exit_code: int | None = Field(
-        description="Its exit code; missing if the command was ended at its time limit."
+        default=None,
+        description="Its exit code; missing if the command was ended at its time limit.",
     )
     seconds: float = Field(description="Its duration.")
     cases: tuple[CaseResult, ...] = Field(
@@ -267,7 +268,9 @@ UNFINISHED = Verification(verdict="not_verified", reason="unfinished")
 class CheckTotals(LoggedModel):
     """How one execution of a check ended, without the single tests."""
 
-    exit_code: int | None = Field(description="Its exit code; null at its time limit.")
+    exit_code: int | None = Field(
+        default=None, description="Its exit code; null at its time limit."
+    )
     passed: int = Field(description="Number of passed tests.")
     failed: int = Field(description="Number of failed tests, with those that could not be run.")
     skipped: int = Field(description="Number of skipped tests.")
@@ -279,7 +282,9 @@ class CheckEvidence(LoggedModel):
 
     name: str = Field(description="Name of the check.")
     command: str = Field(description="Its command.")
-    base: CheckTotals | None = Field(description="At the base commit; null if it was not executed.")
+    base: CheckTotals | None = Field(
+        default=None, description="At the base commit; null if it was not executed."
+    )
     head: CheckTotals = Field(description="At the change.")
     fixed: tuple[str, ...] = Field(description="Tests that failed before and pass now.")
     broken: tuple[str, ...] = Field(description="Tests that passed before and fail now.")
