@@ -60,9 +60,10 @@ GROUPS = (
     ),
     SettingGroup(
         "Verification",
-        "Change these to declare the commands that show whether a change works.",
+        "Change these to declare the commands that show whether a change works, and to decide for "
+        "how long they are executed.",
         (
-            "checks",
+            "verify", "checks", "verification_seconds", "verification_rounds",
         ),
     ),
     SettingGroup(

@@ -34,6 +34,7 @@ from resolver.config.run_settings import (
     ServerSettings,
 )
 from resolver.config.setting_names import input_variables, name_faults, own_variables, value_fault
+from resolver.config.verification_settings import VerificationSettings
 from resolver.errors import UsageError
 from resolver.models.run import RunLimits
 
@@ -53,6 +54,7 @@ class Settings(
     ServerSettings,
     QuotaSettings,
     PublishingSettings,
+    VerificationSettings,
     AgentSettings,
     ContextSettings,
     TriggerSettings,
@@ -83,8 +85,11 @@ class Settings(
 
     @property
     def longest_run(self) -> timedelta:
-        """Maximum duration with all extensions, and an hour for cloning, starting, publishing."""
-        return timedelta(seconds=self.ceiling.max_time + self.timeout_seconds.setup, hours=1)
+        """Maximum duration with all extensions and verifications, and an hour for cloning, starting
+        and publishing."""
+        verifying = self.verification_seconds * (self.verification_rounds + 1) if self.verify else 0
+        seconds = self.ceiling.max_time + self.timeout_seconds.setup + verifying
+        return timedelta(seconds=seconds, hours=1)
 
     def without_kept_environment(self) -> Self:
         """Return the settings without reuse of the environment that an earlier setup prepared."""

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
+from resolver.models.verification import CheckExecution, OmittedCheck, VerificationEvidence
 
 ROOT_STAGE = "checkout"
 """Name of the stage whose detail is the repository's path in the sandbox."""
@@ -230,6 +231,42 @@ class Egress(EventBase):
         default=1,
         description="Number of similar connections that this event stands for. Only the first "
         "hundred have an event each.",
+    )
+
+
+class CheckExecuted(EventBase):
+    """Resolver executed a check of the project in a sandbox of its own, to verify the change."""
+
+    kind: Literal["check_executed"] = "check_executed"
+    key: str = Field(
+        description="Digest of everything that decides the result: tree, command, tests, "
+        "repetition."
+    )
+    name: str = Field(description="Name of the check.")
+    command: str = Field(description="The command that was executed.")
+    at: Literal["base", "base_with_tests", "head"] = Field(
+        description="The executed tree: the base commit, the base with the change's test files, "
+        "or the change."
+    )
+    tree: str = Field(description="Git tree that was checked out.")
+    repetition: int = Field(default=0, description="Number of earlier, identical executions.")
+    is_cached: bool = Field(
+        default=False, description="True if the result of an earlier run was used."
+    )
+    execution: CheckExecution = Field(description="How it ended.")
+
+
+class VerificationCompleted(EventBase):
+    """Resolver compared the checks at the base commit and at the change."""
+
+    kind: Literal["verification_completed"] = "verification_completed"
+    tree: str = Field(description="Git tree of the change.")
+    evidence: VerificationEvidence = Field(description="What the checks show.")
+    omitted: tuple[OmittedCheck, ...] = Field(
+        default=(), description="Checks that were not executed."
+    )
+    sent_to_agent: bool = Field(
+        default=False, description="True if the agent got the output of failing checks next."
     )
 
 

@@ -81,6 +81,8 @@ Lifecycle = (
     | life.DelegateEvent
     | life.StageCompleted
     | life.Egress
+    | life.CheckExecuted
+    | life.VerificationCompleted
 )
 
 

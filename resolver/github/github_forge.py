@@ -21,6 +21,7 @@ from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, r
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments.check_places import CheckPlaces
+from resolver.github.comments.check_run import publish_check_run
 from resolver.github.comments.markers import answer_marker, ending_of, run_of_marker
 from resolver.github.comments.pull_request_heads import PullHeads
 from resolver.github.comments.report import Ending, Report
@@ -190,12 +191,8 @@ class GitHubForge:
             if trigger.in_thread and told is None:
                 answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
                 told = answer.html_url if answer else None
-            review = (
-                _review_of(self._repository, self._number(trigger), trigger, own)
-                if pull is None
-                else None
-            )
             if pull is None:
+                review = _review_of(self._repository, self._number(trigger), trigger, own)
                 done = told or review is not None
                 return Publication(comment_url=told, review=review, repeated=True) if done else None
             if ending is not Ending.PULL_REQUEST:
@@ -239,6 +236,9 @@ class GitHubForge:
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)
+
+    def publish_check_run(self, report: Report, commit: str) -> None:
+        publish_check_run(self._access, self._repository, report, commit)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         number = self._number(report.trigger)

@@ -151,6 +151,9 @@ class LocalForge:
     def bring_up(self, report: Report) -> None:
         """Return None: there are no pull requests."""
 
+    def publish_check_run(self, report: Report, commit: str) -> None:
+        """Do nothing: a checkout has no check runs."""
+
     def publish_review(self, report: Report, review: Review) -> PublishedReview:  # noqa: ARG002
         return describe_review(review)
 

@@ -2,7 +2,7 @@
 
 In the order of their use: Trigger (`resolver.github.events`), Task (`resolver.github.context`),
 RunLimits (settings), Completion (`resolver.llm`), Outcome (`resolver.controller`), ExportedChange
-(`resolver.runs.execute`), Patch (`resolver.git`), Evidence (`resolver.verification`) and
+(`resolver.runs.execute`), Patch (`resolver.git`) and
 Publication (`resolver.publishing`).
 """
 
@@ -350,30 +350,32 @@ class CheckedCommand(FrozenModel):
     stale: bool = Field(default=False, description="True when code was edited after it.")
 
 
-class Evidence(FrozenModel):
-    """What is known about a change. Created by `resolver.verification`, shown in the pull request.
-
-    `independent` is False when the agent itself executed the commands in its own sandbox. Such
-    results are labelled as the agent's, never as "verified".
-    """
-
-    independent: bool = False
-    commands: tuple[CheckedCommand, ...] = ()
-
-
 Unverified = Literal[
-    "", "unfinished", "unchecked", "unclear", "failed", "unended", "hidden", "edited", "untouched"
+    "",
+    "unfinished",
+    "untouched",
+    "not_verified",
+    "unchecked",
+    "unclear",
+    "failed",
+    "unended",
+    "hidden",
+    "edited",
 ]
 """What a change lacks to be presented as ready; "" when it lacks nothing.
 
 - unfinished: the agent does not call the work complete.
+- untouched: the agent left a merge conflict that it was to resolve as git wrote it.
+- not_verified: Resolver's own executions of the project's checks do not speak for it.
+
+The others are known from the agent's commands, and count only if the settings disable verification:
+
 - unchecked: no check was run.
 - unclear: no check's result was observed separately from other commands.
 - failed: a check fails.
 - unended: a check has not finished.
 - hidden: a check's own exit code was not observed.
 - edited: code was edited after the last check that passed.
-- untouched: the agent left a merge conflict that it was to resolve as git wrote it.
 """
 
 Kept = Literal["ours", "theirs", "deleted", "merged"]

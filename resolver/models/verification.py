@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.models.base import FrozenModel
+from resolver.models.base import FrozenModel, LoggedModel
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
 """How a test case ended.
@@ -37,23 +37,27 @@ MAX_MESSAGE = 2_000
 """Maximum number of characters of a failed test's message."""
 
 
-class CaseResult(FrozenModel):
-    """The result of one test case.
+class CaseResult(LoggedModel):
+    """The result of one test case."""
 
-    id: stable name of the test in its suite, the same at base and at head, for example
-        `tests/test_bill.py::test_total[eur]`.
-    seconds: how long it ran; None if the report does not say.
-    message: the failure's text; "" for a passed test.
-    file, line: where the test is, relative to the repository, as far as the report says; "" and 0
-        otherwise.
-    """
+    id: str = Field(
+        description="Name of the test in its suite, the same at base and at head, for example "
+        "`tests/test_bill.py::test_total[eur]`."
+    )
+    status: CaseStatus = Field(description="How it ended.")
+    seconds: float | None = Field(
+        default=None, description="Its duration; missing if the report does not say."
+    )
+    message: str = Field(default="", description="The failure's text.")
+    file: str = Field(
+        default="", description="The test's file, relative to the repository, if it is known."
+    )
+    line: int = Field(default=0, description="The test's line, counted from 1; 0 if unknown.")
 
-    id: str
-    status: CaseStatus
-    seconds: float | None = None
-    message: str = ""
-    file: str = ""
-    line: int = 0
+    @property
+    def has_failed(self) -> bool:
+        """True if an assertion failed, or the test could not be run."""
+        return self.status in {"failed", "error"}
 
 
 class ProjectCheck(FrozenModel):
@@ -82,36 +86,42 @@ class ProjectCheck(FrozenModel):
     origin: str = ""
 
 
-class OmittedCheck(FrozenModel):
-    """A check of the project that can't be executed here, with the reason for a person."""
+class OmittedCheck(LoggedModel):
+    """A check of the project that can't be executed here."""
 
-    name: str
-    command: str
-    reason: str
-
-
-class CheckExecution(FrozenModel):
-    """One execution of a check in a fresh sandbox.
-
-    exit_code: None if the command was ended at its time limit.
-    cases: results by test, empty if the runner reports none.
-    output: the end of the command's output.
-    report_complete: False if a report was expected and is missing, truncated or unreadable.
-    """
-
-    exit_code: int | None
-    seconds: float
-    cases: tuple[CaseResult, ...] = ()
-    output: str = ""
-    report_complete: bool = True
+    name: str = Field(description="Name of the check.")
+    command: str = Field(description="Its command.")
+    reason: str = Field(description="Why it was not executed, for a person.")
 
 
-class FlakyCase(FrozenModel):
+class CheckExecution(LoggedModel):
+    """One execution of a check in a fresh sandbox."""
+
+    exit_code: int | None = Field(
+        default=None,
+        description="Its exit code; missing if the command was ended at its time limit.",
+    )
+    seconds: float = Field(description="Its duration.")
+    cases: tuple[CaseResult, ...] = Field(
+        default=(), description="Results of its tests; empty if the runner reports none."
+    )
+    output: str = Field(default="", repr=False, description="The end of its output.")
+    report_complete: bool = Field(
+        default=True,
+        description="False if a report was expected and is missing, truncated or unreadable.",
+    )
+
+    def count(self, *statuses: CaseStatus) -> int:
+        """Return the number of test cases with one of these results."""
+        return sum(case.status in statuses for case in self.cases)
+
+
+class FlakyCase(LoggedModel):
     """A test that passed in some executions of the same commit and failed in others."""
 
-    id: str
-    passed: int
-    failed: int
+    id: str = Field(description="Name of the test.")
+    passed: int = Field(description="Number of executions in which it passed.")
+    failed: int = Field(description="Number of executions in which it failed.")
 
 
 Scope = Literal["affected", "full"]
@@ -136,8 +146,8 @@ class CheckComparison(FrozenModel):
     command: str
     scope: Scope
     base: CheckExecution | None
-    head: CheckExecution
     base_with_tests: CheckExecution | None = None
+    head: CheckExecution
     fixed: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
     flaky: tuple[FlakyCase, ...] = ()
@@ -172,13 +182,13 @@ a test with the value that the test expects.
 """
 
 
-class TamperingFinding(FrozenModel):
-    """A part of the change that may make checks pass without a fix. line: 1-based, 0 if unknown."""
+class TamperingFinding(LoggedModel):
+    """A part of the change that may make checks pass without a fix."""
 
-    kind: TamperingKind
-    path: str
-    line: int = 0
-    detail: str = ""
+    kind: TamperingKind = Field(description="What it does.")
+    path: str = Field(description="The changed file.")
+    line: int = Field(default=0, description="The line, counted from 1; 0 if unknown.")
+    detail: str = Field(default="", description="The changed text, shortened.")
 
 
 VerificationVerdict = Literal["verified", "checked", "not_verified"]
@@ -226,3 +236,93 @@ class Verification(FrozenModel):
     checks: tuple[CheckComparison, ...] = ()
     omitted: tuple[OmittedCheck, ...] = ()
     tampering: tuple[TamperingFinding, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """True if the change is ready for review."""
+        return self.verdict != "not_verified"
+
+    @property
+    def was_executed(self) -> bool:
+        """True if Resolver executed at least one check of the project."""
+        return bool(self.checks)
+
+    def evidence(self) -> "VerificationEvidence":
+        """Return the form that outcome.json and the event log hold."""
+        return VerificationEvidence(
+            verdict=self.verdict,
+            reason=self.reason,
+            reproduction=self.reproduction,
+            checks=tuple(_evidence_of(check) for check in self.checks),
+            tampering=self.tampering,
+        )
+
+
+DISABLED = Verification(verdict="not_verified", reason="disabled")
+"""The verification of a run that verifies nothing."""
+
+UNFINISHED = Verification(verdict="not_verified", reason="unfinished")
+"""The verification of a run that ended before its change was verified."""
+
+
+class CheckTotals(LoggedModel):
+    """How one execution of a check ended, without the single tests."""
+
+    exit_code: int | None = Field(
+        default=None, description="Its exit code; null at its time limit."
+    )
+    passed: int = Field(description="Number of passed tests.")
+    failed: int = Field(description="Number of failed tests, with those that could not be run.")
+    skipped: int = Field(description="Number of skipped tests.")
+    seconds: float = Field(description="Its duration.")
+
+
+class CheckEvidence(LoggedModel):
+    """A check at the base commit and at the change."""
+
+    name: str = Field(description="Name of the check.")
+    command: str = Field(description="Its command.")
+    base: CheckTotals | None = Field(
+        default=None, description="At the base commit; null if it was not executed."
+    )
+    head: CheckTotals = Field(description="At the change.")
+    fixed: tuple[str, ...] = Field(description="Tests that failed before and pass now.")
+    broken: tuple[str, ...] = Field(description="Tests that passed before and fail now.")
+    flaky: tuple[FlakyCase, ...] = Field(description="Tests that both passed and failed.")
+
+
+class VerificationEvidence(LoggedModel):
+    """The result of a verification, in the stable form of `evidence` in outcome.json."""
+
+    verdict: VerificationVerdict = Field(description="The result.")
+    reason: VerificationReason = Field(description="Why the change is not verified.")
+    reproduction: tuple[str, ...] = Field(
+        description="Tests that failed without the fix and pass with it."
+    )
+    checks: tuple[CheckEvidence, ...] = Field(description="The checks that were executed.")
+    tampering: tuple[TamperingFinding, ...] = Field(
+        description="Parts of the change that may make checks pass without a fix."
+    )
+
+
+def totals_of(execution: CheckExecution) -> CheckTotals:
+    """Return the totals of an execution."""
+    return CheckTotals(
+        exit_code=execution.exit_code,
+        passed=execution.count("passed"),
+        failed=execution.count("failed", "error"),
+        skipped=execution.count("skipped"),
+        seconds=round(execution.seconds, 3),
+    )
+
+
+def _evidence_of(check: CheckComparison) -> CheckEvidence:
+    return CheckEvidence(
+        name=check.name,
+        command=check.command,
+        base=totals_of(check.base) if check.base else None,
+        head=totals_of(check.head),
+        fixed=check.fixed,
+        broken=check.broken,
+        flaky=check.flaky,
+    )

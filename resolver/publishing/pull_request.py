@@ -1,5 +1,6 @@
 """Publishes a change: makes the commit, pushes the branch, opens or updates the pull request."""
 
+import logging
 import time
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ from resolver.errors import ForgeError, PushRefused
 from resolver.git.merge import is_ancestor
 from resolver.git.push import PREFIX, fetch_tip
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
+from resolver.github.comments.report import Report
 from resolver.github.forge import Forge
 from resolver.github.github_forge import ACTIONS_LOGIN
 from resolver.models.run import Publication, PullRequest, TriggerKind
@@ -26,6 +28,8 @@ from resolver.publishing.commit_builder import (
 from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_on_pull
 from resolver.publishing.update_branch import publish_merge
 
+logger = logging.getLogger("resolver.publishing")
+
 
 def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
     """Return a warning if GitHub starts no workflow for the published change.
@@ -38,6 +42,21 @@ def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, 
     if publication.branch and not publication.repeated and forge.whoami() == ACTIONS_LOGIN:
         return (render("run/no_checks.md.j2").strip(),)
     return ()
+
+
+def publish_verification(publication: Publication, report: Report, forge: Forge) -> None:
+    """Create a check run on the published commit.
+
+    Without the permission for it there is none. The pull request shows the same.
+    """
+    if publication.commit is None or publication.repeated or publication.repository:
+        return
+    if publication.how in {"patch", "unchanged"} or report.verification is None:
+        return
+    try:
+        forge.publish_check_run(report, publication.commit)
+    except ForgeError as error:
+        logger.info("%s", error.what)
 
 
 def describe_unpublished(request: PublishRequest) -> Publication:

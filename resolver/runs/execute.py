@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +18,13 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
-from resolver.controller.limits import derive_outcome
+from resolver.controller.limits import bound_reached, derive_outcome
 from resolver.controller.recovery import MOST_REPORTED, Difference, ReplayCheck
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
-from resolver.events.lifecycle import ROOT_STAGE, RunStarted, SystemPrompt, roots_of
+from resolver.events.lifecycle import AGENT, ROOT_STAGE, RunStarted, SystemPrompt, roots_of
 from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.events.state import State
 from resolver.events.stream import Clock
@@ -78,6 +79,8 @@ class ExecutionRequest:
     knowledge: skills, instructions and notes for the agents, in addition to the task.
     waiting: how a person is asked to approve an action.
     change: the change that an earlier attempt exported; with it the work is done.
+    send_back: called with a finished change; returns what the agent is told about it before it
+        continues its work, "" if the work is done.
     """
 
     run: str
@@ -93,6 +96,7 @@ class ExecutionRequest:
     knowledge: Knowledge = field(default_factory=Knowledge)
     waiting: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
+    send_back: Callable[[Patch], str] = lambda _: ""
 
 
 @dataclass(frozen=True)
@@ -146,17 +150,69 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
             open_mcp(job.settings, environment, job.recording, runtime, log, redact) as mcp,
             CodeIndex(workspace.git, workspace.base) as index,
         ):
-            job.control.interrupt_with(partial(_interrupt, mcp, index, runtime))
-            outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
-        # A stop may leave a command running, which would change files while they are exported.
-        if outcome.state is RunState.STOPPED:
-            runtime.interrupt()
-        patch, change = _take_change(job, workspace, runtime, log)
-        # Notes are written into the sandbox only once the change is known, so it is exported again.
-        if _proposes_notes(job, outcome, patch, workspace, runtime, log):
-            patch, change = _take_change(job, workspace, runtime, log)
+            work = partial(_work_once, job, opening, workspace, executor, runtime, log, mcp, index)
+            outcome, patch, change = work()
+            while words := _words_to_send_back(job, outcome, patch, log):
+                log.stream.add(Message(content=words, source=Source.USER))
+                log.stream.add(AgentStateChanged(state=RunState.RUNNING))
+                corrected = work()
+                if corrected[0].state not in _ENDED_ON_PURPOSE:
+                    # The agent got no further, so the change that it had finished is published.
+                    outcome = _with_totals(outcome, corrected[0])
+                    break
+                outcome, patch, change = corrected
     warnings = (*opened.warnings, *mcp.warnings)
     return ExecutionResult(outcome, patch, tuple(log.state.commands), change, warnings)
+
+
+_ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJECTED})
+"""States after a correction in which the new outcome replaces the earlier one."""
+
+
+def _work_once(
+    job: ExecutionRequest,
+    opening: RunStarted,
+    workspace: Workspace,
+    executor: Executor,
+    runtime: Runtime,
+    log: RunLog,
+    mcp: McpOfRun,
+    index: CodeIndex,
+) -> tuple[Outcome, Patch, ExportedChange]:
+    """Run the agent until it ends, and take its change out."""
+    job.control.interrupt_with(partial(_interrupt, mcp, index, runtime))
+    outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
+    # A stop may leave a command running, which would change files while they are exported.
+    if outcome.state is RunState.STOPPED:
+        runtime.interrupt()
+    patch, change = _take_change(job, workspace, runtime, log)
+    # Notes are written into the sandbox only once the change is known, so it is exported again.
+    if _proposes_notes(job, outcome, patch, workspace, runtime, log):
+        patch, change = _take_change(job, workspace, runtime, log)
+    return outcome, patch, change
+
+
+def _words_to_send_back(job: ExecutionRequest, outcome: Outcome, patch: Patch, log: RunLog) -> str:
+    """Return what the agent is told about its change so that it continues; "" if it is done."""
+    if outcome.state is not RunState.FINISHED or patch.is_empty:
+        return ""
+    if bound_reached(log.state, job.now()) is not None or not _can_reply(job, log):
+        return ""
+    return job.send_back(patch)
+
+
+def _can_reply(job: ExecutionRequest, log: RunLog) -> bool:
+    """Return False if the model's replies come from a recording that has no more of them."""
+    if not job.recording or log.opening is None:
+        return True
+    _, left = _as_begun(job, log.opening, log.state)
+    return any((reply := reply_in(event)) is not None and reply[0] == AGENT for event in left)
+
+
+def _with_totals(outcome: Outcome, newest: Outcome) -> Outcome:
+    """Return the outcome with what the whole run cost."""
+    names = ("iterations", "tokens", "cost", "seconds")
+    return outcome.model_copy(update={name: getattr(newest, name) for name in names})
 
 
 def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:

@@ -24,7 +24,6 @@ from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     CodePlace,
     Continuation,
-    Evidence,
     ExportedChange,
     FileChange,
     FrozenModel,
@@ -36,6 +35,7 @@ from resolver.models.run import (
     Tokens,
     Trigger,
 )
+from resolver.models.verification import VerificationEvidence
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 
@@ -117,7 +117,7 @@ class OutcomeFile(FrozenModel):
     message: str
     places: tuple[CodePlace, ...]
     files: tuple[FileChange, ...]
-    evidence: Evidence
+    evidence: VerificationEvidence
     divergences: tuple[RecordedDifference, ...]
 
 
@@ -131,7 +131,7 @@ def build_outcome_file(
     patch: Patch | None,
     publication: Publication,
     earlier: Publication,
-    evidence: Evidence,
+    evidence: VerificationEvidence,
     failure: RunFailure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],

@@ -19,7 +19,6 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
-from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
 from resolver.git.policy import check, is_protected, withhold_secrets
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
@@ -29,7 +28,6 @@ from resolver.memory.notes import notes_of
 from resolver.models.pull_request import describe_review
 from resolver.models.run import (
     Command,
-    Evidence,
     ExportedChange,
     Outcome,
     Patch,
@@ -43,6 +41,7 @@ from resolver.publishing.pull_request import (
     describe_unpublished,
     propose,
     publish,
+    publish_verification,
     report_pending_checks,
 )
 from resolver.publishing.review import (
@@ -96,12 +95,10 @@ from resolver.runs.stages import (
     RunResult,
     StageValues,
 )
+from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import note_store
 from resolver.runs.wiring.models import preload_models, recording_of
-from resolver.verification.attempted import attempted_checks
-from resolver.verification.check_tracker import check_history_of
-from resolver.verification.claims import evidence_from_log
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -245,14 +242,21 @@ def _work_and_publish(
         require_update_way(_making(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
-    executed = _execute(values, prepared, log, forge, folder)
+    verifier = open_verifier(prepared, log)
+    executed = _execute(values, prepared, log, forge, folder, verifier)
     yield (values := values.with_value(executed))
-    yield (values := values.with_value(_evidence(executed, log)))
+    if _is_publishable(values, log):
+        yield (values := values.with_value(verifier.conclude(executed.patch)))
     yield from _publish(values, prepared, executed, log, forge)
 
 
 def _execute(
-    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge, folder: Path
+    values: StageValues,
+    prepared: PreparedRun,
+    log: RunLog,
+    forge: Forge,
+    folder: Path,
+    verifier: ChangeVerifier,
 ) -> ExecutedRun:
     """Run the agent and take its change out of the sandbox.
 
@@ -285,6 +289,7 @@ def _execute(
             knowledge=prepared.knowledge,
             waiting=approval_requester(values, forge),
             change=kept,
+            send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
         ),
         workspace,
         log,
@@ -364,11 +369,10 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"message": link(told), "reason": reason})
 
 
-def _evidence(executed: ExecutedRun, log: RunLog) -> Evidence:
-    """Return the evidence for the change that the run's log contains."""
-    if executed.patch.is_empty and executed.outcome.declined != "":
-        return attempted_checks(executed.commands, roots_of(log.state.events))
-    return evidence_from_log(check_history_of(log.state.events))
+def _is_publishable(values: StageValues, log: RunLog) -> bool:
+    """Return True if the run has changed something that is published next."""
+    is_done = _exit_code(values) == 0
+    return is_done and not is_answer_run(values) and not is_review_run(log)
 
 
 def _publish(
@@ -415,6 +419,9 @@ def _publish_change(
     for publication in publish(making):
         published = _published(publication, making)
         yield published
+    publish_verification(
+        published.publication, making.request.report_with(published.publication), forge
+    )
     told = report_pending_checks(published.publication, forge)
     yield replace(published, warnings=(*published.warnings, *told))
 

@@ -6,20 +6,24 @@ from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import is_answering_agent, model_of
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
+from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
 from resolver.github.comments.comment_text import TRACE_ROOM
 from resolver.github.comments.report import Report, RunFailure
 from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Evidence, Publication, RunLimits, RunState, Unverified
+from resolver.models.run import CheckedCommand, Publication, RunLimits, RunState, Unverified
+from resolver.models.verification import UNFINISHED
 from resolver.publishing.commit_builder import is_draft
 from resolver.runs.output import MOST_CHANGE, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import render_comment_trace
+from resolver.verification.attempted import attempted_checks
 from resolver.verification.check_tracker import check_history_of
-from resolver.verification.readiness import missing_verification
+from resolver.verification.claims import checks_of_agent
+from resolver.verification.readiness import is_complete, missing_verification
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -95,7 +99,20 @@ def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
     """Return the verification that the change lacks to be ready for review; "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
-    return missing_verification(values.outcome, course)
+    verification, outcome = values.verification, values.outcome
+    if verification is None or verification.reason == "disabled":
+        return missing_verification(outcome, course)
+    if outcome is None or not is_complete(outcome):
+        return "unfinished"
+    return "" if verification.is_ready else "not_verified"
+
+
+def _commands_of_agent(values: StageValues, course: CheckHistory) -> tuple[CheckedCommand, ...]:
+    """Return the agent's own checks; without a change, the commands that show what it tried."""
+    executed, events = values.executed, values.log.state.events if values.log else ()
+    if executed is not None and executed.patch.is_empty and executed.outcome.declined != "":
+        return attempted_checks(executed.commands, roots_of(events))
+    return checks_of_agent(course) if executed is not None else ()
 
 
 def build_report(
@@ -122,7 +139,8 @@ def build_report(
         base=values.base or "",
         base_made=values.base_made,
         patch=values.patch,
-        evidence=values.evidence or Evidence(),
+        verification=values.verification,
+        commands=_commands_of_agent(values, course),
         branch=publication.branch,
         pull_request=pull,
         review=publication.review,
@@ -180,7 +198,7 @@ def outcome_file_of(
         patch=values.patch,
         publication=publication,
         earlier=earlier,
-        evidence=values.evidence or Evidence(),
+        evidence=(values.verification or UNFINISHED).evidence(),
         failure=failure,
         exit_code=exit_code,
         divergences=log.state.divergences if log else [],

@@ -25,7 +25,6 @@ from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     Continuation,
-    Evidence,
     ExportedChange,
     Outcome,
     Patch,
@@ -34,6 +33,7 @@ from resolver.models.run import (
     Trigger,
     TriggerKind,
 )
+from resolver.models.verification import Verification
 from resolver.publishing.review import RepliesPosted
 from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.wiring.knowledge import Knowledge
@@ -252,7 +252,7 @@ StageValue = (
     | PreparedRun
     | OpenedLog
     | ExecutedRun
-    | Evidence
+    | Verification
     | PublishedRun
     | RepliesPosted
 )
@@ -274,7 +274,7 @@ class StageValues:
     prepared: PreparedRun | None = None
     opened: OpenedLog | None = None
     executed: ExecutedRun | None = None
-    evidence: Evidence | None = None
+    verification: Verification | None = None
     published: PublishedRun | None = None
     replied: RepliesPosted | None = None
     interrupted: Outcome | None = None
@@ -372,7 +372,7 @@ _FIELDS: Mapping[type[StageValue], str] = {
     PreparedRun: "prepared",
     OpenedLog: "opened",
     ExecutedRun: "executed",
-    Evidence: "evidence",
+    Verification: "verification",
     PublishedRun: "published",
     RepliesPosted: "replied",
 }

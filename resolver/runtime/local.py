@@ -93,6 +93,31 @@ _CHUNK: Final = 1024 * 1024
 _libc = ctypes.CDLL(None)
 
 
+class _Undumpable:
+    """Makes this process not dumpable while at least one sandbox can see it.
+
+    Several sandboxes may be open at the same time, in several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._machines: set[int] = set()
+
+    def add(self, machine: int) -> None:
+        with self._lock:
+            self._machines.add(machine)
+            _libc.prctl(_PR_SET_DUMPABLE, 0)
+
+    def remove(self, machine: int) -> None:
+        with self._lock:
+            self._machines.discard(machine)
+            if not self._machines:
+                _libc.prctl(_PR_SET_DUMPABLE, 1)
+
+
+_undumpable = _Undumpable()
+
+
 class LocalMachine:
     """A folder and a process tree of this machine.
 
@@ -127,7 +152,7 @@ class LocalMachine:
         process, self._process = self._process, None
         if process is not None:
             kill_tree(process)
-            _libc.prctl(_PR_SET_DUMPABLE, 1)
+            _undumpable.remove(id(self))
         folder, self._folder = self._folder, None
         if folder is not None:
             os.close(self._lock)
@@ -250,7 +275,7 @@ class LocalMachine:
             # Without a process namespace the sandbox sees this process, whose environment holds the
             # API keys. If it is not dumpable, other processes of the user can't read its memory and
             # environment: PR_SET_DUMPABLE in prctl(2).
-            _libc.prctl(_PR_SET_DUMPABLE, 0)
+            _undumpable.add(id(self))
             hidden.append("this program's memory and environment")
         shown = [name for name in ("processes", "network") if not report.get(name)]
         if self._spec.egress and not report.get("network"):

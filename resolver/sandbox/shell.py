@@ -322,7 +322,8 @@ class Shell:
     def _foreground(self) -> int:
         """Return the process group of the terminal's foreground job; the shell's own if unknown."""
         try:
-            return os.tcgetpgrp(self._master)
+            # 0 once the foreground job is gone, and a signal to group 0 would go to the server.
+            return os.tcgetpgrp(self._master) or self.process.pid
         except OSError:
             return self.process.pid
 

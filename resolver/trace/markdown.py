@@ -25,7 +25,7 @@ FOLD = 15
 _CAPS = (4_000, 1_500, 600, 250, 80, 0)
 """Maximum characters of every text in a comment, tried in turn until all steps fit."""
 
-_FOR_COMMENT = {"stage", "warning", "error", "state", "retry"}
+_FOR_COMMENT = {"stage", "warning", "error", "state", "retry", "check"}
 _GAP = 120
 """UTF-16 code units that are reserved for the line that says how much was left out."""
 
@@ -44,6 +44,7 @@ _LABELS = {
     "warning": "⚠️ Warning",
     "error": "❌ Error",
     "retry": "Retry",
+    "check": "Check",
     "state": "State",
     "network": "Network",
     "memory": "Memory",

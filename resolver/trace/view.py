@@ -83,7 +83,8 @@ class TraceStep:
 class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
-    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`, `message` or `event`.
+    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
+        `message`, `check` or `event`.
     detail: a longer text, shown folded.
     """
 
@@ -197,6 +198,8 @@ def _told(event: Event) -> tuple[str, str, str]:
             return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
         case life.Egress():
             return _told_connection(event)
+        case life.CheckExecuted() | life.VerificationCompleted():
+            return _told_verification(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
@@ -243,6 +246,33 @@ def _told(event: Event) -> tuple[str, str, str]:
         case _:
             content = str(getattr(event, "content", ""))
             return "event", str(event.kind).replace("_", " "), content
+
+
+_TREES = {
+    "base": "without the change",
+    "base_with_tests": "without the change, with its tests",
+    "head": "with the change",
+}
+
+
+def _told_verification(
+    event: life.CheckExecuted | life.VerificationCompleted,
+) -> tuple[str, str, str]:
+    """Return which check was executed where and how it ended, or what all of them show."""
+    if isinstance(event, life.VerificationCompleted):
+        evidence = event.evidence
+        verdict = evidence.verdict.replace("_", " ").capitalize()
+        reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
+        sent = ", so the agent gets the output" if event.sent_to_agent else ""
+        return "check", f"{verdict}{reason}{sent}", ""
+    done = event.execution
+    ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
+    if done.cases:
+        failed = done.count("failed", "error")
+        ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
+    took = "from an earlier run" if event.is_cached else duration(done.seconds)
+    text = f"{event.command} {_TREES[event.at]}: {ended} ({took})"
+    return "check", text, done.output
 
 
 def _told_condensation(event: life.Condensation) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from resolver.models.run import CheckedCommand, Evidence
+from resolver.models.run import CheckedCommand
 from resolver.security.shell.writes import relative_command
 
 MOST_COMMANDS = 5
@@ -18,7 +18,9 @@ _LOOKING = re.compile(
 """Matches a command line that only reads, and so tries nothing."""
 
 
-def attempted_checks(commands: Sequence[CheckedCommand], roots: Sequence[str] = ()) -> Evidence:
+def attempted_checks(
+    commands: Sequence[CheckedCommand], roots: Sequence[str] = ()
+) -> tuple[CheckedCommand, ...]:
     """Return the commands that did more than read: the last run of each, in order, five at most.
 
     The commands are shown relative to the repository's root. `roots` are the paths of the
@@ -27,4 +29,4 @@ def attempted_checks(commands: Sequence[CheckedCommand], roots: Sequence[str] = 
     shown = (c.model_copy(update={"command": relative_command(c.command, roots)}) for c in commands)
     last = {c.command.strip(): c for c in shown if not _LOOKING.match(c.command.strip())}
     chosen = sorted(last.values(), key=lambda c: c.event_id)[-MOST_COMMANDS:]
-    return Evidence(independent=False, commands=tuple(chosen))
+    return tuple(chosen)

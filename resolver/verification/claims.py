@@ -1,17 +1,17 @@
-"""Select the checks that are shown as evidence for a change.
+"""Select the agent's own checks that are shown with a change.
 
 They are commands that the agent itself executed in its own sandbox, with their real exit codes.
 They are labelled as the agent's and never as verified.
 """
 
 from resolver.models.check_history import CheckHistory, ObservedCheck
-from resolver.models.run import CheckedCommand, Evidence
+from resolver.models.run import CheckedCommand
 
 MOST_COMMANDS = 5
 """Maximum number of checks that are shown."""
 
 
-def evidence_from_log(course: CheckHistory) -> Evidence:
+def checks_of_agent(course: CheckHistory) -> tuple[CheckedCommand, ...]:
     """Return the checks that ran since code was last edited: the newest run of each, five at most.
 
     The check that decides (`CheckHistory.newest`) is always among them. If no check ran since the
@@ -21,11 +21,11 @@ def evidence_from_log(course: CheckHistory) -> Evidence:
     kept, deciding = chosen[-MOST_COMMANDS:], course.newest
     if deciding is not None and deciding not in kept:
         kept = [deciding, *kept[1:]]
-    return Evidence(independent=False, commands=tuple(_command(each) for each in kept))
+    return tuple(_command(each) for each in kept)
 
 
 def _command(check: ObservedCheck) -> CheckedCommand:
-    """Return the check as evidence."""
+    """Return the check as a command."""
     return CheckedCommand(
         command=check.command,
         exit_code=check.exit_code,

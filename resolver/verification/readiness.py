@@ -18,7 +18,7 @@ def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unver
         outcome: How the agent's work ended; None when it did not get that far.
         course: The check history of the run.
     """
-    if outcome is None or outcome.state is not RunState.FINISHED or not outcome.task_completed:
+    if outcome is None or not is_complete(outcome):
         return "unfinished"
     check = course.newest
     if check is None:
@@ -36,3 +36,8 @@ def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unver
             return "unended"
         case _:
             return "hidden"
+
+
+def is_complete(outcome: Outcome) -> bool:
+    """Return True if the agent finished and calls its work complete."""
+    return outcome.state is RunState.FINISHED and outcome.task_completed

@@ -92,6 +92,7 @@ class Scene:
             **(inputs or {}),
         }
         prices = {
+            "RESOLVER_VERIFY": "false",
             "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
             "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
         }

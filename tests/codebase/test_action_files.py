@@ -91,7 +91,7 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
     for number in ("github.event.issue.number", "github.event.pull_request.number"):
         assert number in job["concurrency"]["group"]
     needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
-    needed |= dict.fromkeys(("checks", "statuses", "actions"), "read")
+    needed |= {"checks": "write", "statuses": "read", "actions": "read"}
     assert (workflow["permissions"], job["permissions"]) == ({}, needed)
 
 

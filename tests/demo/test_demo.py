@@ -37,6 +37,7 @@ def test_the_repository_is_the_recorded_one_on_every_machine(tmp_path: Path) -> 
 
 
 def check(line: CommandLine, *options: str) -> None:
+    line.environment.pop("RESOLVER_VERIFY")
     done = line.call("demo", "--folder", line.folder / "demo", *options)
     assert done.exit_code == 0, done.stdout + done.stderr
     [run] = (line.folder / "demo").iterdir()
@@ -45,6 +46,11 @@ def check(line: CommandLine, *options: str) -> None:
         assert str(path) in done.stdout
         assert path.exists()
     assert branch in done.stdout
+    text = (run / "output/pull_request.md").read_text()
+    assert "**Verified:** 3 tests fail without the change and pass with it" in text
+    assert (
+        "| `python -m unittest discover` | 5 passed, 1 failed | 8 passed | 3 | 0 | 2 | 0 |" in text
+    )
     assert "differs from its recording" not in done.stdout
     git(run / "repository", "checkout", "-q", branch)
     assert "odd" in (run / "repository/tally/money.py").read_text()

@@ -7,7 +7,6 @@ from resolver.github.comments.report import Report
 from resolver.models.run import (
     Actor,
     CheckedCommand,
-    Evidence,
     FileChange,
     Outcome,
     Patch,
@@ -16,6 +15,12 @@ from resolver.models.run import (
     Tokens,
     Trigger,
     TriggerKind,
+)
+from resolver.models.verification import (
+    CaseResult,
+    CheckComparison,
+    CheckExecution,
+    Verification,
 )
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -74,13 +79,28 @@ def patch(*paths: str) -> Patch:
     return Patch(base="a" * 40, tree="b" * 40, commit="c" * 40, files=files)
 
 
-def evidence(*outputs: str) -> Evidence:
-    return Evidence(
-        commands=tuple(
-            CheckedCommand(command="pytest -q", exit_code=0, event_id=i, output_tail=output)
-            for i, output in enumerate(outputs or ("1 passed",))
-        )
+def commands(*outputs: str) -> tuple[CheckedCommand, ...]:
+    return tuple(
+        CheckedCommand(command="pytest -q", exit_code=0, event_id=i, output_tail=output)
+        for i, output in enumerate(outputs or ("1 passed",))
     )
+
+
+def verification(**changes: Any) -> Verification:
+    """A verified change with one check."""
+    passed = (CaseResult(id="test_a.py::test_old", status="passed"),)
+    fixed = CaseResult(id="test_a.py::test_new", status="passed")
+    check = CheckComparison(
+        name="pytest",
+        command="pytest",
+        scope="full",
+        base=CheckExecution(exit_code=0, seconds=1.0, cases=passed),
+        head=CheckExecution(exit_code=0, seconds=1.5, cases=(*passed, fixed)),
+        fixed=(fixed.id,),
+        added=(fixed.id,),
+    )
+    known = Verification(verdict="verified", reproduction=(fixed.id,), checks=(check,))
+    return known.model_copy(update=changes)
 
 
 def report(**changes: Any) -> Report:
@@ -92,7 +112,7 @@ def report(**changes: Any) -> Report:
         "task": task(asked),
         "outcome": outcome(),
         "patch": patch(),
-        "evidence": evidence(),
+        "commands": commands(),
         "branch": "agent/12-it-breaks",
     }
     return Report(**{**values, **changes})

@@ -74,7 +74,7 @@ def test_a_token_is_for_the_repository_and_what_a_run_needs(
     assert made.repositories == frozenset({NAME})
     assert made.permissions == {
         name: level for name, level in PERMISSIONS.items() if name in app.permissions
-    } | {"checks": "read"}
+    } | {"checks": "write"}
 
 
 def test_the_client_id_does_as_well(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:

@@ -46,7 +46,7 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.trace.markdown import utf16_length
-from resolver.verification.claims import evidence_from_log
+from resolver.verification.claims import checks_of_agent
 from resolver.verification.readiness import missing_verification
 from tests.github import reports
 from tests.verification.test_course import Log
@@ -241,7 +241,7 @@ def test_what_the_agent_told_in_parts_has_its_headings() -> None:
     }
     outcome = reports.outcome(message="Make add add", **parts)
     body = pull_request_body(reports.report(outcome=outcome))
-    headings = ("What was wrong", "What changed", "How it was verified", "What to look at")
+    headings = ("What was wrong", "What changed", "What the agent checked", "What to look at")
     places = [body.index(f"### {heading}\n") for heading in headings]
     assert places == sorted(places) and is_closed(body)
     assert "It subtracted." in body and "left no summary" not in body
@@ -260,13 +260,8 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     assert "**Verified" not in body
 
 
-def test_independent_runs_are_called_verified() -> None:
-    evidence = reports.evidence().model_copy(update={"independent": True})
-    assert "**Verified:**" in pull_request_body(reports.report(evidence=evidence))
-
-
 def test_no_evidence_is_said() -> None:
-    assert "Not verified" in pull_request_body(reports.report(evidence=None))
+    assert "Not verified" in pull_request_body(reports.report(commands=()))
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
@@ -297,7 +292,7 @@ def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None
     course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
     told = reports.report(
         course=course,
-        evidence=evidence_from_log(course),
+        commands=checks_of_agent(course),
         unverified=missing_verification(reports.outcome(), course),
         draft=True,
         pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
@@ -472,7 +467,7 @@ def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) ->
     report = reports.report(
         outcome=reports.outcome(text),
         patch=reports.patch(*paths),
-        evidence=reports.evidence(*[text[:60_000]] * 50),
+        commands=reports.commands(*[text[:60_000]] * 50),
         task=reports.task(reports.trigger(), left_out=tuple([text[:5_000]] * 200)),
     )
     body = pull_request_body(report)

@@ -114,6 +114,7 @@ class CommandLine:
             "LLM_BASE_URL": endpoint.url,
             "GITHUB_TOKEN": FORGE_TOKEN,
             "RESOLVER_RUNTIME": "local",
+            "RESOLVER_VERIFY": "false",
             "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
             "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
         }

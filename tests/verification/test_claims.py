@@ -1,7 +1,7 @@
 """Which of the agent's checks are told as evidence."""
 
 from resolver.models.check_history import CheckHistory, ObservedCheck
-from resolver.verification.claims import MOST_COMMANDS, evidence_from_log
+from resolver.verification.claims import MOST_COMMANDS, checks_of_agent
 
 
 def course(*checks: ObservedCheck) -> CheckHistory:
@@ -10,7 +10,7 @@ def course(*checks: ObservedCheck) -> CheckHistory:
 
 
 def told(shown: CheckHistory) -> list[str]:
-    return [each.command for each in evidence_from_log(shown).commands]
+    return [each.command for each in checks_of_agent(shown)]
 
 
 def check(command: str, **known: object) -> ObservedCheck:
@@ -22,7 +22,7 @@ def test_the_checks_since_the_last_edit_are_told_in_order() -> None:
 
 
 def test_without_any_those_from_before_are_told_as_that() -> None:
-    [only] = evidence_from_log(course(check("a", stale=True))).commands
+    [only] = checks_of_agent(course(check("a", stale=True)))
     assert (only.command, only.stale) == ("a", True)
 
 
@@ -35,9 +35,5 @@ def test_the_one_that_decides_is_among_the_few_that_are_told() -> None:
 
 def test_how_it_ended_is_told_as_it_was_judged() -> None:
     unknown = check("pytest | tail", verdict="unknown", exit_code=None, output="5 passed")
-    [only] = evidence_from_log(course(unknown)).commands
+    [only] = checks_of_agent(course(unknown))
     assert (only.verdict, only.exit_code, only.output_tail) == ("unknown", None, "5 passed")
-
-
-def test_what_the_agent_ran_is_never_called_independent() -> None:
-    assert evidence_from_log(course(check("a"))).independent is False

@@ -4,7 +4,7 @@ import pytest
 
 from resolver.models.check_history import CheckHistory, ObservedCheck, Verdict
 from resolver.models.run import Outcome, RunState
-from resolver.verification.claims import evidence_from_log
+from resolver.verification.claims import checks_of_agent
 from resolver.verification.readiness import missing_verification
 from tests.verification.test_course import Log, verified
 
@@ -87,6 +87,6 @@ def test_checklist_draft_and_evidence_agree(runs: list[tuple[str, int | None, st
         log.ran(command, exit_code, output)
     ready = missing_verification(DONE, log.course) == ""
     assert ready == verified(log.course)
-    told = evidence_from_log(log.course).commands
+    told = checks_of_agent(log.course)
     fails = [each for each in told if each.verdict == "failed" and not each.stale]
     assert ready == (not fails and any(c.verdict == "passed" and not c.stale for c in told))

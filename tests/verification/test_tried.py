@@ -6,7 +6,7 @@ from resolver.verification.attempted import MOST_COMMANDS, attempted_checks
 
 def ran(*commands: str) -> list[str]:
     given = [CheckedCommand(command=c, exit_code=0, event_id=n) for n, c in enumerate(commands)]
-    return [each.command for each in attempted_checks(given).commands]
+    return [each.command for each in attempted_checks(given)]
 
 
 def test_what_only_looks_tries_nothing() -> None:
@@ -32,5 +32,5 @@ def test_the_last_run_of_each_is_kept_and_no_more_than_a_few() -> None:
 
 def test_commands_are_shown_as_they_read_from_the_repository() -> None:
     command = CheckedCommand(command="cd /tmp/r/workspace && pytest", exit_code=0, event_id=0)
-    [shown] = attempted_checks([command], ("/tmp/r/workspace",)).commands
+    [shown] = attempted_checks([command], ("/tmp/r/workspace",))
     assert shown.command == "pytest"

@@ -136,6 +136,7 @@ class Server:
             "GITHUB_SERVER_URL": forge.github.server_url,
             "GITHUB_GRAPHQL_URL": forge.github.graphql_url,
             "RESOLVER_RUNTIME": "local",
+            "RESOLVER_VERIFY": "false",
             **more,
         }
         self._process: subprocess.Popen[bytes] | None = None

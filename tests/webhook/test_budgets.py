@@ -47,6 +47,7 @@ class Scene:
             "GITHUB_SERVER_URL": github.server_url,
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_RUNTIME": "local",
+            "RESOLVER_VERIFY": "false",
             "RESOLVER_INPUT_COST_PER_TOKEN": PRICE,
             "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",

@@ -39,6 +39,7 @@ class Scene:
             "GITHUB_SERVER_URL": github.server_url,
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_RUNTIME": "local",
+            "RESOLVER_VERIFY": "false",
             "RESOLVER_RETRY_SECONDS": "{final_comment: 0}",
         }
         found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))

@@ -38,7 +38,8 @@ from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Evidence, Publication, Trigger
+from resolver.models.run import Publication, Trigger
+from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.commands import (
     TAKES_UP,
@@ -92,7 +93,7 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         patch=None,
         publication=Publication(),
         earlier=continuation.publication if continuation else Publication(),
-        evidence=Evidence(),
+        evidence=UNFINISHED.evidence(),
         failure=report.failure,
         exit_code=1,
         divergences=[],

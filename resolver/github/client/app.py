@@ -26,7 +26,7 @@ PERMISSIONS: Mapping[str, str] = {
     "pull_requests": "write",
     "metadata": "read",
     "actions": "read",
-    "checks": "read",
+    "checks": "write",
     "statuses": "read",
     "members": "read",
 }

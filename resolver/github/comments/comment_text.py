@@ -15,6 +15,7 @@ from resolver.config.templates import render
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.progress import check_result_text, course_values
 from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.verification_text import verification_values
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
     code_span,
@@ -70,7 +71,7 @@ The other parts lose detail until this much room, or enough for the whole trace,
 _SECTIONS = {
     "cause": "What was wrong",
     "change": "What changed",
-    "verification": "How it was verified",
+    "verification": "What the agent checked",
     "remaining": "What is left",
 }
 """Fields of the agent's final message, and the heading that each one gets."""
@@ -146,8 +147,7 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
     issue = trigger.subject
     # Scratch files go last, so that they do not crowd out the change itself.
     files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
-    evidence = report.evidence
-    commands = evidence.commands if evidence else ()
+    commands = report.commands
     return {
         "issue": issue,
         "closes": issue is not None and outcome is not None and is_whole(report),
@@ -158,7 +158,7 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "reason": _sentence(outcome.reason) if outcome else "",
         "files": [_file(change) for change in files[: detail.files]],
         "files_left_out": max(0, len(files) - detail.files),
-        "independent": bool(evidence and evidence.independent),
+        "verification": verification_values(report, detail.output),
         "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
         "commands_left_out": max(0, len(commands) - detail.commands),
         "pull_request": report.pull_request,

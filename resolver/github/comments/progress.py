@@ -16,7 +16,12 @@ from pydantic import Field
 
 from resolver.config.templates import render
 from resolver.errors import ResolverError
-from resolver.events.lifecycle import ConfirmationAnswered, StageCompleted
+from resolver.events.lifecycle import (
+    CheckExecuted,
+    ConfirmationAnswered,
+    StageCompleted,
+    VerificationCompleted,
+)
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
@@ -26,6 +31,7 @@ from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import code_span, shorten_text, single_line
 from resolver.models.check_history import CheckHistory, ObservedCheck
 from resolver.models.run import Command, FrozenModel, PlanItem, RunState, Trigger
+from resolver.models.verification import VerificationVerdict
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
 
@@ -85,6 +91,13 @@ class RunProgress(FrozenModel):
     course: CheckHistory = CheckHistory()
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
     published: bool = False
+    verifies: bool = Field(
+        default=False, description="True when Resolver executes the project's checks itself."
+    )
+    verifying: bool = Field(default=False, description="True once it has executed a check.")
+    verdict: VerificationVerdict | None = Field(
+        default=None, description="What the checks show about the newest change."
+    )
 
     @property
     def at_work(self) -> ActiveRunMarker:
@@ -121,6 +134,9 @@ def progress_body(progress: RunProgress) -> str:
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
+        verifies=progress.verifies,
+        verifying=progress.verifying,
+        verdict=progress.verdict,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
     )
     marker = at_work_marker(trigger.key, progress.at_work)
@@ -242,7 +258,13 @@ class ProgressReporter:
             self._replies = state.iterations
             if isinstance(event, StageCompleted):
                 self._stage(event.stage)
+            if isinstance(event, CheckExecuted):
+                self.show(verifying=True)
+            if isinstance(event, VerificationCompleted):
+                self.show(verdict=event.evidence.verdict)
             if isinstance(event, AgentStateChanged):
+                if event.state is RunState.RUNNING:
+                    self.show(verifying=False, verdict=None)
                 paused = event.state is RunState.PAUSED
                 self.show(worked=event.state in ENDED, paused=paused)
             self.show(

@@ -86,6 +86,7 @@ class Part(StrEnum):
 
     ISSUE = "issue"
     WARNING = "warning"
+    VERIFICATION = "verification"
     WHAT = "what"
     WHY = "why"
     CHANGE = "change"

@@ -26,7 +26,7 @@ from resolver.models.check_history import CheckHistory
 from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
-    Evidence,
+    CheckedCommand,
     FrozenModel,
     How,
     Outcome,
@@ -38,6 +38,7 @@ from resolver.models.run import (
     Trigger,
     Unverified,
 )
+from resolver.models.verification import Verification
 
 
 class Ending(StrEnum):
@@ -143,7 +144,12 @@ class Report(FrozenModel):
         default=None, description="When that was made; None where the requester saw it."
     )
     patch: Patch | None = None
-    evidence: Evidence | None = None
+    verification: Verification | None = Field(
+        default=None, description="What Resolver's own executions of the checks show."
+    )
+    commands: tuple[CheckedCommand, ...] = Field(
+        default=(), description="The agent's own checks, with their results."
+    )
     branch: str | None = None
     pull_request: PullRequest | None = None
     review: PublishedReview | None = None

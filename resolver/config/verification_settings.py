@@ -1,0 +1,33 @@
+"""Settings of the verification: whether and for how long a change's checks are executed."""
+
+from pydantic_settings import BaseSettings
+
+from resolver.config.declaration import setting
+
+
+class VerificationSettings(BaseSettings):
+    """Settings of the verification of a change."""
+
+    verify: bool = setting(
+        True,
+        "Execute the project's own checks at the base commit and at the change, in fresh "
+        "sandboxes, before the change is published.",
+        repository=True,
+    )
+    verification_seconds: float = setting(
+        1200.0,
+        "Maximum duration of one verification in seconds. The tests that the change affects are "
+        "executed first, then the whole checks.",
+        option=False,
+        gt=0,
+        le=86_400,
+    )
+    verification_rounds: int = setting(
+        2,
+        "Number of times that the agent gets the output of checks that fail because of its "
+        "change, to correct it within what is left of its limits.",
+        repository=True,
+        option=False,
+        ge=0,
+        le=10,
+    )

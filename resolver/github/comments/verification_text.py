@@ -1,0 +1,143 @@
+"""Prepares the verification of a change for the templates of comments and pull requests.
+
+Names of tests, commands and outputs come out of sandboxes, so all of them are escaped here.
+"""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from resolver.github.comments.report import Report
+from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
+from resolver.models.run import TriggerKind
+from resolver.models.truncate import keep_last_lines
+from resolver.models.verification import (
+    CheckComparison,
+    CheckExecution,
+    TamperingFinding,
+    Verification,
+    totals_of,
+)
+from resolver.trace.plain import duration
+
+MAX_NAMES = 10
+"""Maximum number of tests that are named in one list."""
+
+MAX_CHECKS = 10
+"""Maximum number of rows in the table of checks."""
+
+
+def verification_values(report: Report, output_limit: int) -> dict[str, Any] | None:
+    """Return the template values of the verification; None if Resolver has verified nothing.
+
+    output_limit: number of characters of a failing check's output that are shown.
+    """
+    verification = report.verification
+    if verification is None or verification.reason in {"disabled", "no_change"}:
+        return None
+    checks = verification.checks
+    return {
+        "verdict": verification.verdict,
+        "reason": verification.reason,
+        "reproduction": _names(verification.reproduction),
+        "broken": _names([name for check in checks for name in check.broken]),
+        "flaky": [_flaky(check) for check in checks if check.flaky],
+        "missing": _names([name for check in checks if check.shrank for name in check.missing]),
+        "proves_nothing": _names(verification.proves_nothing),
+        "broken_tests": _names(verification.broken_tests),
+        "tampering": [_tampering(each) for each in verification.tampering[:MAX_NAMES]],
+        "tampering_left_out": max(0, len(verification.tampering) - MAX_NAMES),
+        "omitted": [_omitted(each.command, each.reason) for each in verification.omitted[:10]],
+        "rows": [_row(check) for check in checks[:MAX_CHECKS]],
+        "rows_left_out": max(0, len(checks) - MAX_CHECKS),
+        "is_partial": any(check.scope == "affected" for check in checks),
+        "base": _commit(report, report.base),
+        "head": _commit(report, report.patch.commit or "" if report.patch else ""),
+        "outputs": _outputs(verification, output_limit),
+    }
+
+
+def _names(names: Sequence[str]) -> dict[str, Any]:
+    """Return the number of tests and the first of their names."""
+    unique = list(dict.fromkeys(names))
+    shown = [code_span(shorten_text(_one_line(name), 200)) for name in unique[:MAX_NAMES]]
+    return {"count": len(unique), "names": shown, "left_out": max(0, len(unique) - MAX_NAMES)}
+
+
+def _one_line(name: str) -> str:
+    """Return a name or a command on one line."""
+    return " ".join(name.split())
+
+
+def _row(check: CheckComparison) -> dict[str, Any]:
+    return {
+        "command": code_span(shorten_text(_one_line(check.command), 150), in_table=True),
+        "base": _result(check.base),
+        "head": _result(check.head),
+        "fixed": len(check.fixed),
+        "broken": len(check.broken),
+        "added": len(check.added),
+        "skipped": totals_of(check.head).skipped,
+        "time": duration(check.head.seconds),
+    }
+
+
+def _result(execution: CheckExecution | None) -> dict[str, Any] | None:
+    """Return how an execution ended; None if there was none."""
+    if execution is None:
+        return None
+    totals = totals_of(execution)
+    return {
+        "exit_code": totals.exit_code,
+        "has_tests": bool(execution.cases),
+        "passed": totals.passed,
+        "failed": totals.failed,
+    }
+
+
+def _flaky(check: CheckComparison) -> dict[str, Any]:
+    shown = [
+        {
+            "id": code_span(shorten_text(_one_line(f.id), 200)),
+            "passed": f.passed,
+            "failed": f.failed,
+        }
+        for f in check.flaky[:MAX_NAMES]
+    ]
+    return {"tests": shown, "left_out": max(0, len(check.flaky) - MAX_NAMES)}
+
+
+def _tampering(finding: TamperingFinding) -> dict[str, Any]:
+    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+    detail = _one_line(finding.detail)
+    return {
+        "kind": finding.kind,
+        "where": code_span(shorten_text(_one_line(where), 200)),
+        "detail": code_span(shorten_text(detail, 200)) if detail else "",
+    }
+
+
+def _omitted(command: str, reason: str) -> dict[str, str]:
+    return {
+        "command": code_span(shorten_text(_one_line(command), 150)),
+        "reason": single_line(reason, 300),
+    }
+
+
+def _commit(report: Report, commit: str) -> str:
+    """Return a commit as GitHub links it: the bare id. For a local run, its first digits."""
+    if report.trigger.kind is TriggerKind.LOCAL:
+        return code_span(commit[:12]) if commit else ""
+    return commit
+
+
+def _outputs(verification: Verification, limit: int) -> list[dict[str, str]]:
+    """Return the outputs of the checks that fail with the change."""
+    return [
+        {
+            "command": html.escape(shorten_text(_one_line(visible(check.command)), 150)),
+            "output": fence(keep_last_lines(check.head.output.strip("\n"), limit)),
+        }
+        for check in verification.checks[:3]
+        if check.head.exit_code != 0 and check.head.output.strip()
+    ]

@@ -1,0 +1,136 @@
+"""Opens the sandboxes in which checks are executed, one for each tree.
+
+They have the image, the set-up and the limits of the agent's sandbox, and a run id of their own: a
+sandbox removes what an earlier attempt with its id has left, and the agent's still runs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from resolver.errors import SandboxError
+from resolver.events.lifecycle import Egress
+from resolver.events.state import State
+from resolver.events.stream import EventStream, MemoryStore
+from resolver.git.bundle import git_dir_tar
+from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.runs.stages import PreparedRun
+from resolver.runs.wiring.sandbox import open_environment, open_runtime, runtime_kind
+from resolver.runtime.engine import connect_engine
+from resolver.runtime.environment.environment import Environment, set_up
+from resolver.runtime.environment.images import image_id
+from resolver.runtime.runtime import Runtime
+from resolver.verification.base_results import BaseResults, digest_of
+from resolver.verification.instrumentation import instrument
+from resolver.verification.runner import CheckExecutor, TreeName
+from resolver.verification.sandbox_checks import execute_check
+
+BASE_RESULTS = "base-checks"
+"""Folder of the results at base commits, in the host's cache folder."""
+
+
+@dataclass
+class SandboxExecutor:
+    """Executes checks in one sandbox, and the set-up before the first of them.
+
+    The set-up may take as long as a check, so that it can be interrupted in the same way.
+    """
+
+    runtime: Runtime
+    set_up: Callable[[], object]
+    _is_set_up: bool = False
+    _is_interrupted: bool = False
+
+    def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
+        """Return the result. Raises SandboxError if the sandbox is lost."""
+        if not self._is_set_up:
+            self.set_up()
+            self._is_set_up = True
+        if self._is_interrupted:
+            raise SandboxError("the check was interrupted", "start the run again")
+        return execute_check(self.runtime, check, seconds, instrument)
+
+    def interrupt(self) -> None:
+        """End the set-up or the check that is running, and execute no other."""
+        self._is_interrupted = True
+        self.runtime.interrupt()
+
+
+class CheckSandboxes:
+    """The sandboxes of one verification.
+
+    commits: the commits to check out, by the name of their tree.
+    """
+
+    def __init__(self, prepared: PreparedRun, commits: Mapping[TreeName, str]) -> None:
+        self._prepared = prepared
+        self._commits = commits
+        self._connections: list[Egress] = []
+        settings, host = prepared.settings, prepared.request.host
+        self._kind = runtime_kind(settings, host)
+        environment = open_environment(settings, self._kind, prepared.workspace, host)
+        # Without a key, no sandbox of a change is saved as the environment of later runs.
+        self._environment = replace(environment, key="")
+        self.digest = digest_of({**self._limits(), "environment": self._identity(environment)})
+        """Identifies everything besides tree and command that decides how a check ends."""
+
+    @property
+    def base_results(self) -> BaseResults | None:
+        """Results of earlier runs; None unless an image determines the environment.
+
+        Programs of this machine, or of a remote one, may change between two runs.
+        """
+        if self._kind != "docker":
+            return None
+        return BaseResults(self._prepared.request.host.cache / BASE_RESULTS)
+
+    @contextmanager
+    def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
+        """Start a sandbox with the tree and the set-up. Called from several threads."""
+        prepared, commit = self._prepared, self._commits[tree]
+        settings, workspace = prepared.settings, prepared.workspace
+        run, host = f"{prepared.request.run}-{tree}", prepared.request.host
+        git_dir = git_dir_tar(workspace.git, workspace.folder, commit, workspace.branch)
+        # The set-up's events are not the run's: a resumed run would execute them again.
+        state, stream = State(), EventStream(MemoryStore())
+        stream.subscribe("state", state.apply, essential=True)
+        runtime = open_runtime(settings, self._kind, run, host, self._environment.image)
+        try:
+            with runtime:
+                runtime.checkout(git_dir, commit, workspace.branch)
+                seconds = settings.timeout_seconds.setup
+                prepare = partial(
+                    set_up, self._environment, runtime, stream, state, commit, seconds
+                )
+                yield SandboxExecutor(runtime, prepare)
+        finally:
+            self._connections += runtime.take_connections()
+
+    def take_connections(self) -> list[Egress]:
+        """Return the connections of sandboxes that were closed since the last call."""
+        taken, self._connections = self._connections, []
+        return taken
+
+    def _limits(self) -> dict[str, object]:
+        settings = self._prepared.settings
+        return {
+            "repository": self._prepared.workspace.identity,
+            "kind": self._kind,
+            **settings.sandbox_limits.model_dump(exclude={"egress_bytes"}),
+            "egress": settings.egress,
+        }
+
+    def _identity(self, environment: Environment) -> tuple[str, ...]:
+        """Return what identifies the image and the set-up that is executed in it."""
+        plan = environment.plan
+        set_up_by = (plan.source, plan.script) if plan else ()
+        if self._kind != "docker":
+            return (environment.image, *set_up_by)
+        if environment.key:
+            return (environment.key,)
+        client = connect_engine(self._prepared.request.host.environment)
+        try:
+            return (image_id(client, environment.image), *set_up_by)
+        finally:
+            client.close()

@@ -1,0 +1,234 @@
+"""The verify stage: executes the project's checks on the run's change, in sandboxes of its own.
+
+Each tree (the base commit, the base with the change's test files, the change) is checked out by
+Resolver in a fresh sandbox, with the image and the set-up of the agent's sandbox. Nothing
+that the agent's session left is in it.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.controller.control import Control, Request, Stop
+from resolver.errors import RunStopped
+from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
+from resolver.events.run_log import RunLog
+from resolver.git.overlay import overlay_tree
+from resolver.git.push import Identity, write_commit
+from resolver.git.tree import read_blobs, read_changes, read_sizes
+from resolver.git.workspace import Workspace
+from resolver.models.run import Patch
+from resolver.models.verification import DISABLED, Verification
+from resolver.runs.check_sandboxes import CheckSandboxes
+from resolver.runs.stages import PreparedRun
+from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.project_files import is_test_file
+from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
+from resolver.verification.selection import select_checks
+from resolver.verification.tampering import find_tampering
+from resolver.verification.verify import VerificationRequest, verify_change
+
+_AUTHOR = Identity("Resolver", "resolver@localhost")
+_AT = datetime(2000, 1, 1, tzinfo=UTC)
+"""Author and date of the commits that are only checked out. They are never published."""
+
+MAX_TEXT_BYTES = 1_000_000
+"""Maximum number of bytes of a changed file that is searched for tampering."""
+
+
+@dataclass(frozen=True)
+class ChangeTrees:
+    """The trees that checks are executed on, and the paths that the change touches.
+
+    trees, commits: by name. "base_with_tests" is missing if the change has no test files.
+    """
+
+    trees: Mapping[TreeName, str]
+    commits: Mapping[TreeName, str]
+    changed_files: tuple[str, ...]
+    changed_tests: tuple[str, ...]
+    deleted_tests: tuple[str, ...]
+
+
+def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
+    """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
+    git, base = workspace.git, workspace.base
+    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file)
+    trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
+    if tests:
+        trees["base_with_tests"] = with_tests
+    commits: dict[TreeName, str] = {
+        name: write_commit(git, base, tree, "Change", _AUTHOR, _AT, ())
+        for name, tree in trees.items()
+        if name != "base"
+    }
+    commits["base"] = base
+    changes = read_changes(git, base, patch.tree)
+    paths = {c.path.decode("utf-8", "surrogateescape"): c.status for c in changes}
+    return ChangeTrees(
+        trees=trees,
+        commits=commits,
+        changed_files=tuple(paths),
+        changed_tests=tests,
+        deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
+    )
+
+
+def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
+    """Return path, old text and new text of each changed file; None where there is none."""
+    changes = read_changes(workspace.git, workspace.base, patch.tree)
+    blobs = {blob for c in changes for blob in (c.old_blob, c.new_blob) if blob is not None}
+    sizes = read_sizes(workspace.git, blobs)
+    small = [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]
+    texts = {b: data.decode("utf-8", "replace") for b, data in read_blobs(workspace.git, small)}
+
+    def text(blob: str | None) -> str | None:
+        # A text that is too long to be read is shown as one that nobody can judge.
+        return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
+
+    return [
+        (c.path.decode("utf-8", "surrogateescape"), text(c.old_blob), text(c.new_blob))
+        for c in changes
+    ]
+
+
+class ChangeVerifier:
+    """Verifies the changes of one run: after each of the agent's rounds, and before publishing.
+
+    run_checks: executes the checks and returns what they show. It repeats nothing that the log has.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        run: str,
+        control: Control,
+        log: RunLog,
+        run_checks: Callable[[Patch], Verification],
+    ) -> None:
+        self._settings = settings
+        self._run = run
+        self._control = control
+        self._log = log
+        self._run_checks = run_checks
+        self._verified: dict[str, Verification] = {}
+        self._stopped: RunStopped | None = None
+
+    def verify(self, patch: Patch) -> Verification:
+        """Return the verification of the change. Raises RunStopped if a person stopped the run."""
+        if not self._settings.verify:
+            return DISABLED
+        if patch.is_empty:
+            return Verification(verdict="not_verified", reason="no_change")
+        if self._stopped is None and patch.tree not in self._verified:
+            self._verified[patch.tree] = self._run_checks(patch)
+        self._raise_if_stopped()
+        return self._verified[patch.tree]
+
+    def send_back(self, patch: Patch) -> str:
+        """Return what the agent is told about checks that fail because of its change.
+
+        It is "" if nothing fails, or the agent has been told as often as the settings allow. A stop
+        is left to `verify`.
+        """
+        try:
+            verification = self.verify(patch)
+        except RunStopped:
+            return ""
+        rounds = self._settings.verification_rounds
+        if verification.reason not in FAILED_BY_CHANGE or self._rounds_used() >= rounds:
+            return ""
+        self._record(patch, verification, sent=True)
+        return render("agent/checks_failed.md.j2", **failing_checks(verification)).strip()
+
+    def conclude(self, patch: Patch) -> Verification:
+        """Verify the change that is published, and record the result in the log."""
+        verification = self.verify(patch)
+        if verification.reason not in {"disabled", "no_change"}:
+            self._record(patch, verification, sent=False)
+        return verification
+
+    def _raise_if_stopped(self) -> None:
+        """Raise RunStopped if a stop arrived. Other requests stay in the queue for the agent."""
+        others: list[Request] = []
+        while (request := self._control.take()) is not None:
+            if isinstance(request, Stop):
+                by = f" by {request.by}" if request.by else ""
+                what = f"the run was stopped{by} while its change was verified"
+                self._stopped = RunStopped(what, "look at the change, which is kept")
+            else:
+                others.append(request)
+        for request in others:
+            self._control.send(request)
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _rounds_used(self) -> int:
+        since = self._log.state.events[self._log.begun(self._run) :]
+        return sum(isinstance(e, VerificationCompleted) and e.sent_to_agent for e in since)
+
+    def _record(self, patch: Patch, verification: Verification, *, sent: bool) -> None:
+        evidence = verification.evidence()
+        completed = (e for e in self._log.state.events if isinstance(e, VerificationCompleted))
+        last = max(completed, key=lambda e: e.id, default=None)
+        known = last is not None and last.tree == patch.tree and last.evidence == evidence
+        if sent or not known:
+            self._log.stream.add(
+                VerificationCompleted(
+                    tree=patch.tree,
+                    evidence=evidence,
+                    omitted=verification.omitted,
+                    sent_to_agent=sent,
+                )
+            )
+
+
+def open_verifier(prepared: PreparedRun, log: RunLog) -> ChangeVerifier:
+    """Return the verifier of a run, which executes checks in sandboxes."""
+    request = prepared.request
+    run_checks = partial(verify_in_sandboxes, prepared, log)
+    return ChangeVerifier(prepared.settings, request.run, request.control, log, run_checks)
+
+
+def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Verification:
+    """Execute the checks on the change, in sandboxes of its own, and return what they show."""
+    settings, workspace = prepared.settings, prepared.workspace
+    trees = build_trees(workspace, patch)
+    sandboxes = CheckSandboxes(prepared, trees.commits)
+    recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
+
+    def started(runner: CheckRunner) -> None:
+        prepared.request.control.interrupt_with(runner.interrupt)
+
+    request = VerificationRequest(
+        selection=select_checks(
+            settings.checks, workspace, settings.allow_list, trees.changed_files, patch.tree
+        ),
+        options=RunnerOptions(
+            trees=trees.trees,
+            environment=sandboxes.digest,
+            recorded={event.key: event.execution for event in recorded},
+            record=log.stream.add,
+            base_results=sandboxes.base_results,
+            seconds=settings.verification_seconds,
+            parallel=available_processors() > 1,
+        ),
+        changed_files=trees.changed_files,
+        changed_tests=trees.changed_tests,
+        deleted_tests=trees.deleted_tests,
+        tampering=find_tampering(changed_texts(workspace, patch)),
+        started=started,
+    )
+    verified = verify_change(request, sandboxes.open)
+    for connection in sandboxes.take_connections():
+        log.stream.add(connection)
+    return verified
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,223 @@
+"""Executes the checks of a project at several trees, each in a sandbox of its own.
+
+Executions that the run's event log or the store of base results already has are not repeated.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, Protocol
+
+from resolver.errors import ResolverError
+from resolver.events.lifecycle import CheckExecuted
+from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.verification.base_results import BaseResults, execution_key
+
+TreeName = Literal["base", "base_with_tests", "head"]
+"""A tree that checks are executed on: the base commit, the base with the change's new and changed
+test files, and the change."""
+
+SHORTEST_SECONDS = 1.0
+"""A check is not started if less time is left."""
+
+
+class CheckExecutor(Protocol):
+    """Executes checks in a sandbox in which one tree is checked out."""
+
+    def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
+        """Return the result. Raises SandboxError if the sandbox is lost."""
+        ...
+
+    def interrupt(self) -> None:
+        """End the running check. Called from another thread."""
+        ...
+
+
+OpenExecutor = Callable[[TreeName], AbstractContextManager[CheckExecutor]]
+"""Starts a fresh sandbox with the tree and the project's set-up. Raises SandboxError."""
+
+RecordExecution = Callable[[CheckExecuted], object]
+
+
+@dataclass(frozen=True)
+class WantedExecution:
+    """A check to execute at a tree.
+
+    repetition: number of earlier, identical executions.
+    reserve: seconds of the runner's time that must be left after it.
+    """
+
+    tree: TreeName
+    check: ProjectCheck
+    repetition: int = 0
+    reserve: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunnerOptions:
+    """What a runner works with.
+
+    trees: ids of the git trees.
+    environment: identifies the repository, the environment and the sandbox's limits.
+    recorded: results that the event log has, by key.
+    record: adds an execution to the event log; called from several threads.
+    base_results: results of earlier runs; None to neither read nor write any.
+    seconds: time limit of all executions together.
+    parallel: True to execute checks at two trees at the same time.
+    """
+
+    trees: Mapping[TreeName, str]
+    environment: str
+    recorded: Mapping[str, CheckExecution]
+    record: RecordExecution
+    base_results: BaseResults | None
+    seconds: float
+    parallel: bool
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass
+class CheckRunner:
+    """Executes checks, and starts a tree's sandbox when its first check is executed.
+
+    Use it as a context manager: leaving ends what still runs and removes the sandboxes.
+    """
+
+    options: RunnerOptions
+    open_executor: OpenExecutor
+    _open: ExitStack = field(default_factory=ExitStack)
+    _executors: dict[TreeName, CheckExecutor] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+    _deadline: float = 0.0
+
+    def __enter__(self) -> "CheckRunner":
+        self._deadline = self.options.clock() + self.options.seconds
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._open.close()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True once `interrupt` was called."""
+        return self._cancelled.is_set()
+
+    @property
+    def seconds_left(self) -> float:
+        """The time that is left for executions."""
+        return self._deadline - self.options.clock()
+
+    def interrupt(self) -> None:
+        """End all executions, and start no other. May be called from any thread."""
+        self._cancelled.set()
+        with self._lock:
+            executors = list(self._executors.values())
+        for executor in executors:
+            executor.interrupt()
+
+    def execute(self, wanted: Sequence[WantedExecution]) -> list[CheckExecution | None]:
+        """Return the results in the same order; None for a check that there was no time for.
+
+        Checks at one tree are executed one after the other, those at different trees side by side
+        if there is room. Raises SandboxError.
+        """
+        results: dict[int, CheckExecution | None] = {}
+        # The change goes first, because most checks are executed there.
+        numbered = sorted(enumerate(wanted), key=lambda each: each[1].tree, reverse=True)
+        groups = [list(group) for _, group in groupby(numbered, key=lambda each: each[1].tree)]
+
+        def work(group: list[tuple[int, WantedExecution]]) -> None:
+            for number, each in group:
+                results[number] = self._execute(each)
+
+        if not self.options.parallel or len(groups) < 2:
+            for group in groups:
+                work(group)
+        else:
+            self._in_threads(work, groups)
+        return [results[number] for number in range(len(wanted))]
+
+    def _in_threads(
+        self,
+        work: Callable[[list[tuple[int, WantedExecution]]], None],
+        groups: Sequence[list[tuple[int, WantedExecution]]],
+    ) -> None:
+        with ThreadPoolExecutor(2, thread_name_prefix="checks") as pool:
+            futures = [pool.submit(work, group) for group in groups]
+            try:
+                wait(futures)
+            except BaseException:
+                # A signal stops the run: the threads end as soon as their checks do.
+                self._end_all()
+                raise
+        for future in futures:
+            future.result()
+
+    def _end_all(self) -> None:
+        try:
+            self.interrupt()
+        except ResolverError:  # a sandbox that is gone has ended its checks
+            return
+
+    def _execute(self, wanted: WantedExecution) -> CheckExecution | None:
+        """Return the known result of an execution, or execute the check."""
+        options, check = self.options, wanted.check
+        tree = options.trees[wanted.tree]
+        key = execution_key(options.environment, tree, check, wanted.repetition)
+        if (known := options.recorded.get(key)) is not None:
+            return known
+        store = options.base_results if _is_kept(wanted) else None
+        kept = store.find(key) if store else None
+        execution = kept or self._start(wanted)
+        if execution is None or self.is_cancelled:
+            return None
+        if store and kept is None:
+            store.store(key, execution)
+        options.record(
+            CheckExecuted(
+                key=key,
+                name=check.name,
+                command=check.command,
+                at=wanted.tree,
+                tree=tree,
+                repetition=wanted.repetition,
+                is_cached=kept is not None,
+                execution=execution,
+            )
+        )
+        return execution
+
+    def _start(self, wanted: WantedExecution) -> CheckExecution | None:
+        if self.is_cancelled or self.seconds_left - wanted.reserve < SHORTEST_SECONDS:
+            return None
+        executor = self._executor(wanted.tree)
+        left = self.seconds_left - wanted.reserve
+        seconds = min(wanted.check.timeout_seconds or left, left)
+        if self.is_cancelled or seconds < SHORTEST_SECONDS:
+            return None
+        return executor.execute(wanted.check, seconds)
+
+    def _executor(self, tree: TreeName) -> CheckExecutor:
+        """Return the tree's executor. Only one thread at a time works on a tree."""
+        if tree not in self._executors:
+            opened = self.open_executor(tree)
+            executor = opened.__enter__()
+            with self._lock:
+                self._open.push(opened)
+                self._executors[tree] = executor
+        return self._executors[tree]
+
+
+def _is_kept(wanted: WantedExecution) -> bool:
+    """Return True if the result is kept for other runs: whole checks at the base commit."""
+    return wanted.tree == "base" and wanted.repetition == 0
+
+
+def recorded_executions(events: Iterator[CheckExecuted]) -> dict[str, CheckExecution]:
+    """Return the results of the executions in a log, by key."""
+    return {event.key: event.execution for event in events}

@@ -1,0 +1,167 @@
+"""Executes checks in a sandbox and takes their reports out of it.
+
+The sandbox holds a tree that Resolver has checked out, and no agent has worked in it. What comes
+out is still not trusted if the tree is a change's: its code may write any report and end with any
+exit code. `comparison` therefore compares the tests by name with those of the base commit.
+"""
+
+import secrets
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from resolver.errors import SandboxError
+from resolver.events.actions import CmdRun
+from resolver.events.log import Observation, SandboxAction
+from resolver.events.observations import CmdOutput
+from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.verification.reports import excerpt_of_output, read_reports
+
+MAX_REPORT_BYTES = 20_000_000
+"""Maximum size of one report file."""
+
+MAX_REPORT_FILES = 200
+"""Maximum number of report files that are read after one execution."""
+
+MAX_OUTPUT = 4_000
+"""Number of characters kept of the end of a check's output."""
+
+_PREPARING_SECONDS = 30.0
+
+
+class CommandSandbox(Protocol):
+    """The part of a Runtime that executes checks."""
+
+    root: str
+
+    @property
+    def scratch(self) -> str: ...
+
+    def put_file(self, name: str, content: bytes) -> None: ...
+
+    def execute(self, action: SandboxAction) -> Observation: ...
+
+    def fetch(self, path: str, destination: Path, max_bytes: int) -> None: ...
+
+    def interrupt(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class CollectedReports:
+    """What an execution left: its report files by path, and its output.
+
+    is_complete: False if a report or the output could not be taken out.
+    """
+
+    files: Mapping[str, bytes]
+    output: str
+    is_complete: bool
+
+
+CheckInstrumentation = Callable[[ProjectCheck, str], ProjectCheck]
+"""Returns the check with a command that writes its reports below the folder."""
+
+
+def execute_check(
+    sandbox: CommandSandbox,
+    check: ProjectCheck,
+    seconds: float,
+    instrument: CheckInstrumentation,
+) -> CheckExecution:
+    """Execute the check in the root of the sandbox's tree and return its result.
+
+    seconds: time limit; the command is ended when it is reached.
+    Raises SandboxError if the sandbox is lost.
+    """
+    # The name is random, so that no earlier execution can have left a report there.
+    folder = f"{sandbox.scratch}/reports-{secrets.token_hex(12)}"
+    instrumented = instrument(check, folder)
+    script = f"{folder.rpartition('/')[2]}.sh"
+    sandbox.put_file(script, _script(instrumented).encode("utf-8", "surrogateescape"))
+    _run(sandbox, _preparation(instrumented, folder), _PREPARING_SECONDS)
+    output = f"{folder}/output.txt"
+    # In a subshell, so that `exit` or a changed variable ends with the check.
+    done = _run(
+        sandbox,
+        f"( . {shlex.quote(f'{sandbox.scratch}/{script}')} ) </dev/null >{output} 2>&1",
+        seconds,
+    )
+    if done.exit_code is None:
+        sandbox.interrupt()
+    reports = _collect(sandbox, instrumented, output)
+    reading = read_reports(instrumented.report_format, reports.files, reports.output, sandbox.root)
+    return CheckExecution(
+        exit_code=None if done.timed_out else done.exit_code,
+        seconds=round(done.seconds, 3),
+        cases=reading.cases,
+        output=excerpt_of_output(reports.output, MAX_OUTPUT),
+        report_complete=reading.complete and reports.is_complete,
+    )
+
+
+def _script(check: ProjectCheck) -> str:
+    # As GitHub Actions runs `shell: bash`: the first command that fails ends the check.
+    lines = ["set -eo pipefail"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in check.environment.items()]
+    return "\n".join([*lines, check.command, ""])
+
+
+def _preparation(check: ProjectCheck, folder: str) -> str:
+    """Return the command that makes the report folder and removes reports that are there."""
+    made = f"mkdir -p {folder}"
+    patterns = _patterns(check)
+    return f"{made}; ( shopt -s nullglob globstar; rm -f -- {patterns} )" if patterns else made
+
+
+def _patterns(check: ProjectCheck) -> str:
+    """Return the check's report glob as a word of bash, in which only `*`, `?` and `[` are kept."""
+    if not check.report:
+        return ""
+    return "".join(c if c in "*?[]" else shlex.quote(c) for c in check.report)
+
+
+def _collect(sandbox: CommandSandbox, check: ProjectCheck, output: str) -> CollectedReports:
+    """Take the report files and the output out of the sandbox."""
+    is_complete = True
+    files: dict[str, bytes] = {}
+    if patterns := _patterns(check):
+        listing = f"( shopt -s nullglob globstar; printf '%s\\n' {patterns} )"
+        listed = _run(sandbox, listing, _PREPARING_SECONDS).content.splitlines()
+        paths = [path for path in listed if path.strip()]
+        is_complete = bool(paths) and len(paths) <= MAX_REPORT_FILES
+        for path in paths[:MAX_REPORT_FILES]:
+            where = path if path.startswith("/") else f"{sandbox.root}/{path}"
+            content = _fetch(sandbox, where)
+            is_complete = is_complete and content is not None
+            files |= {path: content} if content is not None else {}
+    text = _fetch(sandbox, output)
+    if text is not None:
+        return CollectedReports(files, text.decode("utf-8", "replace"), is_complete)
+    # The output is too long to be taken out, so that no report can be read from it.
+    end = _run(sandbox, f"tail -c {MAX_OUTPUT} {output}", _PREPARING_SECONDS).content
+    return CollectedReports(files, end, is_complete and (bool(files) or not check.report_format))
+
+
+def _fetch(sandbox: CommandSandbox, path: str) -> bytes | None:
+    """Return the content of a file of the sandbox; None if it is no regular file, or too large."""
+    with tempfile.TemporaryDirectory(prefix="report-") as folder:
+        taken = Path(folder) / "report"
+        try:
+            sandbox.fetch(path, taken, MAX_REPORT_BYTES)
+        except SandboxError:
+            return None
+        return taken.read_bytes()
+
+
+def _run(sandbox: CommandSandbox, command: str, seconds: float) -> CmdOutput:
+    """Execute a command. Raises SandboxError if the sandbox can't execute it."""
+    done = sandbox.execute(CmdRun(command=command, timeout=max(seconds, 1.0)))
+    if not isinstance(done, CmdOutput):
+        raise SandboxError(
+            f"the sandbox could not execute a check: {getattr(done, 'content', '')[:300]}",
+            "see the event log for what ran last",
+        )
+    return done

@@ -1,0 +1,77 @@
+"""Selects the checks that are executed for a change: the declared ones, or those that are found."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from resolver.config.allowed_hosts import AllowList
+from resolver.git.workspace import Workspace
+from resolver.models.verification import OmittedCheck, ProjectCheck
+from resolver.verification.affected_tests import affected_check
+from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.instrumentation import append_arguments, runner_of
+from resolver.verification.project_tree import ProjectTree
+from resolver.verification.relevant_checks import relevant_checks
+
+MAX_IDS = 100
+"""Maximum number of tests that are named in a command."""
+
+
+@dataclass(frozen=True)
+class CheckSelection:
+    """The checks that are relevant for a change, and how they are narrowed.
+
+    affected: returns the check for only the tests that the change affects, as they are named with
+        the change, or (True) at the base commit; None if it can't be narrowed.
+    only: returns the check for only the tests with these ids; None if it can't be narrowed.
+    """
+
+    checks: tuple[ProjectCheck, ...]
+    omitted: tuple[OmittedCheck, ...] = ()
+    affected: Callable[[ProjectCheck, bool], ProjectCheck | None] = lambda _, __: None
+    only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
+
+
+def select_checks(
+    declared: Sequence[ProjectCheck],
+    workspace: Workspace,
+    allowed: AllowList,
+    changed_files: Sequence[str],
+    head: str,
+) -> CheckSelection:
+    """Return the checks to execute for a change.
+
+    They are found in the base commit, never in the change, which could otherwise choose by what it
+    is judged.
+
+    declared: the checks of the settings; if there are any, no others are looked for.
+    allowed: the hosts that the sandbox may reach.
+    changed_files: paths of the files that the change adds, modifies or deletes.
+    head: tree of the change. It decides only which of a check's tests are executed first.
+    """
+    before = ProjectTree.from_commit(workspace.git, workspace.base)
+    found = DiscoveredChecks(tuple(declared)) if declared else discover_checks(before, allowed)
+    named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
+    after = ProjectTree.from_commit(workspace.git, head)
+
+    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+        return affected_check(check, changed_files, before if at_base else after)
+
+    return CheckSelection(tuple(named), found.omitted, affected, only_tests)
+
+
+def with_runner(check: ProjectCheck) -> ProjectCheck:
+    """Return the check with the runner that its command starts, if that is known."""
+    return check.model_copy(update={"runner": check.runner or runner_of(check.command)})
+
+
+def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
+    """Return the check for the tests with these ids; None if its runner takes no ids.
+
+    pytest takes the ids of its reports: https://docs.pytest.org/en/stable/how-to/usage.html
+    """
+    if check.runner != "pytest" or not 0 < len(ids) <= MAX_IDS:
+        return None
+    if not all("::" in each and not each.startswith("-") for each in ids):
+        return None
+    command = append_arguments(check, *ids)
+    return None if command is None else check.model_copy(update={"command": command})

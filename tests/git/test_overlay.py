@@ -1,0 +1,49 @@
+"""A tree with some files of another, built without a checkout."""
+
+from pathlib import Path
+
+from resolver.git.overlay import overlay_tree
+from resolver.git.tree import read_tree
+from resolver.git.workspace import Workspace
+from tests.git.scene import make_repository, plain_git, write
+
+
+def _commit(repository: Path) -> str:
+    plain_git(repository, "add", "-A")
+    plain_git(repository, "commit", "-qm", "Change")
+    return plain_git(repository, "rev-parse", "HEAD")
+
+
+def test_only_the_wanted_files_are_taken_and_nothing_is_deleted(tmp_path: Path) -> None:
+    repository = make_repository(
+        tmp_path / "r",
+        {"a.py": "1\n", "tests/test_a.py": "1\n", "tests/test_gone.py": "1\n", "tests/d": "x"},
+    )
+    base = plain_git(repository, "rev-parse", "HEAD")
+    write(repository, "a.py", "2\n")
+    write(repository, "tests/test_a.py", "2\n")
+    (repository / "tests/test_gone.py").unlink()
+    (repository / "tests/d").unlink()
+    write(repository, "tests/d/test_ü.py", "3\n", 0o755)
+    head = _commit(repository)
+    workspace = Workspace.clone(str(repository), tmp_path / "clone.git")
+    git = workspace.git
+    made, paths = overlay_tree(git, base, head, lambda path: path.startswith("tests/"))
+    assert paths == ("tests/d/test_ü.py", "tests/test_a.py")
+    entries = {e.path.decode(): (e.mode, git.run("cat-file", "blob", e.id)) for e in
+               read_tree(git, made)}  # fmt: skip
+    assert entries == {
+        "a.py": ("100644", b"1\n"),
+        "tests/d/test_ü.py": ("100755", b"3\n"),
+        "tests/test_a.py": ("100644", b"2\n"),
+        "tests/test_gone.py": ("100644", b"1\n"),
+    }
+
+
+def test_without_wanted_files_it_is_the_base(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "r", {"a.py": "1\n"})
+    base = plain_git(repository, "rev-parse", "HEAD")
+    write(repository, "a.py", "2\n")
+    head = _commit(repository)
+    workspace = Workspace.clone(str(repository), tmp_path / "clone.git")
+    assert overlay_tree(workspace.git, base, head, lambda _: False) == (workspace.tree(base), ())

@@ -1,0 +1,113 @@
+"""The check run that a verification becomes on the published commit."""
+
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.github.comments.report import Report
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Publication
+from resolver.models.verification import CaseResult, CheckExecution, Verification
+from resolver.publishing.pull_request import publish_verification
+from resolver.runs.wiring.tokens import ForgeTokens, access_of
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import CheckRun
+
+NAME = "octo/demo"
+BROKEN = CaseResult(
+    id="test_a.py::test_old", status="failed", message="1 != 2", file="test_a.py", line=7
+)
+ELSEWHERE = CaseResult(id="somewhere", status="failed", message="no place")
+
+
+def failing() -> Verification:
+    check = reports.verification().checks[0]
+    head = CheckExecution(exit_code=1, seconds=1.0, cases=(ELSEWHERE, BROKEN))
+    broken = check.model_copy(update={"head": head, "broken": (BROKEN.id,), "fixed": ()})
+    return Verification(verdict="not_verified", reason="regression", checks=(broken,))
+
+
+class Scene:
+    """A repository with an App, and a published commit."""
+
+    def __init__(self, github: GitHubServer, **permissions: Any) -> None:
+        self.repository = github.create_repository(NAME, {"README.md": "hello\n"})
+        app = github.add_app("our-agent", NAME, **permissions)
+        settings = load_settings(
+            {},
+            {
+                "GITHUB_API_URL": github.api_url,
+                "GITHUB_SERVER_URL": github.server_url,
+                "GITHUB_GRAPHQL_URL": github.graphql_url,
+                "RESOLVER_APP_ID": str(app.id),
+                "RESOLVER_APP_PRIVATE_KEY": app.private_key,
+            },
+        )
+        source = ForgeTokens(now=github.world.now).source(settings, NAME)
+        assert source is not None
+        self.forge = GitHubForge(access_of(settings, source), NAME)
+        self.commit = github.commit(NAME, "agent/12", {"a.py": "1\n"})
+
+    def publish(self, verification: Verification | None, **publication: Any) -> None:
+        report: Report = reports.report(verification=verification, base="a" * 40)
+        made = Publication(branch="agent/12", commit=self.commit, **publication)
+        publish_verification(made, report, self.forge)
+
+    @property
+    def check_runs(self) -> list[CheckRun]:
+        found: list[CheckRun] = self.repository.check_runs
+        return found
+
+
+@pytest.mark.parametrize(
+    ("verification", "conclusion", "title"),
+    [
+        (reports.verification(), "success", "Verified"),
+        (reports.verification(verdict="checked"), "success", "Checked"),
+        (Verification(verdict="not_verified", reason="no_checks"), "neutral", "Not verified"),
+        (failing(), "failure", "Not verified"),
+    ],
+)
+def test_the_published_commit_gets_one_check_run(
+    github: GitHubServer, verification: Verification, conclusion: str, title: str
+) -> None:
+    scene = Scene(github)
+    scene.publish(verification)
+    scene.publish(verification)  # a resumed run publishes again
+    [run] = scene.check_runs
+    assert (run.name, run.head_sha) == ("Resolver", scene.commit)
+    assert (run.values["conclusion"], run.values["output"]["title"]) == (conclusion, title)
+
+
+def test_failing_tests_are_annotated_where_their_place_is_known(github: GitHubServer) -> None:
+    scene = Scene(github)
+    scene.publish(failing())
+    [run] = scene.check_runs
+    [note] = run.values["output"]["annotations"]
+    assert (note["path"], note["start_line"], note["message"]) == ("test_a.py", 7, "1 != 2")
+
+
+def test_without_the_permission_there_is_none_and_nothing_fails(github: GitHubServer) -> None:
+    scene = Scene(github, permissions={"checks": "read", "contents": "write", "metadata": "read"})
+    scene.publish(failing())
+    assert not scene.check_runs
+
+
+@pytest.mark.parametrize(
+    ("verification", "publication"),
+    [
+        (None, {}),
+        (Verification(verdict="not_verified", reason="disabled"), {}),
+        (failing(), {"repeated": True}),
+        (failing(), {"how": "patch"}),
+        (failing(), {"repository": "fork/demo"}),
+    ],
+)
+def test_only_a_verified_commit_of_this_repository_gets_one(
+    github: GitHubServer, verification: Verification | None, publication: dict[str, Any]
+) -> None:
+    scene = Scene(github)
+    scene.publish(verification, **publication)
+    assert not scene.check_runs

@@ -1,0 +1,144 @@
+"""What a pull request, a final comment and a progress comment say about a verification."""
+
+from typing import get_args
+
+import pytest
+
+from resolver.github.comments.comment_text import comment_body
+from resolver.github.comments.progress import RunProgress, progress_body
+from resolver.github.comments.pull_request_text import pull_request_body
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed
+from resolver.models.run import PullRequest
+from resolver.models.verification import (
+    CheckExecution,
+    FlakyCase,
+    OmittedCheck,
+    TamperingFinding,
+    TamperingKind,
+    Verification,
+    VerificationReason,
+)
+from resolver.trace.markdown import utf16_length
+from tests.github import reports
+
+PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
+REASONS = [each for each in get_args(VerificationReason) if each not in {"", "disabled"}]
+KINDS = get_args(TamperingKind)
+
+
+def body(verification: Verification | None) -> str:
+    return pull_request_body(reports.report(verification=verification, base="a" * 40))
+
+
+def test_a_verified_change_begins_with_verdict_and_table() -> None:
+    text = body(reports.verification())
+    verdict = "**Verified:** 1 test fails without the change and passes with it"
+    row = "| `pytest` | 1 passed | 2 passed | 1 | 0 | 1 | 0 | 1.5 s |"
+    places = [text.index(each) for each in (verdict, row, "### What changed", "Run by the agent")]
+    assert places == sorted(places)
+    # The bare ids of commits are links on GitHub.
+    assert f"| Without the change, {'a' * 40} | With it, {'c' * 40} |" in text
+    assert "not independently verified" not in text and "Not verified" not in text
+
+
+def test_a_checked_change_says_what_is_missing() -> None:
+    text = body(reports.verification(verdict="checked", reproduction=()))
+    assert "**Checked:** nothing that ran got worse. No test was seen to fail without" in text
+
+
+@pytest.mark.parametrize("reason", [r for r in REASONS if r != "no_change"])
+def test_each_reason_has_words_of_its_own(reason: str) -> None:
+    texts = {}
+    for each in REASONS:
+        found = reports.verification(verdict="not_verified", reason=each, reproduction=())
+        texts[each] = next((x for x in body(found).splitlines() if "**Not verified:**" in x), "")
+    assert texts[reason].endswith(".") and texts[reason].count("**") == 2
+    assert list(texts.values()).count(texts[reason]) == 1
+
+
+def test_without_verification_the_agents_runs_are_what_there_is() -> None:
+    for without in (None, Verification(verdict="not_verified", reason="disabled")):
+        text = body(without)
+        assert "not independently verified" in text and "**Verified" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_suspicious_part_of_the_change_is_named(kind: str) -> None:
+    finding = TamperingFinding.model_validate({"kind": kind, "path": "tests/a.py", "line": 4})
+    text = body(reports.verification(tampering=(finding,)))
+    [line] = [each for each in text.splitlines() if "`tests/a.py:4`" in each]
+    assert not line.startswith("- Changes tests:")
+
+
+def test_flaky_useless_and_omitted_ones_are_named() -> None:
+    verified = reports.verification(
+        proves_nothing=("test_a.py::test_easy",),
+        broken_tests=("test_b.py::test_import",),
+        omitted=(OmittedCheck(name="e2e", command="npm run e2e", reason="it needs a secret"),),
+    )
+    check = verified.checks[0].model_copy(
+        update={"flaky": (FlakyCase(id="test_a.py::test_time", passed=2, failed=1),)}
+    )
+    text = body(verified.model_copy(update={"checks": (check,)}))
+    assert "`test_a.py::test_time` (passed 2 times, failed 1)" in text
+    assert "so it proves nothing: `test_a.py::test_easy`" in text
+    assert "Could not be run without the change: `test_b.py::test_import`" in text
+    assert "- Not executed: `npm run e2e`, because it needs a secret" in text
+
+
+def test_names_and_outputs_from_a_sandbox_are_inert() -> None:
+    hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
+    failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
+    check = (
+        reports.verification()
+        .checks[0]
+        .model_copy(
+            update={
+                "command": hostile,
+                "head": failing,
+                "broken": (hostile,),
+                "missing": (hostile,),
+            }
+        )
+    )
+    verified = reports.verification(
+        verdict="not_verified", reason="regression", reproduction=(hostile,), checks=(check,)
+    )
+    text = body(verified)
+    assert is_closed(text)
+    assert "\n| a |" not in text.partition("<details>")[0]
+    assert utf16_length(text) <= MAX_BODY
+
+
+def test_the_final_comment_says_it_in_one_line() -> None:
+    told = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
+    assert told.count("**Verified:**") == 1 and "| Check |" not in told
+
+
+def test_a_draft_gives_the_reason_once() -> None:
+    found = reports.verification(verdict="not_verified", reason="shrunken_suite", reproduction=())
+    told = comment_body(
+        reports.report(
+            verification=found,
+            unverified="not_verified",
+            draft=True,
+            pull_request=PULL.model_copy(update={"draft": True}),
+        )
+    )
+    assert "It is a **draft**: fewer tests ran with the change than without it." in told
+    assert told.count("fewer tests ran") == 1
+
+
+def progress(**known: object) -> str:
+    shown = RunProgress(
+        trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
+    )
+    return progress_body(shown.model_copy(update=known))
+
+
+def test_the_checklist_ticks_verify_by_the_verdict() -> None:
+    assert "- [ ] Verify\n" in progress()
+    assert "- [ ] Verify: the project's checks are executed" in progress(verifying=True)
+    assert "- [x] Verify: a test fails without the change" in progress(verdict="verified")
+    assert "- [x] Verify: nothing that ran got worse" in progress(verdict="checked")
+    assert "- [ ] Verify: not verified" in progress(verdict="not_verified")

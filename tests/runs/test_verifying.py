@@ -1,0 +1,110 @@
+"""Whole runs whose change Resolver verifies itself."""
+
+from typing import Any
+
+from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
+from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
+
+CODE = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return a + a\n"
+TEST = """\
+import unittest
+
+import calc
+
+
+class CalcTest(unittest.TestCase):
+    def test_twice(self):
+        self.assertEqual(calc.twice(3), 6)
+"""
+MORE = """
+    def test_add(self):
+        self.assertEqual(calc.add(1, 2), 3)
+"""
+FILES = {"calc.py": CODE, "tests/__init__.py": "", "tests/test_calc.py": TEST}
+FIX = "sed -i 's/a - b/a + b/' calc.py"
+ADD_TEST = f"cat >> tests/test_calc.py <<'END'{MORE}END"
+BREAK = "sed -i 's/a + a/a * a/' calc.py"
+MEND = "sed -i 's/a \\* a/a + a/' calc.py"
+NEW = "tests.test_calc.CalcTest.test_add"
+OLD = "tests.test_calc.CalcTest.test_twice"
+
+
+def run(
+    line: CommandLine, endpoint: ModelEndpoint, *answers: str | Answer, **environment: str
+) -> Ended:
+    """Run with a checkout of FILES; a command stands for the model's request to execute it."""
+    checkout = make_checkout(line.folder / "calc", FILES)
+    endpoint.script(*(bash(each) if isinstance(each, str) else each for each in answers))
+    done = line.call_resolve(checkout, RESOLVER_VERIFY="true", **environment)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    return done
+
+
+def text_of(done: Ended) -> str:
+    return (done.output / "pull_request.md").read_text()
+
+
+def test_a_fix_with_a_test_is_verified(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    done = run(command_line, model_endpoint, FIX, ADD_TEST, finish("Add instead of subtract"))
+    evidence: dict[str, Any] = done.outcome["evidence"]
+    assert list(evidence) == ["verdict", "reason", "reproduction", "checks", "tampering"]
+    assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW])
+    [check] = evidence["checks"]
+    assert list(check) == ["name", "command", "base", "head", "fixed", "broken", "flaky"]
+    counts = {name: check["base"][name] for name in ("exit_code", "passed", "failed", "skipped")}
+    assert counts == {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0}
+    assert (check["head"]["passed"], check["fixed"]) == (2, [NEW])
+    assert "**Verified:** 1 test fails without the change and passes with it" in text_of(done)
+    # The executions are in the log, and the trace shows them.
+    executed = [e for e in done.events if isinstance(e, CheckExecuted)]
+    assert {e.at for e in executed} == {"base", "base_with_tests", "head"}
+    assert "python -m unittest discover" in (done.output / "trace.html").read_text()
+
+
+def test_a_regression_goes_back_to_the_agent(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    done = run(command_line, model_endpoint, FIX, BREAK, finish("Add"), MEND, finish("Add again"))
+    assert done.outcome["evidence"]["verdict"] == "checked"
+    rounds = [e for e in done.events if isinstance(e, VerificationCompleted)]
+    assert [(e.evidence.reason, e.sent_to_agent) for e in rounds] == [
+        ("regression", True),
+        ("", False),
+    ]
+    asked = model_endpoint.requests[-2].body["messages"][-1]["content"]
+    assert OLD in str(asked) and "9 != 6" in str(asked)
+
+
+def test_a_regression_that_stays_is_published_as_what_it_is(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    done = run(
+        command_line, model_endpoint, FIX, BREAK, finish("Add"), RESOLVER_VERIFICATION_ROUNDS="0"
+    )
+    evidence = done.outcome["evidence"]
+    assert (evidence["verdict"], evidence["reason"]) == ("not_verified", "regression")
+    assert evidence["checks"][0]["broken"] == [OLD]
+    words = f"**Not verified:** `{OLD}` passes without the change and fails with it."
+    assert words in text_of(done)
+
+
+def test_a_change_that_makes_every_test_pass_is_not_verified(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    lines = "import unittest\\nunittest.TestCase.run = lambda self, result=None: result\\n"
+    cheat = f"printf '{lines}' > sitecustomize.py"
+    done = run(command_line, model_endpoint, BREAK, ADD_TEST, cheat, finish("Add"))
+    assert done.outcome["evidence"]["verdict"] == "not_verified"
+
+
+def test_verification_can_be_left_out(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    checkout = make_checkout(command_line.folder / "calc", FILES)
+    model_endpoint.script(bash(FIX), finish("Add instead of subtract"))
+    done = command_line.call_resolve(checkout, "--no-verify", RESOLVER_VERIFY="true")
+    assert done.outcome["evidence"]["reason"] == "disabled"
+    assert not any(isinstance(e, CheckExecuted) for e in done.events)

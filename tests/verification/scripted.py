@@ -1,0 +1,102 @@
+"""An executor of checks that answers from a script, and the runner that uses it."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from resolver.errors import SandboxError
+from resolver.events.lifecycle import CheckExecuted
+from resolver.models.verification import CaseResult, CaseStatus, CheckExecution, ProjectCheck
+from resolver.verification.base_results import BaseResults
+from resolver.verification.runner import CheckExecutor, RunnerOptions, TreeName
+
+CHECK = ProjectCheck(name="tests", command="run-tests", runner="pytest", report_format="junit")
+TREES: Mapping[TreeName, str] = {"base": "b" * 40, "base_with_tests": "c" * 40, "head": "d" * 40}
+
+
+def result(*, exit_code: int | None = None, **tests: CaseStatus) -> CheckExecution:
+    """The result of tests with these names, by default with the exit code that fits."""
+    failed = any(status in {"failed", "error"} for status in tests.values())
+    return CheckExecution(
+        exit_code=int(failed) if exit_code is None else exit_code,
+        seconds=0.5,
+        cases=tuple(
+            CaseResult(
+                id=f"test_a.py::{name}",
+                status=status,
+                message="assert 1 == 2" if status == "failed" else "",
+                file="test_a.py",
+                line=3,
+            )
+            for name, status in tests.items()
+        ),
+        output="the end of the output",
+    )
+
+
+TIMED_OUT = CheckExecution(exit_code=None, seconds=9.0)
+"""What an execution that was ended at its time limit gives."""
+
+Answer = CheckExecution | SandboxError
+
+
+@dataclass
+class ScriptedSandboxes:
+    """Answers executions by tree and command, the last answer again and again."""
+
+    answers: Mapping[tuple[TreeName, str], Sequence[Answer]]
+    executed: list[tuple[TreeName, str]] = field(default_factory=list)
+    opened: list[TreeName] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    on_execute: Callable[[TreeName, str], None] = lambda _, __: None
+
+    @contextmanager
+    def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
+        self.opened.append(tree)
+        yield _Executor(self, tree)
+
+
+@dataclass
+class _Executor:
+    sandboxes: ScriptedSandboxes
+    tree: TreeName
+
+    def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
+        made = self.sandboxes
+        key = (self.tree, check.command)
+        answers = made.answers[key]
+        number = made.executed.count(key)
+        made.executed.append(key)
+        made.limits.append(seconds)
+        made.on_execute(*key)
+        answer = answers[min(number, len(answers) - 1)]
+        if isinstance(answer, SandboxError):
+            raise answer
+        return answer
+
+    def interrupt(self) -> None:
+        self.sandboxes.interrupted.set()
+
+
+def runner_options(
+    recorded: list[CheckExecuted],
+    *,
+    seconds: float = 600.0,
+    base_results: BaseResults | None = None,
+    known: Mapping[str, CheckExecution] | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+    parallel: bool = False,
+) -> RunnerOptions:
+    """Options of a runner whose events are appended to `recorded`."""
+    return RunnerOptions(
+        trees=TREES,
+        environment="an environment",
+        recorded=known or {},
+        record=recorded.append,
+        base_results=base_results,
+        seconds=seconds,
+        parallel=parallel,
+        clock=clock,
+    )

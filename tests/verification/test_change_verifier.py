@@ -1,0 +1,162 @@
+"""The verify stage of a run: rounds, stops and what the log records."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.controller.control import Control, Say, Stop
+from resolver.errors import RunStopped
+from resolver.events.lifecycle import RunStarted, VerificationCompleted
+from resolver.events.log import Event
+from resolver.events.run_log import RunLog
+from resolver.models.run import FileChange, Patch, RunLimits
+from resolver.models.verification import (
+    CheckComparison,
+    FlakyCase,
+    TamperingFinding,
+    Verification,
+)
+from resolver.runs.verify import ChangeVerifier
+from tests.github.reports import task, trigger
+from tests.verification.scripted import result
+
+CHANGED = FileChange(path="a.py", status="modified", old_mode="100644", new_mode="100644")
+BROKEN = CheckComparison(
+    name="pytest",
+    command="pytest",
+    scope="full",
+    base=result(old="passed"),
+    head=result(old="failed"),
+    broken=("test_a.py::old",),
+)
+REGRESSION = Verification(verdict="not_verified", reason="regression", checks=(BROKEN,))
+CHECKED = Verification(verdict="checked")
+
+
+def patch(number: int = 1) -> Patch:
+    return Patch(base="b" * 40, tree=str(number) * 40, files=(CHANGED,))
+
+
+def unchanged(event: Event) -> Event:
+    return event
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[RunLog]:
+    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: datetime.now(UTC)) as opened:
+        opened.stream.add(
+            RunStarted(
+                run="r",
+                version="1",
+                task=task(trigger()),
+                base="b" * 40,
+                agent="A",
+                model="m",
+                runtime="local",
+                limits=RunLimits(),
+            )
+        )
+        yield opened
+
+
+class Script:
+    """Answers verifications one after the other, and counts them."""
+
+    def __init__(self, *results: Verification) -> None:
+        self.results: Sequence[Verification] = results
+        self.count = 0
+
+    def __call__(self, _: Patch) -> Verification:
+        self.count += 1
+        return self.results[min(self.count, len(self.results)) - 1]
+
+
+def verifier(
+    log: RunLog, script: Script, control: Control | None = None, **known: object
+) -> ChangeVerifier:
+    settings = load_settings({"model": "m", **known}, {})
+    return ChangeVerifier(settings, "r", control or Control(), log, script)
+
+
+def completed(log: RunLog) -> list[VerificationCompleted]:
+    return [e for e in log.state.events if isinstance(e, VerificationCompleted)]
+
+
+def test_the_agent_is_told_as_often_as_the_settings_allow(log: RunLog) -> None:
+    made = verifier(log, Script(REGRESSION), verification_rounds=2)
+    words = [made.send_back(patch(number)) for number in (1, 2, 3)]
+    assert ["test_a.py::old" in each for each in words] == [True, True, False]
+    assert "assert 1 == 2" in words[0]
+    assert made.conclude(patch(3)).reason == "regression"
+    assert [e.sent_to_agent for e in completed(log)] == [True, True, False]
+
+
+def test_another_process_goes_on_counting(log: RunLog) -> None:
+    assert verifier(log, Script(REGRESSION), verification_rounds=1).send_back(patch(1))
+    assert not verifier(log, Script(REGRESSION), verification_rounds=1).send_back(patch(2))
+
+
+def test_a_good_change_goes_back_to_nobody_and_is_verified_once(log: RunLog) -> None:
+    script = Script(CHECKED)
+    made = verifier(log, script)
+    assert made.send_back(patch()) == ""
+    assert made.conclude(patch()) == CHECKED
+    assert script.count == 1
+    # A resumed run concludes again, which adds nothing to the log.
+    verifier(log, script).conclude(patch())
+    assert len(completed(log)) == 1
+
+
+@pytest.mark.parametrize("reason", ["no_checks", "tampering", "sandbox_error", "failed_at_both"])
+def test_what_the_agent_cannot_correct_goes_back_to_nobody(log: RunLog, reason: str) -> None:
+    found = Verification.model_validate({"verdict": "not_verified", "reason": reason})
+    assert verifier(log, Script(found)).send_back(patch()) == ""
+
+
+def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> None:
+    control, script = Control(), Script(REGRESSION)
+    made = verifier(log, script, control)
+    control.send(Say("look at b.py too"))
+    control.send(Stop(by="ada"))
+    assert made.send_back(patch()) == ""
+    with pytest.raises(RunStopped, match="stopped by ada while its change was verified"):
+        made.conclude(patch(2))
+    assert script.count == 1
+    assert control.take() == Say("look at b.py too")
+    assert not completed(log)
+
+
+def test_without_verification_nothing_is_executed(log: RunLog) -> None:
+    script = Script(CHECKED)
+    assert verifier(log, script, verify=False).conclude(patch()).reason == "disabled"
+    assert verifier(log, script).conclude(Patch(base="b", tree="t")).reason == "no_change"
+    assert script.count == 0
+    assert not completed(log)
+
+
+def test_the_evidence_has_its_stable_names() -> None:
+    check = BROKEN.model_copy(
+        update={"flaky": (FlakyCase(id="a", passed=1, failed=2),), "head": result(old="failed")}
+    )
+    finding = TamperingFinding(kind="deleted_test", path="test_b.py")
+    verified = REGRESSION.model_copy(update={"checks": (check,), "tampering": (finding,)})
+    assert verified.evidence().model_dump(mode="json") == {
+        "verdict": "not_verified",
+        "reason": "regression",
+        "reproduction": [],
+        "checks": [
+            {
+                "name": "pytest",
+                "command": "pytest",
+                "base": {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0, "seconds": 0.5},
+                "head": {"exit_code": 1, "passed": 0, "failed": 1, "skipped": 0, "seconds": 0.5},
+                "fixed": [],
+                "broken": ["test_a.py::old"],
+                "flaky": [{"id": "a", "passed": 1, "failed": 2}],
+            }
+        ],
+        "tampering": [{"kind": "deleted_test", "path": "test_b.py", "line": 0, "detail": ""}],
+    }

@@ -1,0 +1,94 @@
+"""Checks in a real sandbox: exit codes, reports, outputs and interruptions."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.runs.check_sandboxes import SandboxExecutor
+from resolver.runtime.base import SandboxSpec
+from resolver.runtime.local import LocalMachine
+from resolver.runtime.runtime import Runtime
+from resolver.verification.sandbox_checks import execute_check
+
+JUNIT = '<testsuite><testcase file="a.py" classname="a" name="test_a"/></testsuite>'
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    machine = LocalMachine(SandboxSpec(image="", run="checks"), {"PATH": os.environ["PATH"]})
+    with Runtime(machine, 60.0) as opened:
+        yield opened
+
+
+def execute(runtime: Runtime, command: str, seconds: float = 60.0, **known: Any) -> CheckExecution:
+    def into_folder(check: ProjectCheck, folder: str) -> ProjectCheck:
+        fields = {"command": check.command, "report": check.report}
+        placed = {name: text.replace("FOLDER", folder) for name, text in fields.items()}
+        return check.model_copy(update=placed)
+
+    check = ProjectCheck(name="check", command=command, **known)
+    return execute_check(runtime, check, seconds, into_folder)
+
+
+def test_a_check_ends_with_its_own_exit_code_and_leaves_the_shell(runtime: Runtime) -> None:
+    assert execute(runtime, "export LEAKED=1; exit 3").exit_code == 3
+    assert execute(runtime, "false | true\necho unreachable").exit_code == 1
+    seen = execute(runtime, 'echo "[$LEAKED] [$GIVEN]"', environment={"GIVEN": "a 'b'"})
+    assert (seen.exit_code, seen.output.strip()) == (0, "[] [a 'b']")
+
+
+def test_the_end_of_a_long_output_is_kept(runtime: Runtime) -> None:
+    done = execute(runtime, "seq 1 200000")
+    assert done.output.strip().endswith("200000")
+    assert len(done.output) < 5_000
+
+
+def test_a_check_is_ended_at_its_time_limit(runtime: Runtime) -> None:
+    assert execute(runtime, "sleep 600", seconds=1.0).exit_code is None
+    assert execute(runtime, "echo next").output.strip() == "next"
+
+
+def test_reports_are_read_from_a_folder_of_the_execution_alone(runtime: Runtime) -> None:
+    wanted = {"report": "FOLDER/*.xml", "report_format": "junit"}
+    done = execute(runtime, f"echo '{JUNIT}' > FOLDER/r.xml", **wanted)
+    assert [case.status for case in done.cases] == ["passed"]
+    assert done.report_complete
+    # Nothing of an earlier execution is taken for a report of this one.
+    missing = execute(runtime, "true", **wanted)
+    assert not missing.cases
+    assert not missing.report_complete
+
+
+def test_a_report_that_was_there_before_is_removed(runtime: Runtime) -> None:
+    Path(runtime.root, "out.xml").write_text(JUNIT)
+    done = execute(runtime, "true", report="out.xml", report_format="junit")
+    assert (done.cases, done.report_complete) == ((), False)
+
+
+def test_a_link_is_no_report(runtime: Runtime) -> None:
+    done = execute(
+        runtime,
+        "ln -s /etc/passwd FOLDER/r.xml",
+        report="FOLDER/*.xml",
+        report_format="junit",
+    )
+    assert (done.cases, done.report_complete) == ((), False)
+
+
+def test_an_interruption_during_the_set_up_executes_no_check() -> None:
+    class Interruptible:
+        interrupts = 0
+
+        def interrupt(self) -> None:
+            self.interrupts += 1
+
+    sandbox = Interruptible()
+    executor = SandboxExecutor(cast("Runtime", sandbox), lambda: executor.interrupt())
+    with pytest.raises(SandboxError):
+        executor.execute(ProjectCheck(name="check", command="true"), 60.0)
+    assert sandbox.interrupts == 1

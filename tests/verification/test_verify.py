@@ -1,0 +1,227 @@
+"""The verification of a change, with executions from a script."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import SandboxError
+from resolver.events.lifecycle import CheckExecuted
+from resolver.models.verification import CheckExecution, ProjectCheck, Verification
+from resolver.verification.base_results import BaseResults
+from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.runner import CheckRunner, TreeName
+from resolver.verification.selection import CheckSelection, only_tests
+from resolver.verification.verify import REPETITIONS, VerificationRequest, verify_change
+from tests.verification.scripted import (
+    CHECK,
+    TIMED_OUT,
+    Answer,
+    ScriptedSandboxes,
+    result,
+    runner_options,
+)
+
+WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
+Answers = Mapping[tuple[TreeName, str], Sequence[Answer]]
+
+
+def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck:
+    return check.model_copy(update={"command": PART})
+
+
+def only(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck:
+    names = " ".join(ids)
+    return check.model_copy(update={"command": f"{check.command} {names}"})
+
+
+def verify(
+    sandboxes: ScriptedSandboxes,
+    *,
+    tests: tuple[str, ...] = ("test_a.py",),
+    selection: CheckSelection | None = None,
+    recorded: list[CheckExecuted] | None = None,
+    interrupts: bool = False,
+    **options: object,
+) -> Verification:
+    events = recorded if recorded is not None else []
+
+    def started(runner: CheckRunner) -> None:
+        if interrupts:
+            sandboxes.on_execute = lambda *_: runner.interrupt()
+
+    request = VerificationRequest(
+        selection=selection or CheckSelection((CHECK,), (), affected, only),
+        options=runner_options(events, **options),  # type: ignore[arg-type]
+        changed_files=("a.py", *tests),
+        changed_tests=tests,
+        started=started,
+    )
+    return verify_change(request, sandboxes.open)
+
+
+HONEST: Answers = {
+    ("base", WHOLE): [result(old="passed")],
+    ("base_with_tests", PART): [result(old="passed", new="failed")],
+    ("base_with_tests", f"{WHOLE} test_a.py::new"): [result(new="failed")],
+    ("head", PART): [result(old="passed", new="passed")],
+    ("head", WHOLE): [result(old="passed", new="passed")],
+    ("head", f"{WHOLE} test_a.py::new"): [result(new="passed")],
+}
+
+
+def broken(*again: CheckExecution) -> Answers:
+    repeated = [("base", AGAIN), ("head", AGAIN)]
+    return {
+        **HONEST,
+        ("head", WHOLE): [result(old="failed", new="passed")],
+        ("head", PART): [result(old="failed", new="passed")],
+        repeated[0]: [result(old="passed")],
+        repeated[1]: again or [result(old="failed")],
+    }
+
+
+def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    verified = verify(sandboxes)
+    assert (verified.verdict, verified.reason) == ("verified", "")
+    assert verified.reproduction == ("test_a.py::new",)
+    assert verified.checks[0].scope == "full"
+    # The affected tests come first, and each tree has one sandbox.
+    head = [command for tree, command in sandboxes.executed if tree == "head"]
+    assert head[:2] == [PART, WHOLE]
+    assert sorted(sandboxes.opened) == ["base", "base_with_tests", "head"]
+
+
+def test_a_fix_without_a_test_is_checked() -> None:
+    sandboxes = ScriptedSandboxes({**HONEST, ("head", WHOLE): [result(old="passed")]})
+    assert verify(sandboxes, tests=()).verdict == "checked"
+    assert "base_with_tests" not in sandboxes.opened
+
+
+def test_a_regression_is_repeated_at_both_commits_before_it_counts() -> None:
+    sandboxes = ScriptedSandboxes(broken())
+    verified = verify(sandboxes)
+    assert (verified.verdict, verified.reason) == ("not_verified", "regression")
+    assert verified.checks[0].broken == ("test_a.py::old",)
+    assert sandboxes.executed.count(("base", AGAIN)) == REPETITIONS
+    assert sandboxes.executed.count(("head", AGAIN)) == REPETITIONS
+
+
+def test_a_flaky_test_is_named_with_its_counts_and_does_not_count() -> None:
+    verified = verify(ScriptedSandboxes(broken(result(old="passed"), result(old="failed"))))
+    assert verified.verdict == "verified"
+    [flaky] = verified.checks[0].flaky
+    assert flaky.id == "test_a.py::old"
+    assert flaky.passed >= 1
+    assert flaky.failed >= 1
+
+
+def test_the_result_at_base_is_kept_for_the_next_run(tmp_path: Path) -> None:
+    results = BaseResults(tmp_path)
+    verify(ScriptedSandboxes(HONEST), base_results=results)
+    again, events = ScriptedSandboxes(HONEST), list[CheckExecuted]()
+    assert verify(again, base_results=results, recorded=events).verdict == "verified"
+    assert "base" not in again.opened
+    assert [e.at for e in events if e.is_cached] == ["base"]
+
+
+def test_nothing_that_the_change_executed_is_kept(tmp_path: Path) -> None:
+    verify(ScriptedSandboxes(HONEST), base_results=BaseResults(tmp_path))
+    kept = [CheckExecution.model_validate_json(f.read_bytes()) for f in tmp_path.iterdir()]
+    assert kept == [result(old="passed")]
+
+
+def test_an_execution_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
+    timed_out = {**HONEST, ("base", WHOLE): [TIMED_OUT], ("base", PART): [TIMED_OUT]}
+    verify(ScriptedSandboxes(timed_out), base_results=BaseResults(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_executions_of_the_log_are_not_repeated() -> None:
+    events: list[CheckExecuted] = []
+    first = verify(ScriptedSandboxes(HONEST), recorded=events)
+    known = {event.key: event.execution for event in events}
+    again = ScriptedSandboxes({})
+    assert verify(again, known=known) == first
+    assert not again.opened
+
+
+def test_only_the_affected_tests_count_where_the_time_does_not_suffice_for_all() -> None:
+    answers = {
+        **HONEST,
+        ("base", WHOLE): [TIMED_OUT],
+        ("head", WHOLE): [TIMED_OUT],
+        ("base", PART): [result(old="passed")],
+    }
+    sandboxes = ScriptedSandboxes(answers)
+    verified = verify(sandboxes, seconds=100.0)
+    assert verified.verdict == "verified"
+    assert verified.checks[0].scope == "affected"
+    # A quarter of the time is kept back from the whole checks for that.
+    limits = dict(zip(sandboxes.executed, sandboxes.limits, strict=True))
+    assert limits["head", WHOLE] == 75.0
+    assert limits["base", PART] == 100.0
+
+
+def test_a_check_that_ends_nowhere_in_time_is_not_verified() -> None:
+    answers: Answers = {("base", WHOLE): [TIMED_OUT], ("head", WHOLE): [TIMED_OUT]}
+    verified = verify(ScriptedSandboxes(answers), tests=(), selection=CheckSelection((CHECK,)))
+    assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
+
+
+def test_a_check_is_not_started_without_time() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    verified = verify(sandboxes, seconds=0.5)
+    assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
+    assert not sandboxes.opened
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_lost_sandbox_is_said(parallel: bool) -> None:
+    lost = SandboxError("the sandbox was lost", "start the run again")
+    verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
+    assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+
+
+def test_an_interruption_ends_everything() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    verified = verify(sandboxes, interrupts=True)
+    assert (verified.verdict, verified.reason) == ("not_verified", "unfinished")
+    assert len(sandboxes.executed) == 1
+    assert sandboxes.interrupted.is_set()
+
+
+def test_trees_are_executed_side_by_side_where_there_is_room() -> None:
+    # Each of the first two executions waits until the other has begun.
+    barrier = threading.Barrier(2, timeout=30)
+    sandboxes = ScriptedSandboxes({**HONEST, ("head", WHOLE): [result(old="passed")]})
+    waits = {("head", WHOLE), ("base", WHOLE)}
+
+    def wait(tree: TreeName, command: str) -> None:
+        if (tree, command) in waits:
+            barrier.wait()
+
+    sandboxes.on_execute = wait
+    verified = verify(sandboxes, tests=(), selection=CheckSelection((CHECK,)), parallel=True)
+    assert verified.verdict == "checked"
+
+
+def test_without_checks_nothing_is_verified() -> None:
+    verified = verify(ScriptedSandboxes({}), selection=CheckSelection(()))
+    assert (verified.verdict, verified.reason) == ("not_verified", "no_checks")
+
+
+def test_the_agent_gets_the_failures_of_its_change() -> None:
+    verified = verify(ScriptedSandboxes(broken()))
+    assert verified.reason in FAILED_BY_CHANGE
+    [told] = failing_checks(verified)["checks"]  # type: ignore[misc]
+    assert told["broken"] == ("test_a.py::old",)
+    assert told["tests"] == [{"id": "test_a.py::old", "message": "assert 1 == 2"}]
+    assert told["output"] == "the end of the output"
+
+
+@pytest.mark.parametrize("name", ["--collect-only", "test_a.py", "-p no::x"])
+def test_a_name_that_is_no_test_of_pytest_is_never_an_argument(name: str) -> None:
+    assert only_tests(CHECK.model_copy(update={"command": "pytest"}), [name]) is None
