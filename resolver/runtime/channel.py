@@ -74,7 +74,7 @@ class SocketChannel:
             self._socket.shutdown(socketlib.SHUT_RDWR)
         self._socket.close()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return "": a plain socket has no stderr."""
         return ""
 
@@ -106,7 +106,7 @@ class DockerChannel(SocketChannel):
     def receive(self) -> bytes:
         """Return the next bytes of stdout, b"" at the end.
 
-        The end of stderr is kept for `last_words`.
+        The end of stderr is kept for `exit_details`.
         """
         while True:
             if self._left == 0 and not self._next_frame():
@@ -120,7 +120,7 @@ class DockerChannel(SocketChannel):
             if self._stream == _STDERR:
                 self._stderr = (self._stderr + data)[-KEPT_STDERR:]
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return the end of the server's stderr."""
         return self._stderr.decode(errors="replace").strip()
 

@@ -147,7 +147,7 @@ class WireClient:
             if len(buffer) > wire.MAX_FRAME:
                 self._end(f"the action server sent a frame over {wire.MAX_FRAME:,} bytes")
                 return
-        words = self._channel.last_words()
+        words = self._channel.exit_details()
         self._end(
             "the action server ended" + (f", with the words: {words[-1000:]}" if words else "")
         )
@@ -274,7 +274,7 @@ class Program:
             self._client.call("end_program", params, EmptyResult, GRACE_SECONDS)
 
     @property
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """The end of what the program wrote to standard error."""
         return self._words
 

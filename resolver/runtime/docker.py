@@ -231,9 +231,9 @@ class _WatchedChannel(DockerChannel):
         super().__init__(connection)
         self._watch = watch
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return why the container was killed, or else the end of the server's stderr."""
-        return self._watch.reason or super().last_words()
+        return self._watch.reason or super().exit_details()
 
 
 STARTING: Final = timedelta(minutes=5)

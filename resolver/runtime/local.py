@@ -275,7 +275,7 @@ class _LocalChannel(SocketChannel):
         self._drain = threading.Thread(target=self._keep, args=(stderr,), daemon=True)
         self._drain.start()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return why the sandbox was killed, or else the end of the server's stderr.
 
         Waits up to half a second for stderr to end, because the caller has seen the end of stdout.

@@ -198,6 +198,6 @@ class RemoteChannel:
         """Close the connection; a waiting `receive` returns b"" then."""
         self._stream.close()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return the end of the server's stderr, or why the connection was lost."""
         return self._words

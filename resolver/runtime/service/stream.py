@@ -234,7 +234,7 @@ def wire(channel: Channel) -> Carry:
         try:
             while data := channel.receive():
                 write(data)
-            words = channel.last_words()
+            words = channel.exit_details()
         finally:
             channel.close()
         if failed:
