@@ -15,7 +15,7 @@ from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
 from resolver.runtime.environment.environment import (
     Environment,
-    EnvironmentWishes,
+    EnvironmentOptions,
     SetupRepository,
     choose_environment,
 )
@@ -71,7 +71,9 @@ def open_environment(
     settings: Settings, kind: str, workspace: Workspace, host: RunHost
 ) -> Environment:
     """Return the image that the sandbox is created from and the set-up that is run in it."""
-    wishes = EnvironmentWishes(settings.image, settings.setup, settings.builds, settings.keep_setup)
+    wishes = EnvironmentOptions(
+        settings.image, settings.setup, settings.builds, settings.keep_setup
+    )
     if kind == "local":
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted

@@ -185,7 +185,7 @@ class SetupRepository:
 
 
 @dataclass(frozen=True)
-class EnvironmentWishes:
+class EnvironmentOptions:
     """The settings for the environment.
 
     image: an image's name, `devcontainer` or `dockerfile:PATH`.
@@ -219,7 +219,7 @@ class Environment:
 
 
 def choose_environment(
-    options: EnvironmentWishes,
+    options: EnvironmentOptions,
     repository: SetupRepository,
     engine: "Callable[[], DockerClient] | None",
 ) -> Environment:
@@ -305,7 +305,7 @@ def set_up(
     return prepared
 
 
-def _require_build_permission(build: Build, options: EnvironmentWishes) -> None:
+def _require_build_permission(build: Build, options: EnvironmentOptions) -> None:
     if not options.builds:
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",

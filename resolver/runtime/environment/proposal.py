@@ -232,7 +232,8 @@ def _reasons_against(
         return
     if devcontainer.dockerfile:
         if not exists(devcontainer.dockerfile):
-            yield f"{devcontainer.path} names {devcontainer.dockerfile}, which is not in the repository"
+            dockerfile = devcontainer.dockerfile
+            yield f"{devcontainer.path} names {dockerfile}, which is not in the repository"
         yield (
             f"{devcontainer.path} builds its image, which the operator has to allow: set "
             f"RESOLVER_BUILDS=true and `image: {DEVCONTAINER}`"

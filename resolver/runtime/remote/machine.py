@@ -186,7 +186,7 @@ def _request(spec: SandboxSpec) -> SandboxRequest:
 
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of MAX_SEGMENT_BYTES or a little more; the last may be shorter."""
+    """Yield the same bytes in pieces of at least MAX_SEGMENT_BYTES; the last may be shorter."""
     collected = bytearray()
     for chunk in chunks:
         collected += chunk
