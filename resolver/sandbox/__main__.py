@@ -86,7 +86,7 @@ def _serve() -> None:
         python=options.python,
         tools=options.tools,
         keep_environment=options.keep_environment,
-        proxy_variables=variables,
+        variables=variables,
     )
     kernel_scratch = os.path.join(paths.scratch, "ipython")
     kernel = (options.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
