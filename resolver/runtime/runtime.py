@@ -121,7 +121,7 @@ class Runtime:
             opening.enter_context(self._machine)
             client = WireClient(self._machine.connect(), self._notice_receiver)
             opening.callback(client.close)
-            hello = _call_or_fail(client, "hello", {}, wire.Hello, START_SECONDS)
+            hello = _call(client, "hello", {}, wire.Hello, START_SECONDS)
             if hello["protocol"] != wire.PROTOCOL:
                 raise SandboxError(
                     f"the action server speaks protocol {hello['protocol']}, "
@@ -156,9 +156,7 @@ class Runtime:
         self._machine.put_archive(self.scratch, wrap_folder(_CHECKOUT_FOLDER))
         self._machine.put_archive(git_dir, git_dir_tar)
         params = {"git_dir": git_dir, "commit": commit, "branch": branch}
-        return _call_or_fail(
-            self._connected_client, "checkout", params, wire.CheckoutResult, GIT_SECONDS
-        )
+        return _call(self._wire, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 
     def interrupt(self) -> None:
         """End the running command or cell, if there is one, because its result is no longer needed.
@@ -168,9 +166,7 @@ class Runtime:
         """
         deadline = time.monotonic() + INTERRUPT_RETRY_SECONDS
         while time.monotonic() < deadline:
-            result = _call_or_fail(
-                self._connected_client, "interrupt", {}, wire.InterruptResult, START_SECONDS
-            )
+            result = _call(self._wire, "interrupt", {}, wire.InterruptResult, START_SECONDS)
             if not result["interrupted"]:
                 return
             time.sleep(INTERRUPT_SECONDS)
@@ -182,9 +178,7 @@ class Runtime:
         limit: size of the largest bundle, in bytes, that the caller will fetch.
         """
         params = {"base": base, "limit": limit}
-        return _call_or_fail(
-            self._connected_client, "export_change", params, wire.ChangeResult, GIT_SECONDS
-        )
+        return _call(self._wire, "export_change", params, wire.ChangeResult, GIT_SECONDS)
 
     @property
     def scratch(self) -> str:
@@ -201,9 +195,7 @@ class Runtime:
         Changes to tracked files are undone; untracked files stay, but outside of the change. Used
         after the environment's set-up.
         """
-        return _call_or_fail(
-            self._connected_client, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS
-        )
+        return _call(self._wire, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the sandbox's files as the image `image`; False if the machine has no images."""
@@ -223,10 +215,8 @@ class Runtime:
         Raises SandboxError if it can't be started.
         """
         params = {"command": command, "arguments": list(arguments)}
-        started = _call_or_fail(
-            self._connected_client, "start_program", params, wire.ProgramStarted, START_SECONDS
-        )
-        return Program(self._connected_client, started["program"])
+        started = _call(self._wire, "start_program", params, wire.ProgramStarted, START_SECONDS)
+        return Program(self._wire, started["program"])
 
     def execute(self, action: SandboxAction) -> Observation:
         """Execute the action and return its observation.
@@ -267,9 +257,7 @@ class Runtime:
     def _run_command(self, action: CmdRun) -> CmdOutput:
         seconds = self._timeout(action.timeout)
         params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
-        result = self._connected_client.call(
-            "run_command", params, wire.CommandResult, seconds + GRACE_SECONDS
-        )
+        result = self._wire.call("run_command", params, wire.CommandResult, seconds + GRACE_SECONDS)
         return CmdOutput(
             content=_with_notice(result["output"], result["notice"]),
             exit_code=result["exit_code"],
@@ -283,9 +271,7 @@ class Runtime:
     def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
         seconds = self._timeout(action.timeout)
         params = {"code": action.code, "timeout": seconds}
-        result = self._connected_client.call(
-            "run_cell", params, wire.CellResult, seconds + GRACE_SECONDS
-        )
+        result = self._wire.call("run_cell", params, wire.CellResult, seconds + GRACE_SECONDS)
         return IPythonOutput(
             content=result["output"],
             error=result["error"],
@@ -295,7 +281,7 @@ class Runtime:
     def _browse(self, request: dict[str, str]) -> BrowserOutput:
         seconds = min(self._command_timeout, BROWSE_SECONDS)
         params = {**request, "timeout": seconds}
-        result = self._connected_client.call(
+        result = self._wire.call(
             "browse", params, wire.BrowseResult, seconds + BROWSE_GRACE_SECONDS
         )
         images = _image_urls(result["images"])
@@ -325,7 +311,7 @@ class Runtime:
         )
 
     def _file(self, method: str, result: type[T], params: dict[str, Any]) -> T:
-        return self._connected_client.call(method, params, result, FILE_SECONDS)
+        return self._wire.call(method, params, result, FILE_SECONDS)
 
     def _timeout(self, requested: float | None) -> float:
         if requested is None or math.isnan(requested) or requested <= 0:
@@ -339,13 +325,13 @@ class Runtime:
         return partial(HostTunnels, self._egress, self._egress_log)
 
     @property
-    def _connected_client(self) -> WireClient:
+    def _wire(self) -> WireClient:
         if self._client is None:
             raise SandboxError("the sandbox is not running", "start the run again")
         return self._client
 
 
-def _call_or_fail(
+def _call(
     client: WireClient, method: str, params: dict[str, Any], result: type[T], seconds: float
 ) -> T:
     """Call a method whose failure ends the run: a WireError is raised as SandboxError."""

@@ -156,10 +156,8 @@ def _export(
     # Git ignores this setting if the file does not exist.
     settings = ["-c", f"core.excludesFile={exclude}"]
 
-    def run(
-        args: Sequence[str], stdin: bytes = b"", accepted_codes: tuple[int, ...] = (0,)
-    ) -> bytes:
-        return _run(git, [*settings, *args], root, scratch, variables, accepted_codes, stdin)
+    def run(args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)) -> bytes:
+        return _run(git, [*settings, *args], root, scratch, variables, accepted, stdin)
 
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
@@ -179,22 +177,17 @@ def _export(
     packed = change_bundle.pack_files(root, large, base, bundle, run)
     _add_packed(packed, run)
     # Exit code 1 means that some paths could not be added; they are listed below.
-    run(["add", "--all", "--ignore-errors"], accepted_codes=(0, 1))
+    run(["add", "--all", "--ignore-errors"], accepted=(0, 1))
     left_out = _find_left_out(git, settings, root, scratch, variables)
-    generated = setup_files.name_left_out(excluded, patterns)
-    generated_names = [readable(os.fsdecode(name)) for name in generated]
+    caches = setup_files.name_left_out(excluded, patterns)
+    generated = [readable(os.fsdecode(name)) for name in caches]
     unchanged = _unchanged(root, run([*_DIFF_INDEX, base]), packed)
     run(["update-index", "-z", "--index-info"], unchanged)
     # --missing-ok: contents of large files are in the bundle but not in the object directory.
     tree = _text(run(["write-tree", "--missing-ok"]))
     if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
         return ChangeResult(
-            tree=tree,
-            commit=base,
-            bundle=None,
-            size=0,
-            left_out=left_out,
-            generated=generated_names,
+            tree=tree, commit=base, bundle=None, size=0, left_out=left_out, generated=generated
         )
     message = ["-m", "The working tree of a sandbox"]
     commit = _text(run(["commit-tree", "-p", base, *message, tree]))
@@ -207,12 +200,7 @@ def _export(
     os.replace(bundle.name, path)
     size = os.path.getsize(path)
     return ChangeResult(
-        tree=tree,
-        commit=commit,
-        bundle=path,
-        size=size,
-        left_out=left_out,
-        generated=generated_names,
+        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=generated
     )
 
 
@@ -350,7 +338,7 @@ def _run(
     cwd: str,
     home: str,
     variables: Mapping[str, str],
-    accepted_codes: tuple[int, ...] = (0,),
+    accepted: tuple[int, ...] = (0,),
     stdin: bytes = b"",
     stdout: IO[bytes] | None = None,
 ) -> bytes:
@@ -359,11 +347,11 @@ def _run(
     cwd: working directory.
     home: HOME, and the folder in place of ~/.config.
     variables: variables such as GIT_DIR.
-    accepted_codes: exit codes that are not a failure.
+    accepted: exit codes that are not a failure.
     Raises ActionFailed with the end of stderr if git fails.
     """
     process = _call(git, args, cwd, home, variables, stdin, stdout)
-    if process.returncode not in accepted_codes:
+    if process.returncode not in accepted:
         error_lines = process.stderr.decode("utf-8", "replace").splitlines()
         error_end = "\n".join(error_lines[-10:])[-2000:]
         raise ActionFailed(f"git {_command(args)} failed ({process.returncode}):\n{error_end}")

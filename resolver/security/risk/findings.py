@@ -76,15 +76,15 @@ class Risk:
 
 def high(rule: str, what: str) -> RiskFinding:
     """Return a finding that makes an action a high risk, even if it is the only one."""
-    return RiskFinding(rule, RiskLevel.HIGH, shorten_text(what))
+    return RiskFinding(rule, RiskLevel.HIGH, shorten_finding(what))
 
 
 def medium(rule: str, what: str) -> RiskFinding:
     """Return a finding of medium level, which is worth a note in the log."""
-    return RiskFinding(rule, RiskLevel.MEDIUM, shorten_text(what))
+    return RiskFinding(rule, RiskLevel.MEDIUM, shorten_finding(what))
 
 
-def shorten_text(text: str) -> str:
+def shorten_finding(text: str) -> str:
     """Return the text on one line, truncated to 120 characters."""
     line = " ".join(text[:400].split())
     return line if len(line) <= 120 else f"{line[:119]}…"
