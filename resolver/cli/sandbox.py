@@ -22,7 +22,7 @@ from resolver.cli.listening import address_of, listen, log_to_stderr, server_set
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.errors import UsageError
 from resolver.runs.common import environment_secrets, open_host
-from resolver.runtime.remote.protocol import SHORTEST_TOKEN
+from resolver.runtime.remote.protocol import MIN_TOKEN_CHARACTERS
 from resolver.runtime.service.app import create_service_app
 from resolver.runtime.service.sandboxes import (
     OpenMachine,
@@ -182,9 +182,9 @@ class _Server(uvicorn.Server):
 
 def _token(environment: Mapping[str, str]) -> str:
     token = environment.get("RESOLVER_SANDBOX_TOKEN", "").strip()
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+    if len(token) < MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
         raise UsageError(
-            f"there is no token of at least {SHORTEST_TOKEN} plain characters",
+            f"there is no token of at least {MIN_TOKEN_CHARACTERS} plain characters",
             "set RESOLVER_SANDBOX_TOKEN, for example to the output of `openssl rand -hex 32`",
         )
     return token

@@ -54,7 +54,7 @@ from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-MOST_CONNECTIONS = 4000
+MAX_CONNECTIONS = 4000
 """Maximum number of open connections.
 
 From half of it on, connections without a complete request are closed to make room for new ones.
@@ -232,10 +232,10 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
 
     uvicorn finishes its responses and then passes the signal to `_end`.
     """
-    allow_open_files(2 * MOST_CONNECTIONS)
+    allow_open_files(2 * MAX_CONNECTIONS)
     config = server_settings(
         app,
-        MOST_CONNECTIONS,
+        MAX_CONNECTIONS,
         ShortRequestConnection,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

@@ -12,7 +12,7 @@ from resolver.events.stream import EventStream, MemoryStore, utc_now
 from resolver.git.workspace import Workspace
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
-from resolver.runtime.environment.environment import TAIL, set_up
+from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, set_up
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         kind=kind,
         commit=workspace.base[:12],
         seconds=time.monotonic() - started,
-        output=written[0][-TAIL:].strip() if written else "",
+        output=written[0][-MAX_TAIL_CHARACTERS:].strip() if written else "",
         warnings=made.warnings,
     )

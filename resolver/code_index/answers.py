@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-MARK = struct.Struct("<Q")
+PROGRESS_FORMAT = struct.Struct("<Q")
 """Format of the number of the file that the worker is parsing, counted from 1; 0 is none."""
 
 
@@ -36,7 +36,7 @@ class CodeExcerpt:
 
 
 @dataclass(frozen=True)
-class TermFound:
+class TermResult:
     """The search result for one term.
 
     how: "code" if the term names an entity or lines of a file, whose code is given; "file" if it

@@ -7,14 +7,14 @@ from typing import Final
 
 from tree_sitter import Node
 
-MOST_NESTED = 12
+MAX_NESTING = 12
 """Maximum nesting of declarators or assignments that are searched for a name."""
 
-MOST_DECLARED = 20
+MAX_NAMES = 20
 """Maximum number of names that one node may define."""
 
 _FUNCTIONS: Final = frozenset({"arrow_function", "function_expression", "generator_function"})
-_ASSIGNED: Final = {
+_ASSIGNMENTS: Final = {
     "variable_declarator": ("name", "value"),
     "field_definition": ("property", "value"),
     "public_field_definition": ("name", "value"),
@@ -23,9 +23,9 @@ _ASSIGNED: Final = {
 }
 """JavaScript nodes that give a name to a value, with the fields of the name and of the value."""
 
-_NAMED_BY_ITSELF: Final = frozenset({"function_expression", "generator_function", "class"})
+_OPTIONALLY_NAMED: Final = frozenset({"function_expression", "generator_function", "class"})
 _MACROS: Final = frozenset({"preproc_def", "preproc_function_def"})
-_DECLARED: Final = frozenset(
+_NAME_TYPES: Final = frozenset(
     {"identifier", "field_identifier", "type_identifier", "primitive_type", "qualified_identifier"}
 )
 """Node types that contain the name in a C declarator."""
@@ -55,18 +55,18 @@ def declarations_of(node: Node, kind: str, text: Text) -> tuple[Declaration, ...
 
     kind: the kind that belongs to the node's type.
     """
-    if node.type in _ASSIGNED:
-        return _assigned(node, text)
+    if node.type in _ASSIGNMENTS:
+        return _declarations_by_assignment(node, text)
     if node.type == "type_definition":
-        declared = map(_declared, node.children_by_field_name("declarator")[:MOST_DECLARED])
-        names = (text(name) for name in declared if name is not None)
+        name_nodes = map(_declarator_name, node.children_by_field_name("declarator")[:MAX_NAMES])
+        names = (text(name) for name in name_nodes if name is not None)
         return tuple(Declaration((name,), kind, is_scope=False) for name in names if name)
-    if node.type in _NAMED_BY_ITSELF and _is_value(node):
+    if node.type in _OPTIONALLY_NAMED and _is_value(node):
         return ()
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
         return ()  # a reference to the type, such as `struct a *b`
-    named = _name_node(node)
-    name = text(named).replace("::", ".") if named is not None else ""
+    name_node = _name_node(node)
+    name = text(name_node).replace("::", ".") if name_node is not None else ""
     if not name or "\n" in name:
         return ()
     is_macro = node.type in _MACROS
@@ -76,15 +76,15 @@ def declarations_of(node: Node, kind: str, text: Text) -> tuple[Declaration, ...
 def _name_node(node: Node) -> Node | None:
     """Return the node that contains a definition's name, which in C is deep inside of the
     declarator."""
-    named = node.child_by_field_name("name") or node.child_by_field_name("property")
-    if named is None and node.type == "impl_item":
-        named = node.child_by_field_name("type")
-    return named or _declared(node.child_by_field_name("declarator"))
+    name_node = node.child_by_field_name("name") or node.child_by_field_name("property")
+    if name_node is None and node.type == "impl_item":
+        name_node = node.child_by_field_name("type")
+    return name_node or _declarator_name(node.child_by_field_name("declarator"))
 
 
-def _declared(node: Node | None) -> Node | None:
-    for _ in range(MOST_NESTED):
-        if node is None or node.type in _DECLARED:
+def _declarator_name(node: Node | None) -> Node | None:
+    for _ in range(MAX_NESTING):
+        if node is None or node.type in _NAME_TYPES:
             break
         inner = node.child_by_field_name("declarator")
         if inner is None and node.type == "parenthesized_declarator":
@@ -96,17 +96,17 @@ def _declared(node: Node | None) -> Node | None:
 def _is_value(node: Node) -> bool:
     """Return True if the node is the value of an assignment, which gives it its name."""
     parent = node.parent
-    if parent is None or parent.type not in _ASSIGNED:
+    if parent is None or parent.type not in _ASSIGNMENTS:
         return False
-    return parent.child_by_field_name(_ASSIGNED[parent.type][1]) == node
+    return parent.child_by_field_name(_ASSIGNMENTS[parent.type][1]) == node
 
 
-def _assigned(node: Node, text: Text) -> tuple[Declaration, ...]:
+def _declarations_by_assignment(node: Node, text: Text) -> tuple[Declaration, ...]:
     """Return the definition of a function, class or object by an assignment in JavaScript."""
-    name_field, value_field = _ASSIGNED[node.type]
+    name_field, value_field = _ASSIGNMENTS[node.type]
     target, value = node.child_by_field_name(name_field), node.child_by_field_name(value_field)
     is_chain = False
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTING):
         if value is None or value.type != "assignment_expression":
             break
         value, is_chain = value.child_by_field_name("right"), True
@@ -120,8 +120,8 @@ def _assigned(node: Node, text: Text) -> tuple[Declaration, ...]:
     if value.type not in _FUNCTIONS and value.type != "class":
         return ()
     if not names:
-        own = value.child_by_field_name("name")
-        names = ((text(own) if own is not None else "") or "exports",)
+        own_name = value.child_by_field_name("name")
+        names = ((text(own_name) if own_name is not None else "") or "exports",)
     kind = "class" if value.type == "class" else "function"
     # in `a = b = function` the body belongs to the inner assignment
     return (Declaration(names, kind, is_scope=not is_chain),)
@@ -134,27 +134,27 @@ def _target_names(target: Node, text: Text) -> tuple[str, ...] | None:
     `exports.x` and `this.x` are x, `A.prototype.x` is A.x, and `a[name]` with a computed name is
     a.[name].
     """
-    last = ""
+    last_part = ""
     if target.type == "subscript_expression":
-        index, of = target.child_by_field_name("index"), target.child_by_field_name("object")
-        word = text(index) if index is not None else ""
-        if of is None or not word or "\n" in word:
+        index, container = target.child_by_field_name("index"), target.child_by_field_name("object")
+        index_text = text(index) if index is not None else ""
+        if container is None or not index_text or "\n" in index_text:
             return None
-        is_known = index is not None and index.type == "string"
-        target, last = of, word[1:-1] if is_known else f"[{word}]"
-    words = text(target)
+        is_literal = index is not None and index.type == "string"
+        target, last_part = container, index_text[1:-1] if is_literal else f"[{index_text}]"
+    target_text = text(target)
     if target.type == "string":
-        words, last = "", words[1:-1]
-    parts = [part.strip() for part in words.split(".")] if words else []
-    if not (parts or last) or not all(map(_is_name, parts)):
+        target_text, last_part = "", target_text[1:-1]
+    parts = [part.strip() for part in target_text.split(".")] if target_text else []
+    if not (parts or last_part) or not all(map(_is_name, parts)):
         return None
     if parts[:2] == ["module", "exports"]:
         parts = parts[2:]
     elif parts[:1] == ["exports"] or parts[:1] == ["this"]:
         parts = parts[1:]
-    names = [part for part in (*parts, last) if part and part != "prototype"]
+    names = [part for part in (*parts, last_part) if part and part != "prototype"]
     return tuple(names)
 
 
-def _is_name(word: str) -> bool:
-    return word.replace("$", "_").removeprefix("#").isidentifier()
+def _is_name(text: str) -> bool:
+    return text.replace("$", "_").removeprefix("#").isidentifier()

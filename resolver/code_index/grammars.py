@@ -189,10 +189,14 @@ def grammar_of(syntax_name: str) -> Language:
 def query_of(syntax_name: str) -> Query:
     """Return the query for all nodes whose type occurs in the language's Syntax."""
     syntax, language = _SYNTAXES[syntax_name], grammar_of(syntax_name)
-    wanted = {*syntax.scopes, *syntax.imports, *syntax.calls, DECORATED}
-    there = sorted(name for name in wanted if language.id_for_node_kind(name, True) is not None)
+    node_types = {*syntax.scopes, *syntax.imports, *syntax.calls, DECORATED}
+    known_types = sorted(
+        name for name in node_types if language.id_for_node_kind(name, True) is not None
+    )
     shapes = syntax.shapes
-    return Query(language, "\n".join(f"({name} {shapes.get(name, '')}) @found" for name in there))
+    return Query(
+        language, "\n".join(f"({name} {shapes.get(name, '')}) @found" for name in known_types)
+    )
 
 
 def load_grammars() -> None:

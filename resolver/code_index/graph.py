@@ -19,11 +19,11 @@ EdgeKind = Literal["contains", "imports", "calls", "inherits"]
 ROOT = "/"
 """Id of the repository's root folder."""
 
-MOST_GUESSES = 3
+MAX_GUESSES = 3
 """Maximum number of definitions of one name that a call or base class is linked to. With more of
 them the name says nothing."""
 
-MOST_FOLDERS = 40
+MAX_FOLDER_DEPTH = 40
 """Maximum depth of folders that are nodes. Deeper files belong to the deepest of these folders."""
 
 _SELF = frozenset({"self", "this", "cls", "@"})
@@ -71,22 +71,25 @@ class _Builder:
     def __init__(self, sources: Sequence[SourceFile]) -> None:
         self._sources = sources
         self._nodes: dict[str, Entity] = {ROOT: Entity(ROOT, "", "directory", 1, 1)}
-        self._named: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
+        self._entities_by_name: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
         """Entities by short name, then by file."""
         self._imports: dict[str, frozenset[str]] = {}
         self._edges: dict[Edge, None] = {}
-        self._anywhere: dict[tuple[str, bool], list[Entity]] = {}
+        self._all_by_name: dict[tuple[str, bool], list[Entity]] = {}
 
     def build(self) -> Graph:
         for source in self._sources:
             self._add_nodes(source)
         resolver = ImportResolver(source.path for source in self._sources)
         for source in self._sources:
-            found = (resolver.files(source.path, source.language, w) for w in source.imports)
-            files = tuple(dict.fromkeys(path for paths in found for path in paths))
+            imported_paths = (
+                resolver.files(source.path, source.language, import_text)
+                for import_text in source.imports
+            )
+            files = tuple(dict.fromkeys(path for paths in imported_paths for path in paths))
             self._imports[source.path] = frozenset(files)
-            for other in files:
-                self._join(source.path, other, "imports")
+            for imported_path in files:
+                self._add_edge(source.path, imported_path, "imports")
         for source in self._sources:
             for entity in source.entities:
                 self._inherit(entity)
@@ -96,49 +99,49 @@ class _Builder:
 
     def _add_nodes(self, source: SourceFile) -> None:
         self._nodes[source.path] = Entity(source.path, "", "file", 1, max(1, source.lines))
-        self._join(self._folder(posixpath.dirname(source.path)), source.path, "contains")
+        self._add_edge(self._folder(posixpath.dirname(source.path)), source.path, "contains")
         for entity in source.entities:
             self._nodes[entity.id] = entity
-            self._named[entity.short_name].setdefault(entity.path, []).append(entity)
-            outer = f"{entity.path}::{entity.name.rpartition('.')[0]}"
-            self._join(outer if outer in self._nodes else source.path, entity.id, "contains")
+            self._entities_by_name[entity.short_name].setdefault(entity.path, []).append(entity)
+            parent = f"{entity.path}::{entity.name.rpartition('.')[0]}"
+            self._add_edge(parent if parent in self._nodes else source.path, entity.id, "contains")
 
     def _folder(self, path: str) -> str:
         """Return the node of the folder, which is added together with all of its parents."""
-        above = ROOT
-        parts = path.split("/")[:MOST_FOLDERS] if path else []
-        for count in range(1, len(parts) + 1):
-            node = "/".join(parts[:count]) + "/"
+        parent = ROOT
+        parts = path.split("/")[:MAX_FOLDER_DEPTH] if path else []
+        for depth in range(1, len(parts) + 1):
+            node = "/".join(parts[:depth]) + "/"
             if node not in self._nodes:
                 self._nodes[node] = Entity(node, "", "directory", 1, 1)
-                self._join(above, node, "contains")
-            above = node
-        return above
+                self._add_edge(parent, node, "contains")
+            parent = node
+        return parent
 
-    def _join(self, start: str, end: str, kind: EdgeKind, guessed: bool = False) -> None:
+    def _add_edge(self, start: str, end: str, kind: EdgeKind, guessed: bool = False) -> None:
         if start != end:
             self._edges[Edge(start, end, kind, guessed)] = None
 
     def _inherit(self, entity: Entity) -> None:
         for base in entity.bases:
-            found, guessed = self._nearest(entity.path, base, classes=True)
-            for other in found:
-                self._join(entity.id, other.id, "inherits", guessed)
+            candidates, guessed = self._find_definitions(entity.path, base, classes=True)
+            for candidate in candidates:
+                self._add_edge(entity.id, candidate.id, "inherits", guessed)
 
     def _call(self, path: str, call: SourceCall) -> None:
         caller = call.within if call.within in self._nodes else path
-        own = self._own_class(call)
-        if own in self._nodes:
-            self._join(caller, own, "calls")
+        own_method = self._own_method(call)
+        if own_method in self._nodes:
+            self._add_edge(caller, own_method, "calls")
             return
-        found, guessed = self._nearest(path, call.name)
+        candidates, guessed = self._find_definitions(path, call.name)
         # The receiver's type is unknown, so a call of a method is always a guess.
-        for other in found:
-            unsure = guessed or (bool(call.receiver) and other.kind == "method")
-            self._join(caller, other.id, "calls", unsure)
+        for candidate in candidates:
+            is_guess = guessed or (bool(call.receiver) and candidate.kind == "method")
+            self._add_edge(caller, candidate.id, "calls", is_guess)
 
     @staticmethod
-    def _own_class(call: SourceCall) -> str:
+    def _own_method(call: SourceCall) -> str:
         """Return the id of the method that a call on the object itself refers to; "" if it is no
         such call."""
         path, _, name = call.within.partition("::")
@@ -147,25 +150,29 @@ class _Builder:
             return ""
         return f"{path}::{owner}.{call.name}"
 
-    def _nearest(
+    def _find_definitions(
         self, path: str, name: str, classes: bool = False
     ) -> tuple[Sequence[Entity], bool]:
         """Return the definitions of that name, and True if they are a guess.
 
         Those in the same file come first, then those in imported files, then those anywhere.
         """
-        by_file = self._named.get(name)
+        by_file = self._entities_by_name.get(name)
         if by_file is None:
             return (), True
         for files in ((path,), self._imported(path, by_file)):
-            near = _some(e for f in files for e in by_file.get(f, ()) if _fits(e, classes))
-            if near:
-                return near[:MOST_GUESSES], len(near) > 1
-        if (name, classes) not in self._anywhere:
-            every = (e for found in by_file.values() for e in found if _fits(e, classes))
-            self._anywhere[name, classes] = _some(every)
-        anywhere = self._anywhere[name, classes]
-        return (anywhere, True) if len(anywhere) <= MOST_GUESSES else ((), True)
+            candidates = _first_few(
+                e for f in files for e in by_file.get(f, ()) if _fits(e, classes)
+            )
+            if candidates:
+                return candidates[:MAX_GUESSES], len(candidates) > 1
+        if (name, classes) not in self._all_by_name:
+            all_candidates = (
+                e for entities in by_file.values() for e in entities if _fits(e, classes)
+            )
+            self._all_by_name[name, classes] = _first_few(all_candidates)
+        anywhere = self._all_by_name[name, classes]
+        return (anywhere, True) if len(anywhere) <= MAX_GUESSES else ((), True)
 
     def _imported(self, path: str, by_file: dict[str, list[Entity]]) -> Iterator[str]:
         """Yield the imported files that define the name, by iterating over the smaller of the two
@@ -176,18 +183,18 @@ class _Builder:
         return (file for file in by_file if file in imported)
 
 
-def _some(found: Iterator[Entity]) -> list[Entity]:
+def _first_few(entities: Iterator[Entity]) -> list[Entity]:
     """Return the first entities, one more than are used, so that the caller sees if there are too
     many."""
-    return [entity for entity, _ in zip(found, range(MOST_GUESSES + 1), strict=False)]
+    return [entity for entity, _ in zip(entities, range(MAX_GUESSES + 1), strict=False)]
 
 
 def _fits(entity: Entity, classes: bool) -> bool:
     return entity.kind == "class" if classes else entity.kind != "variable"
 
 
-MOST_DEPTH = 5
-MOST_ROWS = 200
+MAX_DEPTH = 5
+MAX_WALK_ROWS = 200
 
 Direction = Literal["upstream", "downstream"]
 
@@ -198,7 +205,7 @@ def explore(
     direction: Direction,
     depth: int = 2,
     kinds: Collection[EdgeKind] = (),
-    most: int = MOST_ROWS,
+    max_rows: int = MAX_WALK_ROWS,
 ) -> tuple[tuple[WalkRow, ...], bool]:
     """Return the nodes that are reached from `start`, one row for each edge, and True if some were
     left out.
@@ -209,18 +216,20 @@ def explore(
     rows: list[WalkRow] = []
     seen = {start}
     upstream = direction == "upstream"
-    edges = graph.upstream if upstream else graph.downstream
-    waiting = [(edge, 1) for edge in reversed(_followed(edges(start), kinds, most))]
-    while waiting:
-        if len(rows) >= most:
+    edges_of = graph.upstream if upstream else graph.downstream
+    pending = [(edge, 1) for edge in reversed(_edges_to_follow(edges_of(start), kinds, max_rows))]
+    while pending:
+        if len(rows) >= max_rows:
             return tuple(rows), True
-        edge, level = waiting.pop()
+        edge, level = pending.pop()
         node = edge.start if upstream else edge.end
-        again = node in seen
+        is_repeated = node in seen
         seen.add(node)
-        rows.append(WalkRow(level, edge.kind, definition(graph, node), edge.guessed, again))
-        if not again and level < min(depth, MOST_DEPTH):
-            waiting += [(e, level + 1) for e in reversed(_followed(edges(node), kinds, most))]
+        rows.append(WalkRow(level, edge.kind, definition(graph, node), edge.guessed, is_repeated))
+        if not is_repeated and level < min(depth, MAX_DEPTH):
+            pending += [
+                (e, level + 1) for e in reversed(_edges_to_follow(edges_of(node), kinds, max_rows))
+            ]
     return tuple(rows), False
 
 
@@ -230,7 +239,9 @@ def definition(graph: Graph, node: str) -> Definition:
     return Definition(node, entity.kind, entity.path, entity.start, entity.end)
 
 
-def _followed(edges: Collection[Edge], kinds: Collection[EdgeKind], most: int) -> list[Edge]:
+def _edges_to_follow(
+    edges: Collection[Edge], kinds: Collection[EdgeKind], max_edges: int
+) -> list[Edge]:
     """Return the edges to follow: at most one more than can be shown."""
     followed = (edge for edge in edges if not kinds or edge.kind in kinds)
-    return [edge for edge, _ in zip(followed, range(most + 1), strict=False)]
+    return [edge for edge, _ in zip(followed, range(max_edges + 1), strict=False)]

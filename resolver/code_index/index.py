@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from resolver.code_index.answers import MARK, BuiltIndex, TermFound, WalkResult
+from resolver.code_index.answers import PROGRESS_FORMAT, BuiltIndex, TermResult, WalkResult
 from resolver.code_index.languages import language_of
 from resolver.config.templates import render
 from resolver.errors import ResolverError, WorkspaceError
@@ -33,19 +33,21 @@ from resolver.models.truncate import truncate_middle
 
 logger = logging.getLogger("resolver.code_index")
 
-_START = "from resolver.code_index.worker import run_worker; run_worker()"
-_KEPT = ("LD_LIBRARY_PATH",)
+_WORKER_CODE = "from resolver.code_index.worker import run_worker; run_worker()"
+_PASSED_VARIABLES = ("LD_LIBRARY_PATH",)
 """Environment variables that a Python outside of the system's folders may need to start; none of
 them is a secret."""
 
-_LONGEST_ANSWER = 16 * 1024 * 1024
-_OTHERS = frozenset({"node_modules", "vendor", "third_party", "dist", "build", "target"})
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_THIRD_PARTY_FOLDERS = frozenset(
+    {"node_modules", "vendor", "third_party", "dist", "build", "target"}
+)
 """Names of folders with third-party or generated code, whose files come last."""
 
-_LEAST_WAIT = 0.05
+_MIN_WAIT_SECONDS = 0.05
 """Minimum seconds between two checks of the processor time that the worker has used."""
 
-_AT_ONCE = 500
+_FILES_PER_BATCH = 500
 """Number of files that are read with one git command."""
 
 
@@ -141,13 +143,13 @@ class CodeIndex:
                     self.close()
         return self._size
 
-    def search(self, terms: Sequence[str], below: str = "") -> tuple[TermFound, ...]:
+    def search(self, terms: Sequence[str], path_prefix: str = "") -> tuple[TermResult, ...]:
         """Return what was found for each term (a name, an id, PATH:LINE, words), in paths that
-        begin with `below`. Raises IndexUnavailable."""
-        found: tuple[TermFound, ...] = self._ask(
-            {"search": list(terms), "below": below}, tuple[TermFound, ...]
+        begin with `path_prefix`. Raises IndexUnavailable."""
+        results: tuple[TermResult, ...] = self._ask(
+            {"search": list(terms), "below": path_prefix}, tuple[TermResult, ...]
         )
-        return found
+        return results
 
     def explore(
         self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
@@ -183,19 +185,21 @@ class CodeIndex:
             with suppress(OSError):  # buffered data can't be written to a dead process
                 cast("IO[bytes]", stream).close()
         process.wait()
-        self._broken |= self._under_way()
+        self._broken |= self._unfinished_file()
         os.close(self._mark)
 
-    def _under_way(self) -> set[str]:
+    def _unfinished_file(self) -> set[str]:
         """Return the file that was being parsed when the process ended, if any, so that the next
         process leaves it out."""
-        (number,) = MARK.unpack(os.pread(self._mark, MARK.size, 0).ljust(MARK.size, b"\0"))
+        (number,) = PROGRESS_FORMAT.unpack(
+            os.pread(self._mark, PROGRESS_FORMAT.size, 0).ljust(PROGRESS_FORMAT.size, b"\0")
+        )
         return set(self._sent[number - 1 : number]) if number else set()
 
     def _ask(self, question: dict[str, Any], kind: Any) -> Any:
         self.build()
-        with self._time(self._bounds.answer_seconds):
-            return self._answered(question, kind)
+        with self._limit_time(self._bounds.answer_seconds):
+            return self._exchange(question, kind)
 
     def _build(self) -> Size:
         if self._starts >= self._bounds.starts:
@@ -204,34 +208,34 @@ class CodeIndex:
                 "search with the shell instead",
             )
         self._starts += 1
-        started = time.monotonic()
-        with self._time(self._bounds.seconds + self._bounds.end_seconds) as time_left:
+        start_time = time.monotonic()
+        with self._limit_time(self._bounds.seconds + self._bounds.end_seconds) as time_left:
             listing = _list_files(self._git, self.commit, self._bounds)
             self._start()
             if not time_left():
-                raise self._ended()
-            names = ("memory", "file_seconds", "seconds")
-            bounds = {name: getattr(self._bounds, name) for name in names}
-            self._answered({**bounds, "mark": self._mark}, dict[str, bool])
+                raise self._end_without_answer()
+            bound_names = ("memory", "file_seconds", "seconds")
+            bounds = {name: getattr(self._bounds, name) for name in bound_names}
+            self._exchange({**bounds, "mark": self._mark}, dict[str, bool])
             self._feed(listing)
-            built: BuiltIndex = self._answered({"build": True}, BuiltIndex)
-        took = time.monotonic() - started
-        logger.info("indexed %d files of %s in %.1f s", built.files, self.commit, took)
-        if not built.filtered:
+            result: BuiltIndex = self._exchange({"build": True}, BuiltIndex)
+        duration = time.monotonic() - start_time
+        logger.info("indexed %d files of %s in %.1f s", result.files, self.commit, duration)
+        if not result.filtered:
             logger.warning("the kernel takes no filter: the index's process is bounded only")
-        left_out = listing.left_out + built.left_out
-        return Size(built.files, built.entities, left_out, listing.submodules)
+        left_out = listing.left_out + result.left_out
+        return Size(result.files, result.entities, left_out, listing.submodules)
 
     def _start(self) -> None:
         """Start the worker process."""
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
         path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
-        code = f"import sys; sys.path[:] = {path!r}; {_START}"
+        code = f"import sys; sys.path[:] = {path!r}; {_WORKER_CODE}"
         self._sent = []
         # Anonymous memory shared with the worker, which writes the number of the current file
         # there. It can still be read after the worker has crashed, see memfd_create(2).
         self._mark = os.memfd_create("resolver-index")
-        os.ftruncate(self._mark, MARK.size)
+        os.ftruncate(self._mark, PROGRESS_FORMAT.size)
         # -I ignores PYTHON* variables and the current folder, so that no file of a repository is
         # imported.
         self._process = subprocess.Popen(
@@ -249,9 +253,9 @@ class CodeIndex:
         """Send the files in the order of their usefulness. The worker may have no time left for the
         last ones."""
         paths = list(listing.blobs)
-        for first in range(0, len(paths), _AT_ONCE):
+        for first in range(0, len(paths), _FILES_PER_BATCH):
             wanted: dict[str, list[str]] = {}
-            for path in paths[first : first + _AT_ONCE]:
+            for path in paths[first : first + _FILES_PER_BATCH]:
                 wanted.setdefault(listing.blobs[path], []).append(path)
             for blob, content in read_blobs(self._git, wanted):
                 for path in wanted[blob]:
@@ -261,7 +265,7 @@ class CodeIndex:
                         self._sent.append(path)
                         self._send({"file": path, "size": len(content)}, content)
 
-    def _time(self, seconds: float) -> "ProcessorTimeLimit":
+    def _limit_time(self, seconds: float) -> "ProcessorTimeLimit":
         used = self._processor_time
         return ProcessorTimeLimit(seconds, used, self._bounds.patience, self.interrupt)
 
@@ -281,20 +285,20 @@ class CodeIndex:
             self._process.stdin.write(json.dumps(line).encode() + b"\n" + content)
             self._process.stdin.flush()
         except OSError:
-            raise self._ended() from None
+            raise self._end_without_answer() from None
 
-    def _answered(self, question: dict[str, Any], kind: Any) -> Any:
+    def _exchange(self, question: dict[str, Any], kind: Any) -> Any:
         self._send(question)
         assert self._process is not None and self._process.stdout is not None
-        line = self._process.stdout.readline(_LONGEST_ANSWER)
+        line = self._process.stdout.readline(_MAX_ANSWER_BYTES)
         if not line.endswith(b"\n"):
-            raise self._ended()
+            raise self._end_without_answer()
         try:
             return TypeAdapter(kind).validate_json(line)
         except ValidationError:
-            raise self._ended() from None
+            raise self._end_without_answer() from None
 
-    def _ended(self) -> IndexUnavailable:
+    def _end_without_answer(self) -> IndexUnavailable:
         """End the process and return the error for a missing answer."""
         process = self._process
         self.close()
@@ -307,31 +311,35 @@ class CodeIndex:
 
 
 class ProcessorTimeLimit:
-    """Calls `end` from another thread if the worker uses more than `seconds` of processor time
-    while the context is open, or if the context lasts `patience` times as long.
+    """Calls `on_exceeded` from another thread if the worker uses more than `seconds` of processor
+    time while the context is open, or if the context lasts `patience` times as long.
 
-    The context's value is a function that returns True as long as neither has happened. used:
-    returns the seconds of processor time that the process has used so far.
+    The context's value is a function that returns True as long as neither has happened.
+    used_seconds: returns the seconds of processor time that the process has used so far.
     """
 
     def __init__(
-        self, seconds: float, used: Callable[[], float], patience: float, end: Callable[[], None]
+        self,
+        seconds: float,
+        used_seconds: Callable[[], float],
+        patience: float,
+        on_exceeded: Callable[[], None],
     ) -> None:
         self._seconds = seconds
-        self._used = used
-        self._until = time.monotonic() + seconds * patience
-        self._before = used()
-        self._end = end
-        self._over = False
-        self._left = threading.Event()
+        self._used_seconds = used_seconds
+        self._deadline = time.monotonic() + seconds * patience
+        self._used_at_start = used_seconds()
+        self._end = on_exceeded
+        self._is_exceeded = False
+        self._exited = threading.Event()
         self._watch = threading.Thread(target=self._look, name="index-time", daemon=True)
 
     def __enter__(self) -> Callable[[], bool]:
         self._watch.start()
-        return lambda: not self._over
+        return lambda: not self._is_exceeded
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._exited.set()
 
     def _look(self) -> None:
         """Check the processor time until the limit is reached.
@@ -339,11 +347,11 @@ class ProcessorTimeLimit:
         The worker has one thread, so the limit can't be reached before the remaining time has
         elapsed, and there is no need to check earlier.
         """
-        rest = self._seconds
-        while not self._left.wait(max(rest, _LEAST_WAIT)):
-            rest = self._seconds - (self._used() - self._before)
-            if rest <= 0 or time.monotonic() >= self._until:
-                self._over = True
+        seconds_left = self._seconds
+        while not self._exited.wait(max(seconds_left, _MIN_WAIT_SECONDS)):
+            seconds_left = self._seconds - (self._used_seconds() - self._used_at_start)
+            if seconds_left <= 0 or time.monotonic() >= self._deadline:
+                self._is_exceeded = True
                 self._end()
                 return
 
@@ -361,64 +369,68 @@ class _Listing:
 def _list_files(git: HostGit, commit: str, bounds: IndexBounds) -> _Listing:
     """Return the files of a commit. Symbolic links are left out: their targets are listed
     themselves."""
-    found: dict[str, str] = {}
-    odd = submodules = 0
+    blobs: dict[str, str] = {}
+    unprintable = submodules = 0
     for entry in read_tree(git, commit):
         path = entry.path.decode("utf-8", "surrogateescape")
         if entry.mode == GITLINK:
             submodules += 1
         elif entry.mode != SYMLINK and path.isprintable():
-            found[path] = entry.id
+            blobs[path] = entry.id
         elif entry.mode != SYMLINK:
-            odd += bool(language_of(path))
-    sizes = read_sizes(git, set(found.values()))
-    fits = {True: bounds.file_bytes, False: bounds.text_bytes}
-    small = (p for p, blob in found.items() if sizes[blob] <= fits[bool(language_of(p))])
-    taken = sorted(small, key=_rank)[: bounds.files]
-    left_out = sum(bool(language_of(p)) for p in found) - sum(bool(language_of(p)) for p in taken)
-    return _Listing({path: found[path] for path in taken}, odd + left_out, submodules)
+            unprintable += bool(language_of(path))
+    sizes = read_sizes(git, set(blobs.values()))
+    size_limits = {True: bounds.file_bytes, False: bounds.text_bytes}
+    paths_within_limits = (
+        p for p, blob in blobs.items() if sizes[blob] <= size_limits[bool(language_of(p))]
+    )
+    selected = sorted(paths_within_limits, key=_rank)[: bounds.files]
+    left_out = sum(bool(language_of(p)) for p in blobs) - sum(
+        bool(language_of(p)) for p in selected
+    )
+    return _Listing({path: blobs[path] for path in selected}, unprintable + left_out, submodules)
 
 
 def _rank(path: str) -> tuple[bool, bool, int, str]:
     """Return a sort key: source files before other texts, the project's own before third-party
     files, and top-level files first."""
     folders = path.split("/")[:-1]
-    return not language_of(path), not _OTHERS.isdisjoint(folders), len(folders), path
+    return not language_of(path), not _THIRD_PARTY_FOLDERS.isdisjoint(folders), len(folders), path
 
 
-MOST_TEXT = 24_000
+MAX_ANSWER_CHARACTERS = 24_000
 """Maximum number of characters of one answer."""
 
-_BOTH = ("upstream", "downstream")
+_BOTH_DIRECTIONS = ("upstream", "downstream")
 
-Answering = dict[type[ActionBase], Callable[[Any], ObservationBase]]
+ActionHandlers = dict[type[ActionBase], Callable[[Any], ObservationBase]]
 
 
-def index_action_handlers(index: CodeIndex) -> Answering:
+def index_action_handlers(index: CodeIndex) -> ActionHandlers:
     """Return the handlers of the actions that ask the index. They never raise ResolverError: a
     failure is an observation."""
 
-    def answered(ask: Callable[[Any], str]) -> Callable[[Any], ObservationBase]:
+    def answered(handler: Callable[[Any], str]) -> Callable[[Any], ObservationBase]:
         def answer(action: Any) -> ObservationBase:
             try:
-                text = ask(action)
+                text = handler(action)
                 size = index.build()
             except ResolverError as error:
                 told = (error.what, error.next_step)
                 words = ". ".join(part[:1].upper() + part[1:] for part in told if part)
                 return ErrorObservation(content=words, code="index")
             note = render("agent/code_note.md.j2", commit=index.commit, size=size).strip()
-            content = f"{truncate_middle(text, MOST_TEXT)}\n\n{note}"
+            content = f"{truncate_middle(text, MAX_ANSWER_CHARACTERS)}\n\n{note}"
             return CodeResult(content=content, commit=index.commit, left_out=size.left_out)
 
         return answer
 
     def search(action: a.CodeSearch) -> str:
-        found = index.search(action.terms, action.path)
-        return render("agent/code_found.md.j2", found=found, path=action.path).strip()
+        results = index.search(action.terms, action.path)
+        return render("agent/code_found.md.j2", found=results, path=action.path).strip()
 
     def explore(action: a.CodeExplore) -> str:
-        directions = _BOTH if action.direction == "both" else (action.direction,)
+        directions = _BOTH_DIRECTIONS if action.direction == "both" else (action.direction,)
         walks = index.explore(action.start, directions, action.depth, action.edges)
         return render("agent/code_walks.md.j2", walks=walks).strip()
 

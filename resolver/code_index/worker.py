@@ -17,14 +17,14 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from resolver.code_index.answers import MARK
+from resolver.code_index.answers import PROGRESS_FORMAT
 from resolver.code_index.codebase import CodeBase
 from resolver.code_index.confinement import confine_process, limit_resources
 from resolver.code_index.grammars import load_grammars
 from resolver.code_index.languages import language_of
 
 _CPU_SECONDS = 900
-_SHARE = 0.5
+_FILES_SHARE = 0.5
 """Share of the memory that files may fill; the rest is for the graph that is built from them."""
 
 
@@ -42,42 +42,42 @@ def run_worker() -> None:
     limit_resources(bounds["memory"], _CPU_SECONDS)
     # the index has no reference cycles, and searching for them would cost most of the time
     gc.disable()
-    code = CodeBase()
-    mark = mmap.mmap(bounds["mark"], MARK.size)
+    codebase = CodeBase()
+    mark = mmap.mmap(bounds["mark"], PROGRESS_FORMAT.size)
     os.close(bounds["mark"])  # the mapping keeps the memory alive
     files = 0
     # Opened before the confinement, after which no file can be opened.
     memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
-    filtered = confine_process()
-    _answer(sink, {"filtered": filtered})
-    room = int(bounds["memory"] * _SHARE)
+    is_filtered = confine_process()
+    _answer(sink, {"filtered": is_filtered})
+    memory_for_files = int(bounds["memory"] * _FILES_SHARE)
     is_over = processor_time_past(bounds["seconds"])
     while line := source.readline():
-        asked: dict[str, Any] = json.loads(line)
-        if "file" in asked:
-            content = source.read(asked["size"])
+        request: dict[str, Any] = json.loads(line)
+        if "file" in request:
+            content = source.read(request["size"])
             files += 1
-            MARK.pack_into(mark, 0, files)
-            if is_over() or _used(memory) > room:
-                code.leave_out(int(bool(language_of(asked["file"]))))
+            PROGRESS_FORMAT.pack_into(mark, 0, files)
+            if is_over() or _used_memory(memory) > memory_for_files:
+                codebase.leave_out(int(bool(language_of(request["file"]))))
             else:
-                code.add(asked["file"], content, processor_time_past(bounds["file_seconds"]))
-            MARK.pack_into(mark, 0, 0)
-        elif "left_out" in asked:
-            code.leave_out(asked["left_out"])
-        elif "search" in asked:
-            found = code.search(asked["search"], asked["below"])
-            _answer(sink, [asdict(term) for term in found])
-        elif "explore" in asked:
-            walks = code.explore(
-                asked["explore"], asked["directions"], asked["depth"], asked["kinds"]
+                codebase.add(request["file"], content, processor_time_past(bounds["file_seconds"]))
+            PROGRESS_FORMAT.pack_into(mark, 0, 0)
+        elif "left_out" in request:
+            codebase.leave_out(request["left_out"])
+        elif "search" in request:
+            results = codebase.search(request["search"], request["below"])
+            _answer(sink, [asdict(term) for term in results])
+        elif "explore" in request:
+            walks = codebase.explore(
+                request["explore"], request["directions"], request["depth"], request["kinds"]
             )
             _answer(sink, [asdict(walk) for walk in walks])
         else:
-            _answer(sink, asdict(code.build(filtered)))
+            _answer(sink, asdict(codebase.build(is_filtered)))
 
 
-def _used(memory: RawIOBase) -> int:
+def _used_memory(memory: RawIOBase) -> int:
     """Return the bytes of address space of this process.
 
     `getrusage` can't be used: its maximum includes the memory of the host process before exec.
@@ -90,8 +90,8 @@ def _used(memory: RawIOBase) -> int:
 def processor_time_past(seconds: float) -> Callable[[], bool]:
     """Return a function that returns True once this process has used that many more seconds of
     processor time. Time in which a busy machine does not run the process does not count."""
-    end = time.process_time() + seconds
-    return lambda: time.process_time() > end
+    deadline = time.process_time() + seconds
+    return lambda: time.process_time() > deadline
 
 
 def _answer(sink: BinaryIO, data: object) -> None:

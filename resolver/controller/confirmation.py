@@ -37,7 +37,7 @@ from resolver.llm.base import Model
 from resolver.models.approval import PendingApproval, RiskLevel, number_for
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.security.risk.findings import Risk, gravest, shown
+from resolver.security.risk.findings import Risk, gravest, shorten_finding
 
 JUDGED = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
 """The actions that the model assesses. Views and edits of files are left to the rules."""
@@ -78,7 +78,7 @@ class JudgingAnalyzer:
         opinion = self._opinion(action)
         if opinion is None or opinion.level is RiskLevel.LOW:
             return risk
-        told = f"judge: {shown(opinion.reason) or 'no reason given'} (a model's opinion)"
+        told = f"judge: {shorten_finding(opinion.reason) or 'no reason given'} (a model's opinion)"
         return Risk(gravest(risk.level, opinion.level), (*risk.reasons, told))
 
     def _opinion(self, action: ActionBase) -> _Opinion | None:

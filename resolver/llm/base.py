@@ -20,7 +20,7 @@ class SetBy(BaseModel):
     base_url: str = "LLM_BASE_URL"
 
 
-THE_RUNS_OWN = SetBy()
+DEFAULT_SET_BY = SetBy()
 
 
 class ModelConfig(BaseModel):
@@ -43,7 +43,7 @@ class ModelConfig(BaseModel):
     retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
     input_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
-    set_by: SetBy = THE_RUNS_OWN
+    set_by: SetBy = DEFAULT_SET_BY
 
 
 CLOUDS = {
@@ -53,7 +53,7 @@ CLOUDS = {
 """Clouds that host models in a region, with the variables of their own credentials."""
 
 
-def own_variable(provider: str) -> str:
+def api_key_variable(provider: str) -> str:
     """Return the environment variable that holds a provider's own key."""
     return CLOUDS.get(provider, f"{provider.upper() or 'OPENAI'}_API_KEY")
 

@@ -33,16 +33,16 @@ class FiledModel(WrappedModel):
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
     ) -> Completion:
-        asked = {"model": self.name, "messages": messages, "tools": tools}
+        request = {"model": self.name, "messages": messages, "tools": tools}
         try:
             completion = self._model.complete(messages, tools)
         except ModelError as error:
-            self._file({**asked, "error": error.what})
+            self._write_call({**request, "error": error.what})
             raise
-        self._file({**asked, "completion": completion.model_dump(mode="json")})
+        self._write_call({**request, "completion": completion.model_dump(mode="json")})
         return completion
 
-    def _file(self, call: dict[str, Any]) -> None:
+    def _write_call(self, call: dict[str, Any]) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             number = sum(1 for _ in self._folder.glob("*.json")) + 1

@@ -11,11 +11,11 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.base import THE_RUNS_OWN, SetBy, own_variable
+from resolver.llm.base import DEFAULT_SET_BY, SetBy, api_key_variable
 from resolver.llm.library import REDIRECTED
 
-_LONGEST_DETAIL = 300
-_TRANSIENT = {200, 408, 409, 425, 429}  # 200: the response could not be parsed
+_MAX_DETAIL_CHARACTERS = 300
+_TRANSIENT_STATUSES = {200, 408, 409, 425, 429}  # 200: the response could not be parsed
 
 _TOO_LONG = re.compile(
     r"context.{0,3}(length|window|size|limit)|maximum context|prompt is too long|too many tokens"
@@ -34,10 +34,10 @@ _NO_KEY = re.compile(
 )
 # Errors of a Google service account, found before the request. litellm reports them like a lost
 # connection.
-_WRONG_ACCOUNT = re.compile(r"unable to load vertex credentials|invalid_grant", re.IGNORECASE)
+_INVALID_ACCOUNT = re.compile(r"unable to load vertex credentials|invalid_grant", re.IGNORECASE)
 # litellm's error for a response of Gemini that it can't parse; it has status 422.
-_UNREADABLE = re.compile(r"error converting to valid response", re.IGNORECASE)
-_ABOUT_TOOLS = re.compile(r"\btools?\b|tool_choice|function.call", re.IGNORECASE)
+_UNREADABLE_RESPONSE = re.compile(r"error converting to valid response", re.IGNORECASE)
+_MENTIONS_TOOLS = re.compile(r"\btools?\b|tool_choice|function.call", re.IGNORECASE)
 # Prefixes that litellm adds to the message of the endpoint.
 _PREFIXES = re.compile(
     r"^(litellm\.\w+: |\w+Exception (?=\w+Error - )|\w+(Error|Exception)( -|:) |Timeout Error: )+"
@@ -72,7 +72,7 @@ class FailedCall:
     key: str = ""
     base_url: str | None = None
     has_tools: bool = False
-    set_by: SetBy = THE_RUNS_OWN
+    set_by: SetBy = DEFAULT_SET_BY
 
     @property
     def endpoint(self) -> str:
@@ -94,19 +94,19 @@ def model_failure_of(
     status: 200 for a response that is not a completion, 500 for a lost connection.
     is_too_long: True if the conversation is known to exceed the context window.
     """
-    detail = _detail(text, call.key)
+    detail = _short_message(text, call.key)
     if status == 408 and _TIMED_OUT.search(detail):
         detail = f"no complete answer within {call.timeout:g} seconds"
-    said = f"{detail or 'no explanation'} (status {status})"
-    says_so = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
-    if is_too_long or (status in (400, 413, 422) and says_so):
-        return ModelFailure("the conversation is too long", _too_long(call, detail))
-    no_access = _WRONG_ACCOUNT.search(detail) or (not call.key and _NO_KEY.search(detail))
+    explanation = f"{detail or 'no explanation'} (status {status})"
+    mentions_length = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
+    if is_too_long or (status in (400, 413, 422) and mentions_length):
+        return ModelFailure("the conversation is too long", _context_window_error(call, detail))
+    no_access = _INVALID_ACCOUNT.search(detail) or (not call.key and _NO_KEY.search(detail))
     if status in (401, 403) or no_access:
-        return ModelFailure("the key was not accepted", _not_accepted(call, said))
+        return ModelFailure("the key was not accepted", _key_error(call, explanation))
     if status == 402 or (status == 429 and _NO_CREDIT.search(detail)):
         error = ModelError(
-            f"the account behind the model's key has no credit left: {said}",
+            f"the account behind the model's key has no credit left: {explanation}",
             f"add credit at the provider, or set {call.set_by.api_key} to the key of another "
             "account",
             "no_credit",
@@ -118,45 +118,51 @@ def model_failure_of(
             f"set {call.set_by.base_url} to the final address if you trust it",
         )
         return ModelFailure("redirected", error)
-    if status in _TRANSIENT or status >= 500 or _UNREADABLE.search(detail):
+    if status in _TRANSIENT_STATUSES or status >= 500 or _UNREADABLE_RESPONSE.search(detail):
         error = ModelError(
-            f"{call.endpoint} gave no usable answer: {said}",
+            f"{call.endpoint} gave no usable answer: {explanation}",
             f"try again later; if the problem persists, check {call.set_by.base_url} and the "
             "provider's "
             "status page",
             "provider_down",
         )
-        return ModelFailure(said, error, is_transient=True, retry_after=retry_after(headers))
-    return ModelFailure(said, _refused(call, said, status))
+        return ModelFailure(explanation, error, is_transient=True, retry_after=retry_after(headers))
+    return ModelFailure(explanation, _request_error(call, explanation, status))
 
 
-def _too_long(call: FailedCall, detail: str) -> ContextWindowExceeded:
+def _context_window_error(call: FailedCall, detail: str) -> ContextWindowExceeded:
     return ContextWindowExceeded(
         f"the conversation does not fit into the context window of {call.model}: {detail}",
         "use a model with a larger context window, or a smaller issue",
     )
 
 
-def _not_accepted(call: FailedCall, said: str) -> ModelAuthError:
+def _key_error(call: FailedCall, explanation: str) -> ModelAuthError:
     if not call.key:
-        own = own_variable(call.model.partition("/")[0]) if "/" in call.model else ""
-        other = f", or {own}" if own and own != call.set_by.api_key else ""
+        provider_variable = (
+            api_key_variable(call.model.partition("/")[0]) if "/" in call.model else ""
+        )
+        alternative = (
+            f", or {provider_variable}"
+            if provider_variable and provider_variable != call.set_by.api_key
+            else ""
+        )
         return ModelAuthError(
-            f"{call.endpoint} requires a key and none is set: {said}",
-            f"set {call.set_by.api_key}{other}",
+            f"{call.endpoint} requires a key and none is set: {explanation}",
+            f"set {call.set_by.api_key}{alternative}",
             "model_key",
         )
     return ModelAuthError(
-        f"{call.endpoint} did not accept the key: {said}",
+        f"{call.endpoint} did not accept the key: {explanation}",
         f"set {call.set_by.api_key} to a key that may use {call.model}",
         "model_key",
     )
 
 
-def _refused(call: FailedCall, said: str, status: int) -> ModelError:
+def _request_error(call: FailedCall, explanation: str, status: int) -> ModelError:
     """Return the error for a request that the endpoint rejected, with advice for known causes."""
-    what = f"{call.endpoint} refused the request to {call.model}: {said}"
-    if "LLM Provider NOT provided" in said:
+    what = f"{call.endpoint} refused the request to {call.model}: {explanation}"
+    if "LLM Provider NOT provided" in explanation:
         return ModelError(
             f"the model name {call.model!r} names no known provider",
             "write it as litellm does (anthropic/NAME, openai/NAME), or set "
@@ -168,7 +174,7 @@ def _refused(call: FailedCall, said: str, status: int) -> ModelError:
             f"check the model's name ({call.set_by.model}) and the address "
             f"({call.set_by.base_url})",
         )
-    if call.has_tools and _ABOUT_TOOLS.search(said):
+    if call.has_tools and _MENTIONS_TOOLS.search(explanation):
         return ModelError(what, "if the model does not support tool calls, use --dialect tags")
     return ModelError(
         what,
@@ -182,14 +188,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     Header names can be in any case. A date is compared with the response's own `Date` header, so
     that differing clocks do no harm.
     """
-    known = {name.lower(): value for name, value in headers.items()}
+    lower_case_headers = {name.lower(): value for name, value in headers.items()}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(known.get(name, ""))
+        seconds = _number(lower_case_headers.get(name, ""))
         if seconds is not None:
             return seconds * unit
     try:
-        until = parsedate_to_datetime(known["retry-after"])
-        return max(0.0, (until - parsedate_to_datetime(known["date"])).total_seconds())
+        until = parsedate_to_datetime(lower_case_headers["retry-after"])
+        return max(0.0, (until - parsedate_to_datetime(lower_case_headers["date"])).total_seconds())
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
@@ -198,16 +204,16 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text.strip()) else None
 
 
-def _detail(text: str, key: str) -> str:
+def _short_message(text: str, key: str) -> str:
     """Return the endpoint's message on one line, truncated and without the key."""
     text = without_key(text, key).partition("Traceback (most recent call last)")[0]
-    text = _message_in(_ADVICE.sub("", _PREFIXES.sub("", text)))
+    text = _extract_message(_ADVICE.sub("", _PREFIXES.sub("", text)))
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = f"a web page instead of an answer: {_TAGS.sub(' ', text)}"
     # The key may have been escaped inside JSON, so redact again after decoding.
     text = without_key(text, key)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= _LONGEST_DETAIL else line[:_LONGEST_DETAIL] + "..."
+    return line if len(line) <= _MAX_DETAIL_CHARACTERS else line[:_MAX_DETAIL_CHARACTERS] + "..."
 
 
 def without_key(text: str, key: str) -> str:
@@ -217,7 +223,7 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, "[key]").replace(quote(key, safe=""), "[key]")
 
 
-def _message_in(text: str) -> str:
+def _extract_message(text: str) -> str:
     """Return the message in a JSON error body of a known format, else the text itself."""
     start = text.find("{")
     if start < 0:
@@ -227,9 +233,9 @@ def _message_in(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     for path in (("error", "message"), ("error",), ("message",), ("detail",)):
-        found: object = body
+        value: object = body
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        if isinstance(found, str) and found:
-            return found
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, str) and value:
+            return value
     return text

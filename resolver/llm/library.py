@@ -30,7 +30,7 @@ MAX_REPLY_BYTES = 10_000_000
 REDIRECTED = "it redirects, which is not followed,"
 
 # Headers that no longer apply, because httpx returns the body decoded.
-_OF_THE_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
+_TRANSFER_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class BoundedClient(httpx.Client):
@@ -41,7 +41,7 @@ class BoundedClient(httpx.Client):
     host that nobody configured. The read timeout of a request limits the whole response, not only
     the wait for each chunk.
 
-    answered: headers of the last response; litellm loses them for some errors.
+    last_headers: headers of the last response; litellm loses them for some errors.
     """
 
     def __init__(self, timeout: httpx.Timeout, max_bytes: int = MAX_REPLY_BYTES) -> None:
@@ -59,7 +59,7 @@ class BoundedClient(httpx.Client):
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         self._max_bytes = max_bytes
-        self.answered: dict[str, str] = {}
+        self.last_headers: dict[str, str] = {}
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Return the complete response.
@@ -68,38 +68,40 @@ class BoundedClient(httpx.Client):
         """
         seconds = request.extensions.get("timeout", {}).get("read")
         deadline = None if seconds is None else time.monotonic() + seconds
-        self.answered = {}
-        answer = super().send(request, **{**options, "stream": True, "follow_redirects": False})
-        self.answered = dict(answer.headers)
+        self.last_headers = {}
+        response = super().send(request, **{**options, "stream": True, "follow_redirects": False})
+        self.last_headers = dict(response.headers)
         try:
-            body = self._read(answer, deadline)
+            body = self._read(response, deadline)
         finally:
-            answer.close()
-        if answer.has_redirect_location:
-            return _refusal(request, answer)
+            response.close()
+        if response.has_redirect_location:
+            return _redirect_error(request, response)
         headers = [
             (name, value)
-            for name, value in answer.headers.multi_items()
-            if name not in _OF_THE_TRANSFER
+            for name, value in response.headers.multi_items()
+            if name not in _TRANSFER_HEADERS
         ]
-        whole = httpx.Response(answer.status_code, headers=headers, content=body, request=request)
-        whole.elapsed = answer.elapsed
-        return whole
+        complete_response = httpx.Response(
+            response.status_code, headers=headers, content=body, request=request
+        )
+        complete_response.elapsed = response.elapsed
+        return complete_response
 
-    def _read(self, answer: httpx.Response, deadline: float | None) -> bytes:
+    def _read(self, response: httpx.Response, deadline: float | None) -> bytes:
         body = bytearray()
-        for chunk in answer.iter_bytes():
+        for chunk in response.iter_bytes():
             body += chunk
             if len(body) > self._max_bytes:
                 raise httpx.DecodingError(
-                    f"the reply is larger than {self._max_bytes:,} bytes", request=answer.request
+                    f"the reply is larger than {self._max_bytes:,} bytes", request=response.request
                 )
             if deadline is not None and time.monotonic() > deadline:
-                raise httpx.ReadTimeout("the reply took too long", request=answer.request)
+                raise httpx.ReadTimeout("the reply took too long", request=response.request)
         return bytes(body)
 
 
-def _refusal(request: httpx.Request, redirect: httpx.Response) -> httpx.Response:
+def _redirect_error(request: httpx.Request, redirect: httpx.Response) -> httpx.Response:
     target = redirect.headers["location"]
     message = f"{REDIRECTED} to {target} (status {redirect.status_code})"
     return httpx.Response(400, json={"error": {"message": message}}, request=request)
@@ -172,7 +174,7 @@ class DeferredTokenizer:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def suppress_pydantic_warnings() -> Iterator[None]:
     """Suppress the pydantic warnings that litellm's own types cause while it parses a response.
 
     Where warnings are errors, they would look like an invalid response.
@@ -206,29 +208,29 @@ def entry_of(name: str) -> dict[str, Any] | None:
     table: dict[str, dict[str, Any]] = package.model_cost
     name = name.replace("/responses/", "/", 1)
     try:
-        bare, provider, *_ = package.get_llm_provider(name)
+        model, provider, *_ = package.get_llm_provider(name)
     except package.BadRequestError:
         return None
-    for known in (name, f"{provider}/{bare}"):
-        if known in table:
-            return table[known]
-    entry = table.get(bare)
+    for key in (name, f"{provider}/{model}"):
+        if key in table:
+            return table[key]
+    entry = table.get(model)
     if entry and str(entry.get("litellm_provider", "")).startswith(provider):
         return entry
     return None
 
 
-def price_of(name: str, tokens: Tokens, written: int) -> float:
+def price_of(name: str, tokens: Tokens, cache_write_tokens: int) -> float:
     """Return the price in US dollars, for a model whose price is in the table.
 
-    written: input tokens that were written to the prompt cache.
+    cache_write_tokens: input tokens that were written to the prompt cache.
     """
     parts = litellm().cost_per_token(
         model=name.replace("/responses/", "/", 1),
         prompt_tokens=tokens.input,
         completion_tokens=tokens.output,
         cache_read_input_tokens=tokens.cached,
-        cache_creation_input_tokens=written,
+        cache_creation_input_tokens=cache_write_tokens,
     )
     return float(max(0.0, sum(parts)))
 
@@ -264,11 +266,11 @@ def preload_with(load: Callable[[], None]) -> threading.Thread:
     Errors are only logged, at debug level: the next user of litellm gets the same error, where a
     run can report it.
     """
-    locked = threading.Event()
+    has_lock = threading.Event()
 
     def run() -> None:
         with LIBRARY_LOCK:
-            locked.set()
+            has_lock.set()
             try:
                 load()
             except Exception:
@@ -276,7 +278,7 @@ def preload_with(load: Callable[[], None]) -> threading.Thread:
 
     thread = threading.Thread(target=run, name="preload", daemon=True)
     thread.start()
-    locked.wait()
+    has_lock.wait()
     return thread
 
 
@@ -289,8 +291,8 @@ def rehearse(config: ModelConfig) -> None:
     """
     name = wire_name(config)
     entry = entry_of(name) or {}
-    plain = config.model_copy(update={"stream": False})
-    request = request_for(plain, name, entry, _MESSAGES, _TOOLS)
+    without_streaming = config.model_copy(update={"stream": False})
+    request = request_for(without_streaming, name, entry, _MESSAGES, _TOOLS)
     litellm().completion(**request, mock_response="ready")
     if "input_cost_per_token" in entry:
-        price_of(name, Tokens(input=1, output=1), written=0)
+        price_of(name, Tokens(input=1, output=1), cache_write_tokens=0)

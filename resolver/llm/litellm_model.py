@@ -13,21 +13,28 @@ from resolver.config.templates import render
 from resolver.errors import LimitReached
 from resolver.llm.base import ChatMessage, ModelConfig, OnRetry, ToolSpec
 from resolver.llm.failures import FailedCall, ModelFailure, model_failure_of
-from resolver.llm.library import BoundedClient, entry_of, litellm, price_of, quiet, wire_name
+from resolver.llm.library import (
+    BoundedClient,
+    entry_of,
+    litellm,
+    price_of,
+    suppress_pydantic_warnings,
+    wire_name,
+)
 from resolver.llm.replies import (
-    collected,
+    add_usage,
+    cache_write_tokens,
     completion_of,
-    paid_together,
+    join_chunks,
     tokens_of,
-    written_to_cache,
 )
 from resolver.llm.request import (
-    LEAST_OUTPUT,
-    LEAST_THINKING,
-    LONGEST_OF_UNKNOWN,
+    DEFAULT_MAX_OUTPUT_TOKENS,
+    MIN_OUTPUT_TOKENS,
+    MIN_REASONING_TOKENS,
     TOOLS_UNCERTAIN,
     WITHOUT_OWN_CLIENT,
-    Counted,
+    CallSize,
     MoneyLeft,
     affordable_output,
     characters_of,
@@ -36,9 +43,9 @@ from resolver.llm.request import (
 )
 from resolver.models.run import Completion, Tokens
 
-_LONGEST_WAIT = 60.0  # seconds, for waits of the exponential backoff
-_LONGEST_REQUESTED_WAIT = 120.0  # seconds, for waits that the endpoint asks for
-_CONNECT_TIMEOUT = 15.0
+_MAX_BACKOFF_SECONDS = 60.0  # seconds, for waits of the exponential backoff
+_MAX_REQUESTED_WAIT_SECONDS = 120.0  # seconds, for waits that the endpoint asks for
+_CONNECT_TIMEOUT_SECONDS = 15.0
 
 
 class LiteLLMModel:
@@ -69,7 +76,7 @@ class LiteLLMModel:
         self._clock = clock
         self._jitter = jitter
         self._money_left = money_left
-        self._last: Counted | None = None
+        self._last_call: CallSize | None = None
         self._key = config.api_key.get_secret_value() if config.api_key else ""
 
     @property
@@ -88,7 +95,7 @@ class LiteLLMModel:
 
     def price_of(self, tokens: Tokens) -> float | None:
         """Return the price of that many tokens in US dollars, None if it is unknown."""
-        return self._price(tokens, written=0)
+        return self._price(tokens, cache_writes=0)
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
@@ -102,21 +109,23 @@ class LiteLLMModel:
         LimitReached if the rest of the budget does not suffice for a call.
         """
         started = self._clock()
-        reply = self._ask(messages, tools)
+        reply = self._query(messages, tools)
         hint = _hint_for(reply)
         if hint:
             template, reason = hint
             self._on_retry(1, 0.0, reason)
-            asked = {"role": "user", "content": render(f"llm/{template}.j2").strip()}
+            hint_message = {"role": "user", "content": render(f"llm/{template}.j2").strip()}
             try:
-                again = self._ask([*messages, asked], tools, spent=reply.cost or 0.0)
+                second_reply = self._query(
+                    [*messages, hint_message], tools, spent=reply.cost or 0.0
+                )
             except LimitReached:
                 # The first reply is paid for: return it, so that its cost is recorded.
                 return reply.model_copy(update={"latency": self._clock() - started})
-            reply = paid_together(reply, again)
+            reply = add_usage(reply, second_reply)
         return reply.model_copy(update={"latency": self._clock() - started})
 
-    def _ask(
+    def _query(
         self,
         messages: list[ChatMessage],
         tools: list[ToolSpec] | None,
@@ -127,29 +136,34 @@ class LiteLLMModel:
         spent: US dollars spent since `money_left` was last updated.
         """
         characters = characters_of(messages, tools)
-        most = affordable_output(
+        max_output_tokens = affordable_output(
             self._money_left() - spent,
             self.price_of,
             characters,
-            self._last,
-            LEAST_THINKING if self._config.reasoning_effort else LEAST_OUTPUT,
+            self._last_call,
+            MIN_REASONING_TOKENS if self._config.reasoning_effort else MIN_OUTPUT_TOKENS,
         )
-        retrying = Retrying(
-            retry=retry_if_result(lambda got: isinstance(got, ModelFailure) and got.is_transient),
+        retry = Retrying(
+            retry=retry_if_result(
+                lambda result: isinstance(result, ModelFailure) and result.is_transient
+            ),
             stop=stop_after_attempt(1 + self._config.retries),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=self._report,
             retry_error_callback=_last_result,
         )
-        result: Completion | ModelFailure = retrying(self._attempt, messages, tools, most)
+        result: Completion | ModelFailure = retry(self._attempt, messages, tools, max_output_tokens)
         if isinstance(result, ModelFailure):
             raise result.error
-        self._last = Counted(characters, result.tokens)
+        self._last_call = CallSize(characters, result.tokens)
         return result
 
     def _attempt(
-        self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
+        self,
+        messages: list[ChatMessage],
+        tools: list[ToolSpec] | None,
+        max_output_tokens: int | None,
     ) -> Completion | ModelFailure:
         """Make a single request, and return the reply or the failure.
 
@@ -166,33 +180,38 @@ class LiteLLMModel:
             set_by=self._config.set_by,
         )
         try:
-            response = self._respond(messages, tools, most)
+            response = self._respond(messages, tools, max_output_tokens)
         except tuple(package.LITELLM_EXCEPTION_TYPES) as error:
             return model_failure_of(
                 call,
                 int(getattr(error, "status_code", None) or 500),
                 str(error),
-                dict(getattr(error, "litellm_response_headers", None) or self._answered()),
+                dict(getattr(error, "litellm_response_headers", None) or self._last_headers()),
                 is_too_long=isinstance(error, package.ContextWindowExceededError),
             )
         tokens = tokens_of(response)
-        counted = tokens.input + tokens.output > 0
-        cost = self._price(tokens, written_to_cache(response)) if counted else None
+        has_token_counts = tokens.input + tokens.output > 0
+        cost = self._price(tokens, cache_write_tokens(response)) if has_token_counts else None
         completion = completion_of(response, model=self.name, tokens=tokens, cost=cost)
         if completion is None:
             return model_failure_of(call, 200, "an answer without a message in it", {})
         return completion
 
     def _respond(
-        self, messages: list[ChatMessage], tools: list[ToolSpec] | None, most: int | None
+        self,
+        messages: list[ChatMessage],
+        tools: list[ToolSpec] | None,
+        max_output_tokens: int | None,
     ) -> Any:
         entry = self._entry or {}
         request = request_for(self._config, self._wire_name, entry, messages, tools)
-        if most is not None and most < entry.get("max_output_tokens", LONGEST_OF_UNKNOWN):
-            request["max_tokens"] = most
-        with quiet():
+        if max_output_tokens is not None and max_output_tokens < entry.get(
+            "max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS
+        ):
+            request["max_tokens"] = max_output_tokens
+        with suppress_pydantic_warnings():
             response = litellm().completion(**request, timeout=self._timeout, client=self._client)
-            return collected(response) if self._config.stream else response
+            return join_chunks(response) if self._config.stream else response
 
     @cached_property
     def _wire_name(self) -> str:
@@ -202,14 +221,14 @@ class LiteLLMModel:
     def _entry(self) -> dict[str, Any] | None:
         return entry_of(self._wire_name)
 
-    def _price(self, tokens: Tokens, written: int) -> float | None:
+    def _price(self, tokens: Tokens, cache_writes: int) -> float | None:
         """Return the price in US dollars, None if it is unknown.
 
-        written: input tokens that were written to the prompt cache.
+        cache_writes: input tokens that were written to the prompt cache.
         """
         config = self._config
         if self._entry is not None and "input_cost_per_token" in self._entry:
-            return price_of(self._wire_name, tokens, written)
+            return price_of(self._wire_name, tokens, cache_writes)
         if config.input_cost_per_token is None or config.output_cost_per_token is None:
             return None
         return (
@@ -220,7 +239,7 @@ class LiteLLMModel:
     @property
     def _timeout(self) -> httpx.Timeout:
         seconds = self._config.timeout
-        return httpx.Timeout(seconds, connect=min(seconds, _CONNECT_TIMEOUT))
+        return httpx.Timeout(seconds, connect=min(seconds, _CONNECT_TIMEOUT_SECONDS))
 
     @cached_property
     def _client(self) -> Any:
@@ -230,16 +249,16 @@ class LiteLLMModel:
 
         return HTTPHandler(client=BoundedClient(timeout=self._timeout))
 
-    def _answered(self) -> dict[str, str]:
-        return dict(self._client.client.answered) if self._client else {}
+    def _last_headers(self) -> dict[str, str]:
+        return dict(self._client.client.last_headers) if self._client else {}
 
     def _wait(self, state: RetryCallState) -> float:
         failure = _last_result(state)
         if failure.retry_after is not None:
-            return min(float(failure.retry_after), _LONGEST_REQUESTED_WAIT)
+            return min(float(failure.retry_after), _MAX_REQUESTED_WAIT_SECONDS)
         # Exponential backoff with jitter: between half of the wait and all of it.
-        longest = min(_LONGEST_WAIT, 2.0 ** (state.attempt_number - 1))
-        return longest * (0.5 + self._jitter() / 2)
+        max_wait = min(_MAX_BACKOFF_SECONDS, 2.0 ** (state.attempt_number - 1))
+        return max_wait * (0.5 + self._jitter() / 2)
 
     def _report(self, state: RetryCallState) -> None:
         self._on_retry(state.attempt_number, state.upcoming_sleep, str(_last_result(state).reason))

@@ -17,15 +17,15 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from tenacity.wait import wait_exponential
 
 from resolver.errors import ModelAuthError, ModelError
-from resolver.llm.base import THE_RUNS_OWN, Model, ModelConfig, OnRetry, SetBy, own_variable
+from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig, OnRetry, SetBy, api_key_variable
 from resolver.llm.failures import without_key
 from resolver.llm.library import BoundedClient
 from resolver.llm.registry import provider_of
 
-_PLACE = r"(region|country|location|territory)"
+_REGION = r"(region|country|location|territory)"
 
 _CAUSES = (
-    (rf"{_PLACE}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_PLACE}",
+    (rf"{_REGION}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_REGION}",
      "the model is not offered in the region",
      "check `region` in the setting `model_options`, and the country of this machine's address"),
     (r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor",
@@ -45,13 +45,13 @@ _CAUSES = (
 )  # fmt: skip
 """Known failures: pattern of the message, meaning, and what to do. The first match applies."""
 
-_OF_ACCESS = _CAUSES[:1]
+_ACCESS_CAUSES = _CAUSES[:1]
 """Those of the known failures that are reported as authentication errors."""
 
 QUESTION = "Reply with the word ready."
 
 
-def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
+def probe(model: Model, set_by: SetBy = DEFAULT_SET_BY) -> str:
     """Return a short description of the answer. Raises ModelError with an explanation of the cause.
 
     set_by: the settings that the error tells a person to check.
@@ -69,7 +69,7 @@ def probe(model: Model, set_by: SetBy = THE_RUNS_OWN) -> str:
 
 def explain(error: ModelError, set_by: SetBy) -> ModelError:
     """Return the error with an explanation of its likely cause in front, if a known one matches."""
-    causes = _OF_ACCESS if isinstance(error, ModelAuthError) else _CAUSES
+    causes = _ACCESS_CAUSES if isinstance(error, ModelAuthError) else _CAUSES
     for pattern, meaning, next_step in causes:
         if re.search(pattern, error.what, re.IGNORECASE):
             advice = next_step.format_map(set_by.model_dump())
@@ -89,11 +89,11 @@ _UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
 
 # Suffixes of releases. An alias without suffix stands for the newest release, and often only the
 # releases are listed.
-_RELEASE = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
+_RELEASE_SUFFIX = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
 
 
 @dataclass(frozen=True)
-class _ListOfModels:
+class _ModelListing:
     """How to get a provider's list of models.
 
     path: path below the base URL.
@@ -110,36 +110,43 @@ class _ListOfModels:
     refusals: frozenset[int] = frozenset({401, 403})
 
 
-_OPENAI = _ListOfModels("https://api.openai.com/v1")
+_OPENAI_LISTING = _ModelListing("https://api.openai.com/v1")
 
-_LISTS = {
-    "openai": _OPENAI,
+_LISTINGS = {
+    "openai": _OPENAI_LISTING,
     # https://docs.claude.com/en/api/models-list
-    "anthropic": _ListOfModels(
+    "anthropic": _ModelListing(
         "https://api.anthropic.com",
         "/v1/models?limit=1000",
         "x-api-key",
         {"anthropic-version": "2023-06-01"},
     ),
     # https://ai.google.dev/api/models; the status for a wrong key is 400
-    "gemini": _ListOfModels(
+    "gemini": _ModelListing(
         "https://generativelanguage.googleapis.com",
         "/v1beta/models?pageSize=1000",
         "x-goog-api-key",
         refusals=frozenset({400, 401, 403}),
     ),
-    "deepseek": _ListOfModels("https://api.deepseek.com"),
-    "groq": _ListOfModels("https://api.groq.com/openai/v1"),
-    "mistral": _ListOfModels("https://api.mistral.ai/v1"),
+    "deepseek": _ModelListing("https://api.deepseek.com"),
+    "groq": _ModelListing("https://api.groq.com/openai/v1"),
+    "mistral": _ModelListing("https://api.mistral.ai/v1"),
     # https://openrouter.ai/docs/api-reference/list-models-user; /models does not check the key
-    "openrouter": _ListOfModels("https://openrouter.ai/api/v1", "/models/user"),
-    "xai": _ListOfModels("https://api.x.ai/v1"),
+    "openrouter": _ModelListing("https://openrouter.ai/api/v1", "/models/user"),
+    "xai": _ModelListing("https://api.x.ai/v1"),
     # https://docs.ollama.com/api/tags
-    "ollama": _ListOfModels("http://localhost:11434", "/api/tags"),
-    "ollama_chat": _ListOfModels("http://localhost:11434", "/api/tags"),
+    "ollama": _ModelListing("http://localhost:11434", "/api/tags"),
+    "ollama_chat": _ModelListing("http://localhost:11434", "/api/tags"),
 }
 
-_WITHOUT_LIST = ("azure", "azure_ai", "bedrock", "vertex_ai", "vertex_ai_beta", "sagemaker")
+_PROVIDERS_WITHOUT_LIST = (
+    "azure",
+    "azure_ai",
+    "bedrock",
+    "vertex_ai",
+    "vertex_ai_beta",
+    "sagemaker",
+)
 """Clouds whose list does not show what is deployed, or requires signed requests."""
 
 
@@ -147,13 +154,13 @@ def check_model(
     config: ModelConfig,
     environment: Mapping[str, str],
     *,
-    ask: Callable[[ModelConfig], Model],
+    make_short_model: Callable[[ModelConfig], Model],
     on_retry: OnRetry,
     sleep: Callable[[float], None],
 ) -> str:
     """Return how the model was confirmed, or "" if that is not possible without using it.
 
-    ask: creates the model for the short question.
+    make_short_model: creates the model for the short question.
     environment: contains the provider's own variables.
     on_retry, sleep: as in `make_model`.
 
@@ -165,11 +172,11 @@ def check_model(
         listed = _listed_models(listing, config, environment, on_retry, sleep)
         if listed is None:
             return ""
-        aliases = frozenset(_RELEASE.sub("", name) for name in listed)
+        aliases = frozenset(_RELEASE_SUFFIX.sub("", name) for name in listed)
         if _names_of(config.model) & (listed | aliases):
             return f"{config.model} is listed at {urlsplit(listing.base_url).hostname}"
     seconds = min(config.timeout, QUESTION_SECONDS)
-    model = ask(config.model_copy(update={"retries": 0, "timeout": seconds}))
+    model = make_short_model(config.model_copy(update={"retries": 0, "timeout": seconds}))
     try:
         model.complete([{"role": "user", "content": QUESTION}])
     except ModelError as error:
@@ -179,32 +186,34 @@ def check_model(
     return f"{config.model} has answered"
 
 
-def _listing_for(config: ModelConfig, environment: Mapping[str, str]) -> _ListOfModels | None:
+def _listing_for(config: ModelConfig, environment: Mapping[str, str]) -> _ModelListing | None:
     """Return how to get the provider's list of models, None if no list is known.
 
     The key is sent only to the address at which the model would be called, even if that address is
     set by the provider's own variable.
     """
     provider = provider_of(config.model)
-    if provider in _WITHOUT_LIST:
+    if provider in _PROVIDERS_WITHOUT_LIST:
         return None
-    names = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
-    own = (environment.get(name, "") for name in names if provider)
-    address = config.base_url or next(filter(None, own), "")
-    known = _LISTS.get(provider)
+    variables = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
+    addresses = (environment.get(variable, "") for variable in variables if provider)
+    address = config.base_url or next(filter(None, addresses), "")
+    listing = _LISTINGS.get(provider)
     if not address:
-        return known
+        return listing
     address = address.rstrip("/")
     if provider == "anthropic":
         address = address.removesuffix("/messages").removesuffix("/v1")
     elif urlsplit(address).hostname == "openrouter.ai":
-        known = _LISTS["openrouter"]
-    known = known or _OPENAI
-    return _ListOfModels(address, known.path, known.key_header, known.headers, known.refusals)
+        listing = _LISTINGS["openrouter"]
+    listing = listing or _OPENAI_LISTING
+    return _ModelListing(
+        address, listing.path, listing.key_header, listing.headers, listing.refusals
+    )
 
 
 def _listed_models(
-    listing: _ListOfModels,
+    listing: _ModelListing,
     config: ModelConfig,
     environment: Mapping[str, str],
     on_retry: OnRetry,
@@ -221,10 +230,10 @@ def _listed_models(
         headers |= {listing.key_header: key} if listing.key_header else bearer
 
     def report(state: RetryCallState) -> None:
-        failed = state.outcome.exception() if state.outcome else None
-        on_retry(state.attempt_number, state.upcoming_sleep, without_key(str(failed), key))
+        error = state.outcome.exception() if state.outcome else None
+        on_retry(state.attempt_number, state.upcoming_sleep, without_key(str(error), key))
 
-    retrying = Retrying(
+    retry = Retrying(
         retry=retry_if_exception_type(_UNREACHABLE),
         stop=stop_after_attempt(min(1 + config.retries, _MAX_ATTEMPTS)),
         wait=wait_exponential(max=4),
@@ -235,22 +244,22 @@ def _listed_models(
     timeout = httpx.Timeout(LISTING_SECONDS, connect=_CONNECT_SECONDS)
     try:
         with BoundedClient(timeout) as client:
-            answer = retrying(client.get, listing.base_url + listing.path, headers=headers)
+            response = retry(client.get, listing.base_url + listing.path, headers=headers)
     except _UNREACHABLE as error:
         raise _unreachable(config, listing, without_key(str(error), key)) from None
     except (httpx.HTTPError, httpx.InvalidURL):
         return None
-    if answer.status_code in listing.refusals:
+    if response.status_code in listing.refusals:
         return frozenset()
-    return _names_in(answer) or None
+    return _names_in(response) or None
 
 
-def _unreachable(config: ModelConfig, listing: _ListOfModels, said: str) -> ModelError:
+def _unreachable(config: ModelConfig, listing: _ModelListing, reason: str) -> ModelError:
     host = urlsplit(listing.base_url).netloc.rpartition("@")[2]
     base_url = config.set_by.base_url
     return explain(
         ModelError(
-            f"the model endpoint at {host} can't be reached: {said or 'no connection'}",
+            f"the model endpoint at {host} can't be reached: {reason or 'no connection'}",
             f"check {base_url} and this machine's network, then start again",
             "provider_down",
         ),
@@ -269,29 +278,36 @@ def _key_of(config: ModelConfig, environment: Mapping[str, str]) -> str:
     if config.base_url is not None:
         return ""
     provider = provider_of(config.model)
-    more = ("GOOGLE_API_KEY",) if provider == "gemini" else ()
-    return next((environment[n] for n in (own_variable(provider), *more) if environment.get(n)), "")
+    other_variables = ("GOOGLE_API_KEY",) if provider == "gemini" else ()
+    return next(
+        (
+            environment[variable]
+            for variable in (api_key_variable(provider), *other_variables)
+            if environment.get(variable)
+        ),
+        "",
+    )
 
 
 def _names_of(model: str) -> frozenset[str]:
     """Return the names under which the model may be listed: with and without its provider."""
-    bare = model.removeprefix("openai/").removeprefix("responses/")
-    return frozenset({model, bare, model.partition("/")[2] or model})
+    name_without_api = model.removeprefix("openai/").removeprefix("responses/")
+    return frozenset({model, name_without_api, model.partition("/")[2] or model})
 
 
-def _names_in(answer: httpx.Response) -> frozenset[str]:
+def _names_in(response: httpx.Response) -> frozenset[str]:
     """Return the names in a list of OpenAI, Anthropic, Google or Ollama; () for anything else."""
-    if answer.status_code != 200:
+    if response.status_code != 200:
         return frozenset()
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
         return frozenset()
     entries = (body.get("data") or body.get("models")) if isinstance(body, dict) else body
-    found = (
+    names = (
         entry.get(field)
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
         for field in ("id", "name", "model")
     )
-    return frozenset(name.removeprefix("models/") for name in found if isinstance(name, str))
+    return frozenset(name.removeprefix("models/") for name in names if isinstance(name, str))

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from resolver.errors import UsageError
-from resolver.llm.base import CLOUDS, Model, ModelConfig, OnRetry, SetBy, own_variable
+from resolver.llm.base import CLOUDS, Model, ModelConfig, OnRetry, SetBy, api_key_variable
 from resolver.llm.litellm_model import LiteLLMModel
 from resolver.llm.request import MoneyLeft, unbounded
 from resolver.llm.router import OnSwitch, RoutingRule, SwitchingModel
 
 
 @dataclass(frozen=True)
-class Others:
+class OtherModels:
     """The models that a run may use in addition to its own.
 
     fallbacks: names of the fallbacks, in the order in which they are tried.
@@ -34,15 +34,17 @@ class Others:
 
     def beside(self, config: ModelConfig, name: str) -> ModelConfig:
         """Return the configuration of one of these models. config: that of the run's own model."""
-        for each in self.known:
-            if each.model == name:
-                return each
-        alike = (
-            each for each in (config, *self.known) if provider_of(each.model) == provider_of(name)
+        for known_config in self.known:
+            if known_config.model == name:
+                return known_config
+        same_provider = (
+            known_config
+            for known_config in (config, *self.known)
+            if provider_of(known_config.model) == provider_of(name)
         )
-        fallback = name in self.fallbacks
-        setting = "RESOLVER_FALLBACK_MODELS" if fallback else "RESOLVER_MODEL_RULES"
-        return service_models(next(alike, config), name, setting)
+        is_fallback = name in self.fallbacks
+        setting = "RESOLVER_FALLBACK_MODELS" if is_fallback else "RESOLVER_MODEL_RULES"
+        return service_models(next(same_provider, config), name, setting)
 
 
 def make_model(
@@ -74,7 +76,7 @@ def make_model(
 
 def make_models(
     config: ModelConfig,
-    others: Others,
+    others: OtherModels,
     *,
     on_retry: OnRetry,
     on_switch: OnSwitch,
@@ -89,11 +91,13 @@ def make_models(
 
     Raises UsageError as `make_model` does.
     """
-    further = (name for name in others.names if name != config.model)
-    configs = [config, *(others.beside(config, name) for name in further)]
+    other_names = (name for name in others.names if name != config.model)
+    configs = [config, *(others.beside(config, name) for name in other_names)]
     models = {
-        one.model: make_model(one, on_retry=on_retry, sleep=sleep, money_left=money_left)
-        for one in configs
+        model_config.model: make_model(
+            model_config, on_retry=on_retry, sleep=sleep, money_left=money_left
+        )
+        for model_config in configs
     }
     if len(models) == 1:
         return models[config.model]
@@ -115,37 +119,37 @@ def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
 
     set_by: the setting that names the model, for error messages.
     """
-    alike: dict[str, object] = {
+    changes: dict[str, object] = {
         "model": name,
         "input_cost_per_token": None,
         "output_cost_per_token": None,
         "set_by": config.set_by.model_copy(update={"model": set_by}),
     }
     provider = provider_of(name)
-    own = provider_of(config.model)
-    if provider != own:
-        alike |= dict.fromkeys(("api_key", "base_url", "api_version"))
+    base_provider = provider_of(config.model)
+    if provider != base_provider:
+        changes |= dict.fromkeys(("api_key", "base_url", "api_version"))
         # A region is only for models in a cloud. If the first model is not in one, the region was
         # set for this model.
-        alike |= dict.fromkeys(("region", "project")) if own in CLOUDS else {}
-        alike["set_by"] = SetBy(model=set_by, api_key=own_variable(provider), base_url=set_by)
-    return config.model_copy(update=alike)
+        changes |= dict.fromkeys(("region", "project")) if base_provider in CLOUDS else {}
+        changes["set_by"] = SetBy(model=set_by, api_key=api_key_variable(provider), base_url=set_by)
+    return config.model_copy(update=changes)
 
 
-def for_service(config: ModelConfig, service: str, given: Mapping[str, object]) -> ModelConfig:
-    """Return the configuration of a service: `given` on top of `config`.
+def for_service(config: ModelConfig, service: str, overrides: Mapping[str, object]) -> ModelConfig:
+    """Return the configuration of a service: `overrides` on top of `config`.
 
     A key is never sent to another address than the one it was set for.
     """
     setting = f"RESOLVER_SERVICES ({service})"
-    name = str(given.get("model", config.model))
-    other = service_models(config, name, setting) if name != config.model else config
-    changes = dict(given)
-    if given.get("base_url", other.base_url) != other.base_url:
+    name = str(overrides.get("model", config.model))
+    service_config = service_models(config, name, setting) if name != config.model else config
+    changes = dict(overrides)
+    if overrides.get("base_url", service_config.base_url) != service_config.base_url:
         changes = {"api_key": None, **changes}
-    named = {field: setting for field in SetBy.model_fields if field in changes}
-    changes["set_by"] = other.set_by.model_copy(update=named)
-    return other.model_copy(update=changes)
+    setting_names = {field: setting for field in SetBy.model_fields if field in changes}
+    changes["set_by"] = service_config.set_by.model_copy(update=setting_names)
+    return service_config.model_copy(update=changes)
 
 
 def provider_of(name: str) -> str:

@@ -33,7 +33,7 @@ class ReplayModel:
         supports_tools: True if the recorded run used native tool calls.
         """
         self._completions = tuple(completions)
-        self._given = 0
+        self._returned_count = 0
         self._name = name
         self._supports_tools = supports_tools
 
@@ -59,7 +59,7 @@ class ReplayModel:
 
         Raises ReplayExhausted if there is none left, and recorded errors.
         """
-        if self._given == len(self._completions):
+        if self._returned_count == len(self._completions):
             count = len(self._completions)
             raise ReplayExhausted(
                 f"the recording holds {count} model {'reply' if count == 1 else 'replies'} "
@@ -67,8 +67,8 @@ class ReplayModel:
                 "the run differs from the recording: look for the first difference in the event "
                 "log, or record the run again with a live model",
             )
-        completion = self._completions[self._given]
-        self._given += 1
+        completion = self._completions[self._returned_count]
+        self._returned_count += 1
         if isinstance(completion, ModelError):
             raise completion
         return completion.model_copy(update={"cost": 0.0, "latency": 0.0})
@@ -111,22 +111,27 @@ def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayMode
         raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _wrong(path, f"{where}: {first['msg']}") from error
+        location = ".".join(str(part) for part in first["loc"])
+        raise _invalid_script(path, f"{location}: {first['msg']}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _wrong(path, " ".join(str(error).split())) from error
-    return {asking: _model(given, name) for asking, given in replies.items()}
+        raise _invalid_script(path, " ".join(str(error).split())) from error
+    return {
+        service_name: _make_model(service_replies, name)
+        for service_name, service_replies in replies.items()
+    }
 
 
-def _model(replies: Sequence[str | ScriptedReply], name: str) -> ReplayModel:
-    written = [ScriptedReply(text=r) if isinstance(r, str) else r for r in replies]
-    completions = [_completion(index, reply, name) for index, reply in enumerate(written)]
-    return ReplayModel(completions, name=name, supports_tools=any(r.calls for r in written))
+def _make_model(replies: Sequence[str | ScriptedReply], name: str) -> ReplayModel:
+    scripted_replies = [ScriptedReply(text=r) if isinstance(r, str) else r for r in replies]
+    completions = [_completion(index, reply, name) for index, reply in enumerate(scripted_replies)]
+    return ReplayModel(
+        completions, name=name, supports_tools=any(r.calls for r in scripted_replies)
+    )
 
 
-def _wrong(path: Path, why: str) -> UsageError:
+def _invalid_script(path: Path, reason: str) -> UsageError:
     return UsageError(
-        f"{path} is not a script of replies: {why}",
+        f"{path} is not a script of replies: {reason}",
         "write a YAML list of texts, or of `text:` and `calls:` with `- TOOL: {ARGUMENT: VALUE}`; "
         "for several services, such a list below the name of each",
     )
@@ -136,9 +141,9 @@ def _completion(index: int, reply: ScriptedReply, name: str) -> Completion:
     pairs = [pair for call in reply.calls for pair in call.items()]
     calls = tuple(
         RequestedToolCall(
-            id=f"call_{index}_{number}", name=tool, arguments=_CALL.dump_json(given).decode()
+            id=f"call_{index}_{number}", name=tool, arguments=_CALL.dump_json(arguments).decode()
         )
-        for number, (tool, given) in enumerate(pairs)
+        for number, (tool, arguments) in enumerate(pairs)
     )
     return Completion(
         model=name,

@@ -37,16 +37,20 @@ def completion_of(
 def _thinking(message: Any) -> tuple[dict[str, Any], ...]:
     """Return the blocks that have to be sent back unchanged: those that are signed or encrypted."""
     blocks = getattr(message, "thinking_blocks", None) or ()
-    items = getattr(message, "reasoning_items", None) or ()
-    signed = [b for b in blocks if isinstance(b, dict) and (b.get("signature") or b.get("data"))]
-    sealed = [i for i in items if isinstance(i, dict) and i.get("encrypted_content")]
-    return tuple(dict(block) for block in (*signed, *sealed))
+    reasoning_items = getattr(message, "reasoning_items", None) or ()
+    signed_blocks = [
+        b for b in blocks if isinstance(b, dict) and (b.get("signature") or b.get("data"))
+    ]
+    encrypted_items = [
+        i for i in reasoning_items if isinstance(i, dict) and i.get("encrypted_content")
+    ]
+    return tuple(dict(block) for block in (*signed_blocks, *encrypted_items))
 
 
-def paid_together(first: Completion, second: Completion) -> Completion:
+def add_usage(first: Completion, second: Completion) -> Completion:
     """Return the second reply with the tokens and the cost of both."""
-    known = first.cost is not None and second.cost is not None
-    cost = (first.cost or 0.0) + (second.cost or 0.0) if known else None
+    is_cost_known = first.cost is not None and second.cost is not None
+    cost = (first.cost or 0.0) + (second.cost or 0.0) if is_cost_known else None
     return second.model_copy(update={"tokens": first.tokens + second.tokens, "cost": cost})
 
 
@@ -54,19 +58,19 @@ def tokens_of(response: Any) -> Tokens:
     """Return the token counts of a response, zeros if it has none."""
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
-    read = _count(usage, "prompt_tokens")
+    input_tokens = _count(usage, "prompt_tokens")
     return Tokens(
-        input=read,
+        input=input_tokens,
         output=_count(usage, "completion_tokens"),
-        cached=min(_count(details, "cached_tokens"), read),
+        cached=min(_count(details, "cached_tokens"), input_tokens),
     )
 
 
-def written_to_cache(response: Any) -> int:
+def cache_write_tokens(response: Any) -> int:
     """Return the input tokens written to the prompt cache, for which some providers charge more."""
     tokens = tokens_of(response)
-    written = _count(getattr(response, "usage", None), "cache_creation_input_tokens")
-    return min(written, tokens.input - tokens.cached)
+    cache_writes = _count(getattr(response, "usage", None), "cache_creation_input_tokens")
+    return min(cache_writes, tokens.input - tokens.cached)
 
 
 def _count(counts: Any, name: str) -> int:
@@ -90,7 +94,7 @@ def _tool_call(call: Any) -> RequestedToolCall:
     )
 
 
-def collected(pieces: Iterable[Any]) -> Any:
+def join_chunks(chunks: Iterable[Any]) -> Any:
     """Return litellm's response object for the chunks of a streamed reply.
 
     Returns None if the stream contains neither content nor token counts, like a web page that is
@@ -99,18 +103,18 @@ def collected(pieces: Iterable[Any]) -> Any:
     If the endpoint reports no token counts, litellm adds its own estimates. These are removed,
     because they are not what is billed. Reasoning items, which litellm drops, are restored.
     """
-    taken = list(pieces)
-    response = litellm().stream_chunk_builder(taken)
+    chunk_list = list(chunks)
+    response = litellm().stream_chunk_builder(chunk_list)
     if response is None:
         return None
-    if not any(getattr(piece, "usage", None) for piece in taken):
+    if not any(getattr(chunk, "usage", None) for chunk in chunk_list):
         response.usage = None
-        if not any(_says(choice.message) for choice in response.choices):
+        if not any(_has_content(choice.message) for choice in response.choices):
             return None
     items = [
         item
-        for piece in taken
-        for choice in piece.choices
+        for chunk in chunk_list
+        for choice in chunk.choices
         for item in getattr(choice.delta, "reasoning_items", None) or ()
     ]
     if items and response.choices:
@@ -118,5 +122,5 @@ def collected(pieces: Iterable[Any]) -> Any:
     return response
 
 
-def _says(message: Any) -> bool:
+def _has_content(message: Any) -> bool:
     return bool(message.content or message.tool_calls)

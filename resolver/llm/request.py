@@ -30,8 +30,8 @@ Unknown models of all other providers are assumed to support them.
 WITHOUT_OWN_CLIENT = ("azure/", "azure_text/", "text-completion-openai/")
 """Providers that litellm reaches through the openai package, which uses the shared client."""
 
-_CLAUDE = r"(anthropic/|(bedrock|vertex_ai)/.*claude)"
-LONGEST_OF_UNKNOWN = 32_000
+_CLAUDE_MODELS = r"(anthropic/|(bedrock|vertex_ai)/.*claude)"
+DEFAULT_MAX_OUTPUT_TOKENS = 32_000
 """Maximum number of output tokens for models whose limit is unknown."""
 
 
@@ -41,16 +41,16 @@ class Fix:
 
     models: pattern that matches the beginning of litellm's name of the model.
     reason: why the adjustment is needed.
-    sets: returns parameters to add, given the model's entry in litellm's table.
-    leaves_out: parameters to remove.
-    needs: the adjustment applies only if the request has this parameter.
+    add: returns parameters to add, given the model's entry in litellm's table.
+    remove: parameters to remove.
+    if_present: the adjustment applies only if the request has this parameter.
     """
 
     models: str
     reason: str
-    sets: Callable[[Entry], dict[str, Any]] = lambda _: {}
-    leaves_out: tuple[str, ...] = ()
-    needs: str = ""
+    add: Callable[[Entry], dict[str, Any]] = lambda _: {}
+    remove: tuple[str, ...] = ()
+    if_present: str = ""
 
 
 FIXES = (
@@ -58,19 +58,19 @@ FIXES = (
         r"anthropic/",
         "Anthropic demands a limit. litellm's guess for a model that it does not know, 4,096, and "
         "for one that thinks, 4,096 beside the thoughts, cut the writing of a file.",
-        sets=lambda entry: {"max_tokens": entry.get("max_output_tokens", LONGEST_OF_UNKNOWN)},
+        add=lambda entry: {"max_tokens": entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS)},
     ),
     Fix(
-        _CLAUDE,
+        _CLAUDE_MODELS,
         "Claude refuses a temperature while it thinks.",
-        leaves_out=("temperature",),
-        needs="reasoning_effort",
+        remove=("temperature",),
+        if_present="reasoning_effort",
     ),
     Fix(
         r"(openai|azure)/responses/",
         "The Responses API keeps each conversation for 30 days unless told not to; its reasoning "
         "must then be carried by us, and comes only when it is asked for.",
-        sets=lambda entry: {
+        add=lambda entry: {
             "store": False,
             **(
                 {"include": ["reasoning.encrypted_content"]}
@@ -82,24 +82,26 @@ FIXES = (
     Fix(
         r"ollama(_chat)?/",
         "Ollama forgets without a word what is beyond its default context of 4,096 tokens.",
-        sets=lambda _: {"num_ctx": 32_768},
+        add=lambda _: {"num_ctx": 32_768},
     ),
 )
 
 
-def fixed(request: dict[str, Any], entry: Entry) -> dict[str, Any]:
+def apply_fixes(request: dict[str, Any], entry: Entry) -> dict[str, Any]:
     """Return the adjusted request. `request["model"]` is litellm's name of the model."""
     for fix in FIXES:
-        applies = re.match(fix.models, request["model"]) and (not fix.needs or fix.needs in request)
+        applies = re.match(fix.models, request["model"]) and (
+            not fix.if_present or fix.if_present in request
+        )
         if applies:
-            kept = {k: v for k, v in request.items() if k not in fix.leaves_out}
-            request = {**kept, **fix.sets(entry)}
+            remaining = {k: v for k, v in request.items() if k not in fix.remove}
+            request = {**remaining, **fix.add(entry)}
     return request
 
 
-_MARK = {"type": "ephemeral"}
-_MARKED_TURNS = 2
-_THOUGHTS = ("thinking", "redacted_thinking")
+_CACHE_BREAKPOINT = {"type": "ephemeral"}
+_MARKED_INPUTS = 2
+_THINKING_TYPES = ("thinking", "redacted_thinking")
 
 
 def is_anthropic(model: str) -> bool:
@@ -108,11 +110,11 @@ def is_anthropic(model: str) -> bool:
     Other models cache automatically (OpenAI, Gemini) or not at all, and some reject cache
     breakpoints.
     """
-    provider, _, rest = model.partition("/")
+    provider, _, model_name = model.partition("/")
     return (
         provider == "anthropic"
-        or (provider == "bedrock" and "anthropic" in rest)
-        or (provider == "vertex_ai" and rest.startswith("claude"))
+        or (provider == "bedrock" and "anthropic" in model_name)
+        or (provider == "vertex_ai" and model_name.startswith("claude"))
     )
 
 
@@ -124,19 +126,20 @@ def with_cache_marks(messages: list[ChatMessage]) -> list[ChatMessage]:
     there reads it. This uses three of the four breakpoints that are allowed. An empty text block
     must not have one.
     """
-    inputs = [
+    input_indexes = [
         index
         for index, message in enumerate(messages)
         if message.get("role") in ("user", "tool") and message.get("content")
     ]
-    systems = [
+    system_indexes = [
         index
         for index, message in enumerate(messages)
         if message.get("role") == "system" and message.get("content")
     ]
-    marked = {*systems[:1], *inputs[-_MARKED_TURNS:]}
+    marked = {*system_indexes[:1], *input_indexes[-_MARKED_INPUTS:]}
     return [
-        _marked(message) if index in marked else message for index, message in enumerate(messages)
+        _with_breakpoint(message) if index in marked else message
+        for index, message in enumerate(messages)
     ]
 
 
@@ -158,7 +161,7 @@ def with_own_thinking(messages: list[ChatMessage]) -> list[ChatMessage]:
     return [_with_own_thinking(message) for message in messages]
 
 
-def may_think(messages: list[ChatMessage]) -> bool:
+def can_think(messages: list[ChatMessage]) -> bool:
     """Return False if the model must not think in the next reply.
 
     That is the case after tool calls without thinking blocks, like those of another model:
@@ -166,46 +169,49 @@ def may_think(messages: list[ChatMessage]) -> bool:
     """
     for message in reversed(messages):
         if message.get("role") == "assistant":
-            return not message.get("tool_calls") or bool(_thoughts_of(message))
+            return not message.get("tool_calls") or bool(_thinking_blocks(message))
         if message.get("role") == "user":
             return True
     return True
 
 
-def _thoughts_of(message: ChatMessage) -> list[dict[str, Any]]:
-    return [block for block in message.get(THINKING, ()) if block.get("type") in _THOUGHTS]
+def _thinking_blocks(message: ChatMessage) -> list[dict[str, Any]]:
+    return [block for block in message.get(THINKING, ()) if block.get("type") in _THINKING_TYPES]
 
 
 def _with_own_thinking(message: ChatMessage) -> ChatMessage:
-    kept = {name: value for name, value in message.items() if name != THINKING}
-    thoughts = _thoughts_of(message)
-    return {**kept, THINKING: thoughts} if thoughts else kept
+    other_fields = {name: value for name, value in message.items() if name != THINKING}
+    thinking_blocks = _thinking_blocks(message)
+    return {**other_fields, THINKING: thinking_blocks} if thinking_blocks else other_fields
 
 
-def _marked(message: ChatMessage) -> ChatMessage:
+def _with_breakpoint(message: ChatMessage) -> ChatMessage:
     if message["role"] == "tool":
         # A tool result is a single block, so the breakpoint is a field of the message.
-        return {**message, "cache_control": _MARK}
+        return {**message, "cache_control": _CACHE_BREAKPOINT}
     content = message["content"]
     blocks: list[dict[str, Any]] = (
         [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
     )
-    return {**message, "content": [*blocks[:-1], {**blocks[-1], "cache_control": _MARK}]}
+    return {
+        **message,
+        "content": [*blocks[:-1], {**blocks[-1], "cache_control": _CACHE_BREAKPOINT}],
+    }
 
 
 MoneyLeft = Callable[[], float]
 """Returns the US dollars that may still be spent."""
 
-CHARACTERS_A_TOKEN = 4.0
+CHARACTERS_PER_TOKEN = 4.0
 """Characters per token of English text and code, used until a call has returned real counts."""
 
-LEAST_OUTPUT = 1_000
+MIN_OUTPUT_TOKENS = 1_000
 """Minimum number of output tokens for which a call is worth its price."""
 
-LEAST_THINKING = 10_000
+MIN_REASONING_TOKENS = 10_000
 """The same for a model with a reasoning effort, because reasoning counts as output."""
 
-_PICTURE = "data:image"
+_IMAGE_PREFIX = "data:image"
 
 
 def unbounded() -> float:
@@ -214,7 +220,7 @@ def unbounded() -> float:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CallSize:
     """Size of the last call: characters sent, and the tokens that were counted for them."""
 
     characters: int
@@ -229,58 +235,62 @@ def characters_of(messages: list[ChatMessage], tools: list[ToolSpec] | None) -> 
 
 def _size(message: ChatMessage) -> int:
     content = message.get("content")
-    written = 0
+    tool_call_characters = 0
     for call in message.get("tool_calls") or ():
-        written += len(call["function"]["name"]) + len(call["function"]["arguments"])
+        tool_call_characters += len(call["function"]["name"]) + len(call["function"]["arguments"])
     if isinstance(content, list):
-        return written + sum(
-            4_000 if _PICTURE in str(block)[:200] else len(str(block.get("text", "")))
+        return tool_call_characters + sum(
+            4_000 if _IMAGE_PREFIX in str(block)[:200] else len(str(block.get("text", "")))
             for block in content
         )
-    return written + len(content or "")
+    return tool_call_characters + len(content or "")
 
 
 def affordable_output(
-    left: float,
+    money_left: float,
     price: Callable[[Tokens], float | None],
     characters: int,
-    last: Counted | None,
-    least: int = LEAST_OUTPUT,
+    last_call: CallSize | None,
+    min_output_tokens: int = MIN_OUTPUT_TOKENS,
 ) -> int | None:
     """Return the maximum number of tokens of the reply, None if there is no limit.
 
     There is no limit without a budget or if the price is unknown.
 
-    left: US dollars left.
+    money_left: US dollars left.
     price: returns the price of tokens.
     characters: size of the request.
-    last: size of the last call. If input was cached then, it is assumed to be cached again.
-    least: minimum number of output tokens.
+    last_call: size of the last call. If input was cached then, it is assumed to be cached again.
+    min_output_tokens: minimum number of output tokens.
 
-    Raises LimitReached if the money does not suffice for the input and `least` tokens of output.
+    Raises LimitReached if the money does not suffice for the input and `min_output_tokens`.
     """
-    a_token = price(Tokens(output=1_000_000))
-    if left == float("inf") or a_token is None:
+    price_per_million = price(Tokens(output=1_000_000))
+    if money_left == float("inf") or price_per_million is None:
         return None
-    ratio = CHARACTERS_A_TOKEN
-    cached = 0
-    if last and last.tokens.input and last.characters:
-        ratio = last.characters / last.tokens.input
-        cached = last.tokens.input if last.tokens.cached else 0
-    tokens = int(characters / ratio)
-    going_in = price(Tokens(input=tokens, cached=min(cached, tokens))) or 0.0
-    needed = going_in + least * a_token / 1_000_000
-    if needed > left:
+    characters_per_token = CHARACTERS_PER_TOKEN
+    cached_tokens = 0
+    if last_call and last_call.tokens.input and last_call.characters:
+        characters_per_token = last_call.characters / last_call.tokens.input
+        cached_tokens = last_call.tokens.input if last_call.tokens.cached else 0
+    tokens = int(characters / characters_per_token)
+    input_cost = price(Tokens(input=tokens, cached=min(cached_tokens, tokens))) or 0.0
+    min_cost = input_cost + min_output_tokens * price_per_million / 1_000_000
+    if min_cost > money_left:
         raise LimitReached(
             "budget",
-            f"the next call to the model costs at least ${needed:.4f}, and "
-            f"${max(0.0, left):.4f} of the budget is left",
+            f"the next call to the model costs at least ${min_cost:.4f}, and "
+            f"${max(0.0, money_left):.4f} of the budget is left",
             "raise --max-budget, or choose a cheaper model",
         )
-    return int((left - going_in) / a_token * 1_000_000) if a_token else None
+    return (
+        int((money_left - input_cost) / price_per_million * 1_000_000)
+        if price_per_million
+        else None
+    )
 
 
-_RESPONSES = ("openai/responses/", "azure/responses/")
+_RESPONSES_API = ("openai/responses/", "azure/responses/")
 
 
 def request_for(
@@ -297,7 +307,7 @@ def request_for(
     """
     request: dict[str, Any] = {
         "model": name,
-        "messages": _prepared(name, messages),
+        "messages": _prepare_messages(name, messages),
         "tools": tools or None,
         "api_base": config.base_url,
         "api_version": config.api_version,
@@ -314,7 +324,7 @@ def request_for(
     request |= access(config, name) | _thinking(config, name, entry, messages)
     if config.stream:
         request |= {"stream": True, "stream_options": {"include_usage": True}}
-    return fixed({k: v for k, v in request.items() if v is not None}, entry)
+    return apply_fixes({k: v for k, v in request.items() if v is not None}, entry)
 
 
 def access(config: ModelConfig, name: str) -> dict[str, Any]:
@@ -328,8 +338,8 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
     if provider.startswith("bedrock"):
         return {"api_key": key, "aws_region_name": config.region}
     if provider.startswith("vertex_ai"):
-        place = {"vertex_location": config.region, "vertex_project": config.project}
-        return {**place, "vertex_credentials": key}
+        location = {"vertex_location": config.region, "vertex_project": config.project}
+        return {**location, "vertex_credentials": key}
     # With a base URL but no key, send a dummy key: otherwise litellm would take one from the
     # environment, which belongs to another host.
     return {"api_key": key or ("none" if config.base_url else None)}
@@ -338,24 +348,24 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
 def _thinking(
     config: ModelConfig, name: str, entry: Entry, messages: list[ChatMessage]
 ) -> dict[str, Any]:
-    if config.reasoning_effort is None or (is_anthropic(name) and not may_think(messages)):
+    if config.reasoning_effort is None or (is_anthropic(name) and not can_think(messages)):
         return {}
     # litellm drops the parameter for models that it does not know. It was set explicitly, so
     # insist on it.
-    unknown = {} if entry else {"allowed_openai_params": ["reasoning_effort"]}
-    return {"reasoning_effort": config.reasoning_effort, **unknown}
+    allow_unknown = {} if entry else {"allowed_openai_params": ["reasoning_effort"]}
+    return {"reasoning_effort": config.reasoning_effort, **allow_unknown}
 
 
-def _prepared(name: str, messages: list[ChatMessage]) -> list[ChatMessage]:
+def _prepare_messages(name: str, messages: list[ChatMessage]) -> list[ChatMessage]:
     """Return copies of the messages with the thinking blocks of this provider only."""
     if is_anthropic(name):
         return with_cache_marks(without_empty_texts(with_own_thinking(messages)))
-    if name.startswith(_RESPONSES):
+    if name.startswith(_RESPONSES_API):
         return [_with_reasoning(message) for message in messages]
     return [{k: v for k, v in message.items() if k != THINKING} for message in messages]
 
 
 def _with_reasoning(message: ChatMessage) -> ChatMessage:
-    kept = {k: v for k, v in message.items() if k != THINKING}
+    other_fields = {k: v for k, v in message.items() if k != THINKING}
     items = [block for block in message.get(THINKING, ()) if block.get("type") == "reasoning"]
-    return {**kept, "reasoning_items": items} if items else kept
+    return {**other_fields, "reasoning_items": items} if items else other_fields

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
 from resolver.llm.base import ChatMessage, Model, ToolSpec
-from resolver.llm.replies import paid_together
-from resolver.llm.request import CHARACTERS_A_TOKEN, characters_of
+from resolver.llm.replies import add_usage
+from resolver.llm.request import CHARACTERS_PER_TOKEN, characters_of
 from resolver.models.run import Completion
 
 _RULE = re.compile(
@@ -40,33 +40,33 @@ class RoutingRule:
         if self.images:
             return "the conversation holds images" if _has_images(messages) else ""
         if self.tokens is not None:
-            long = characters_of(messages, None) / CHARACTERS_A_TOKEN > self.tokens
-            return f"the conversation is longer than {self.tokens:,} tokens" if long else ""
-        low = self.share is not None and share_left < self.share
-        return f"less than {self.share:.0%} of the budget is left" if low else ""
+            is_too_long = characters_of(messages, None) / CHARACTERS_PER_TOKEN > self.tokens
+            return f"the conversation is longer than {self.tokens:,} tokens" if is_too_long else ""
+        is_budget_low = self.share is not None and share_left < self.share
+        return f"less than {self.share:.0%} of the budget is left" if is_budget_low else ""
 
 
 def parse_rule(text: str) -> RoutingRule:
     """Return the rule that `text` describes. Raises UsageError that shows the valid forms."""
-    found = _RULE.fullmatch(text.strip())
-    if not found:
+    match = _RULE.fullmatch(text.strip())
+    if not match:
         raise UsageError(
             f"the rule {text!r} for choosing a model can't be read",
             "write service:NAME=MODEL, agent:NAME=MODEL, images=MODEL, context>TOKENS=MODEL or "
             "budget<SHARE=MODEL (SHARE from 0 to 1)",
         )
-    tokens, share = found["tokens"], found["share"]
+    tokens, share = match["tokens"], match["share"]
     return RoutingRule(
-        found["model"],
-        images=found["images"] is not None,
+        match["model"],
+        images=match["images"] is not None,
         tokens=int(tokens) if tokens else None,
         share=float(share) if share else None,
-        service=found["service"] or "",
-        agent=found["agent"] or "",
+        service=match["service"] or "",
+        agent=match["agent"] or "",
     )
 
 
-def settle_rules(
+def resolve_static_rules(
     rules: Sequence[RoutingRule], service: str, agent: str
 ) -> tuple[str | None, tuple[RoutingRule, ...]]:
     """Return the model of the first applicable rule about the service or agent, and earlier rules.
@@ -76,13 +76,13 @@ def settle_rules(
 
     agent: name of the agent; "" for other services.
     """
-    before: list[RoutingRule] = []
+    dynamic_rules: list[RoutingRule] = []
     for rule in rules:
         if not rule.service and not rule.agent:
-            before.append(rule)
+            dynamic_rules.append(rule)
         elif rule.service == service or (agent and rule.agent == agent):
-            return rule.model, tuple(before)
-    return None, tuple(before)
+            return rule.model, tuple(dynamic_rules)
+    return None, tuple(dynamic_rules)
 
 
 def choose(
@@ -164,8 +164,8 @@ class SwitchingModel:
 
         Without such a rule all models have to, because any of them may get the conversation.
         """
-        eyes = [self._models[rule.model] for rule in self._rules if rule.images]
-        return all(model.supports_vision for model in eyes or self._models.values())
+        image_models = [self._models[rule.model] for rule in self._rules if rule.images]
+        return all(model.supports_vision for model in image_models or self._models.values())
 
     def complete(
         self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
@@ -174,15 +174,15 @@ class SwitchingModel:
 
         If no model replies but one refused, that refusal is returned.
         """
-        chosen = choose(self._rules, messages, self._share_left())
-        wanted, why = chosen or (self._first, "no rule asks for another model any more")
-        line = list(dict.fromkeys([wanted, *self._fallbacks]))
-        working = [name for name in line if name not in self._failed] or line
-        why = self._failed.get(wanted, why)
-        failure: ModelError | None = None
-        refused: Completion | None = None
-        for name in working:
-            self._switch(name, why)
+        choice = choose(self._rules, messages, self._share_left())
+        preferred, reason = choice or (self._first, "no rule asks for another model any more")
+        candidates = list(dict.fromkeys([preferred, *self._fallbacks]))
+        names = [name for name in candidates if name not in self._failed] or candidates
+        reason = self._failed.get(preferred, reason)
+        first_error: ModelError | None = None
+        refusal: Completion | None = None
+        for name in names:
+            self._switch(name, reason)
             try:
                 reply = self._models[name].complete(messages, tools)
             except ContextWindowExceeded:
@@ -190,19 +190,19 @@ class SwitchingModel:
             except ModelError as error:
                 if isinstance(error, ModelAuthError) and name == self._first:
                     raise
-                failure = failure or error
-                why = error.what
+                first_error = first_error or error
+                reason = error.what
             else:
-                refused = reply if refused is None else paid_together(refused, reply)
+                refusal = reply if refusal is None else add_usage(refusal, reply)
                 if reply.finish_reason != REFUSED:
                     self._failed.pop(name, None)
-                    return refused
-                why = f"{name} refused to answer"
-            self._failed[name] = why
-        if refused is not None:
-            return refused
-        assert failure is not None
-        raise failure
+                    return refusal
+                reason = f"{name} refused to answer"
+            self._failed[name] = reason
+        if refusal is not None:
+            return refusal
+        assert first_error is not None
+        raise first_error
 
     def _switch(self, name: str, reason: str) -> None:
         if name != self._current:

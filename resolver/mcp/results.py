@@ -11,20 +11,20 @@ from resolver.events.observations import McpResult
 from resolver.mcp.tool_listing import Clean, shorten_schema
 from resolver.models.run import JsonObject
 
-MAX_TEXT: Final = 30_000
+MAX_TEXT_CHARACTERS: Final = 30_000
 """Limit of the text in the observation, in characters. The whole text is kept in a sandbox file."""
 
-MAX_KEPT: Final = 5_000_000
+MAX_FILE_CHARACTERS: Final = 5_000_000
 """Limit of that file, in characters."""
 
-MAX_STRUCTURED: Final = 20_000
+MAX_STRUCTURED_CHARACTERS: Final = 20_000
 """Limit of a result's structured data as JSON, in characters."""
 
-MOST_IMAGES: Final = 4
-MAX_IMAGE: Final = 3_000_000
+MAX_IMAGES: Final = 4
+MAX_IMAGE_CHARACTERS: Final = 3_000_000
 """Limit of an image's base64 text, in characters."""
 
-_IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+_IMAGE_TYPES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
 Keep = Callable[[str], str | None]
@@ -46,7 +46,7 @@ def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpRe
     parts = _Parts([], [])
     content = result.get("content")
     for item in content if isinstance(content, list) else ():
-        _take(item, parts, clean)
+        _add_item(item, parts, clean)
     structured = result.get("structuredContent")
     structured = structured if isinstance(structured, dict) else None
     if structured is not None and not any(text.strip() for text in parts.texts):
@@ -55,10 +55,10 @@ def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpRe
         shown = shorten_schema(clean(_json(result)), 1000)
         parts.texts.append(f"[what it answered is no result of a tool: {shown}]")
     text = "\n".join(parts.texts)
-    told, path = _fitted(text, keep)
-    fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED
+    shortened, path = _shorten_text(text, keep)
+    fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED_CHARACTERS
     return McpResult(
-        content=told,
+        content=shortened,
         error=result.get("isError") is True,
         structured=structured if fits else None,
         images=tuple(parts.images),
@@ -66,7 +66,7 @@ def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpRe
     )
 
 
-def _take(item: Any, parts: _Parts, clean: Clean) -> None:
+def _add_item(item: Any, parts: _Parts, clean: Clean) -> None:
     item = item if isinstance(item, dict) else {"type": type(item).__name__}
     match item:
         case {"type": "text", "text": str(text)}:
@@ -87,27 +87,27 @@ def _take(item: Any, parts: _Parts, clean: Clean) -> None:
 
 def _image(data: str, kind: str, images: list[str]) -> str:
     """Add the image and return its placeholder, or return the reason why it isn't shown."""
-    if kind not in _IMAGES:
+    if kind not in _IMAGE_TYPES:
         return "[an image that is not shown: only PNG, JPEG, GIF and WebP can be]"
-    if len(images) == MOST_IMAGES:
-        return f"[an image that is not shown: {MOST_IMAGES} are the most of one result]"
-    if len(data) > MAX_IMAGE or not _BASE64.fullmatch(data):
+    if len(images) == MAX_IMAGES:
+        return f"[an image that is not shown: {MAX_IMAGES} are the most of one result]"
+    if len(data) > MAX_IMAGE_CHARACTERS or not _BASE64.fullmatch(data):
         return "[an image that is not shown: it is too large, or is none]"
     images.append(f"data:{kind};base64,{''.join(data.split())}")
     return "[an image]"
 
 
-def _fitted(text: str, keep: Keep) -> tuple[str, str | None]:
-    if len(text) <= MAX_TEXT:
+def _shorten_text(text: str, keep: Keep) -> tuple[str, str | None]:
+    if len(text) <= MAX_TEXT_CHARACTERS:
         return text, None
-    kept = text[:MAX_KEPT]
-    path = keep(kept)
-    half = MAX_TEXT // 2
+    stored = text[:MAX_FILE_CHARACTERS]
+    path = keep(stored)
+    half = MAX_TEXT_CHARACTERS // 2
     note = render(
         "agent/mcp_cut.md.j2",
         missing=len(text) - 2 * half,
         path=path,
-        cut=len(text) - len(kept),
+        cut=len(text) - len(stored),
     ).strip()
     return f"{text[:half]}\n{note}\n{text[-half:]}", path
 

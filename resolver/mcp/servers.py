@@ -18,7 +18,7 @@ from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
 from resolver.mcp.results import Keep, observation_of_result
-from resolver.mcp.tool_listing import Clean, ToolListing, offered, shorten_schema
+from resolver.mcp.tool_listing import Clean, ToolListing, choose_tools, shorten_schema
 from resolver.mcp.transports import Endpoint
 from resolver.models.run import JsonObject, McpTool
 
@@ -27,16 +27,16 @@ T = TypeVar("T")
 START_SECONDS: Final = 60.0
 """Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
 
-MOST_STARTS: Final = 2
+MAX_STARTS: Final = 2
 """Number of times that a server is started: it is restarted once if it dies."""
 
-THREADS: Final = 4
+THREADS_PER_SERVER: Final = 4
 """Threads per server: one each to start it, write to it, end it, and wait for its reader."""
 
 JOIN_SECONDS: Final = 30.0
-MAX_WORDS: Final = 400
-MOST_NAMED: Final = 12
-MOST_NOTES: Final = 10
+MAX_NOTE_CHARACTERS: Final = 400
+MAX_NAMED_TOOLS: Final = 12
+MAX_NOTES: Final = 10
 
 _LOGGERS = ("mcp", "client", "httpx2")
 """Loggers that write what servers send. They are silenced: what matters arrives as an exception."""
@@ -68,7 +68,7 @@ class McpServers:
         self._start_seconds = start_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._asking: Future[Any] | None = None
+        self._current_call: Future[Any] | None = None
         self.tools: tuple[McpTool, ...] = ()
         """The tools that can be offered to a model."""
 
@@ -80,7 +80,7 @@ class McpServers:
         self._loop = asyncio.new_event_loop()
         # Enough threads for all servers: a thread of one server must not have to wait for one of
         # another server, which may block forever.
-        self._loop.set_default_executor(ThreadPoolExecutor(THREADS * len(self._servers)))
+        self._loop.set_default_executor(ThreadPoolExecutor(THREADS_PER_SERVER * len(self._servers)))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True)
         self._thread.start()
         try:
@@ -88,8 +88,8 @@ class McpServers:
         except BaseException:
             self.close()
             raise
-        self._offer()
-        self._tell()
+        self._choose_tools()
+        self._report_notes()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -130,33 +130,33 @@ class McpServers:
         except ConnectionLost as error:
             return self._failed(action, "gone" if server.is_gone else "lost", str(error))
         finally:
-            self._tell()
+            self._report_notes()
 
     def interrupt(self) -> None:
         """End the present call, if there is one. May be called from any thread."""
-        asking = self._asking
-        if asking is not None:
-            asking.cancel()
+        current_call = self._current_call
+        if current_call is not None:
+            current_call.cancel()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the loop and return its result. Raises what it raises."""
         assert self._loop is not None, "it was entered"
-        self._asking = future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._current_call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         finally:
-            self._asking = None
+            self._current_call = None
             future.cancel()
 
-    def _failed(self, action: McpCall, how: str, why: str) -> ErrorObservation:
-        words = render(
+    def _failed(self, action: McpCall, kind: str, reason: str) -> ErrorObservation:
+        content = render(
             "agent/mcp_failed.md.j2",
-            server=shorten_schema(self._clean(action.server), MAX_WORDS),
-            tool=shorten_schema(self._clean(action.name), MAX_WORDS),
-            how=how,
-            why=shorten_schema(self._clean(why), 4 * MAX_WORDS),
+            server=shorten_schema(self._clean(action.server), MAX_NOTE_CHARACTERS),
+            tool=shorten_schema(self._clean(action.name), MAX_NOTE_CHARACTERS),
+            how=kind,
+            why=shorten_schema(self._clean(reason), 4 * MAX_NOTE_CHARACTERS),
         )
-        return ErrorObservation(content=words.strip(), code="mcp")
+        return ErrorObservation(content=content.strip(), code="mcp")
 
     async def _start_all(self) -> None:
         starts = (server.start(self._start_seconds) for server in self._servers.values())
@@ -166,30 +166,32 @@ class McpServers:
         await asyncio.gather(*(server.end() for server in self._servers.values()))
         await asyncio.get_running_loop().shutdown_default_executor()
 
-    def _offer(self) -> None:
+    def _choose_tools(self) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
-        found = offered(
+        choice = choose_tools(
             (
                 ToolListing(name, server.listed, server.endpoint.allows)
                 for name, server in self._servers.items()
             ),
             self._clean,
         )
-        self.tools = found.tools
-        for name, names in found.left_out.items():
-            some = ", ".join(names[:MOST_NAMED])
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            self._servers[name].note(f"these tools of it are not offered: {some}{more}")
-        counts = Counter(tool.server for tool in found.tools)
+        self.tools = choice.tools
+        for name, names in choice.left_out.items():
+            named = ", ".join(names[:MAX_NAMED_TOOLS])
+            further = (
+                f" and {len(names) - MAX_NAMED_TOOLS} more" if len(names) > MAX_NAMED_TOOLS else ""
+            )
+            self._servers[name].note(f"these tools of it are not offered: {named}{further}")
+        counts = Counter(tool.server for tool in choice.tools)
         for name, server in self._servers.items():
-            if not server.is_gone and not counts[name] and name not in found.left_out:
+            if not server.is_gone and not counts[name] and name not in choice.left_out:
                 server.note("it has no tool that may be used")
 
-    def _tell(self) -> None:
+    def _report_notes(self) -> None:
         for name, server in self._servers.items():
             while server.notes:
-                words = shorten_schema(self._clean(server.notes.pop(0)), MAX_WORDS)
-                self._note(f"MCP server {name}: {words}")
+                note = shorten_schema(self._clean(server.notes.pop(0)), MAX_NOTE_CHARACTERS)
+                self._note(f"MCP server {name}: {note}")
 
 
 class _Server:
@@ -204,32 +206,32 @@ class _Server:
         self.notes: list[str] = []
         self._connection: Connection | None = None
         self._starts = 0
-        self._seconds = START_SECONDS
-        self._told: set[str] = set()
-        self._why = "it was not started"
+        self._start_seconds = START_SECONDS
+        self._noted: set[str] = set()
+        self._end_reason = "it was not started"
 
     @property
     def is_gone(self) -> bool:
         """True if the server does not run and is not started again."""
         ended = self._connection is None or self._connection.is_over
-        return ended and self._starts >= MOST_STARTS
+        return ended and self._starts >= MAX_STARTS
 
-    def note(self, words: str) -> None:
-        """Add a note. Repeated notes are dropped, and their number is limited to MOST_NOTES."""
-        if words not in self._told and len(self._told) < MOST_NOTES:
-            self._told.add(words)
-            self.notes.append(words)
+    def note(self, text: str) -> None:
+        """Add a note. Repeated notes are dropped, and their number is limited to MAX_NOTES."""
+        if text not in self._noted and len(self._noted) < MAX_NOTES:
+            self._noted.add(text)
+            self.notes.append(text)
 
     async def start(self, seconds: float) -> None:
         """Start the server for the first time and keep its list of tools.
 
         After a failure it stays away.
         """
-        self._seconds = seconds
+        self._start_seconds = seconds
         try:
-            self.listed = await self._begin()
+            self.listed = await self._connect()
         except ConnectionLost as error:
-            self._starts = MOST_STARTS
+            self._starts = MAX_STARTS
             self.note(f"it can't be used in this run: {error}")
 
     async def call(self, action: McpCall) -> JsonObject:
@@ -239,13 +241,13 @@ class _Server:
         """
         if self._connection is None or self._connection.is_over:
             if self.is_gone:
-                raise ConnectionLost(self._why)
-            await self._begin()
+                raise ConnectionLost(self._end_reason)
+            await self._connect()
         assert self._connection is not None, "it has begun"
         try:
             return await self._connection.call(action.name, action.arguments)
         except ConnectionLost as error:
-            self._why = str(error)
+            self._end_reason = str(error)
             self.note(f"it was lost during a call: {error}")
             raise
 
@@ -253,15 +255,15 @@ class _Server:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _begin(self) -> list[JsonObject]:
+    async def _connect(self) -> list[JsonObject]:
         """Start the server and return its tools. Raises ConnectionLost."""
         await self.end()
         self._starts += 1
         self._connection = Connection(self.endpoint, self.note)
         try:
-            return await self._connection.tools(self._seconds)
+            return await self._connection.tools(self._start_seconds)
         except TimeoutError:
-            self._why = f"it did not answer in {self._seconds:g} seconds"
+            self._end_reason = f"it did not answer in {self._start_seconds:g} seconds"
         except (ConnectionLost, ToolRefused) as error:
-            self._why = text_of_error(error)
-        raise ConnectionLost(self._why)
+            self._end_reason = text_of_error(error)
+        raise ConnectionLost(self._end_reason)

@@ -15,26 +15,26 @@ from typing import Any, Final
 
 from resolver.models.run import JsonObject, McpTool
 
-MAX_SCHEMA: Final = 6_000
+MAX_SCHEMA_CHARACTERS: Final = 6_000
 """Limit of one tool's schema, in characters.
 
 A larger one loses its descriptions, then its nested parts.
 """
 
-MAX_TEXT: Final = 400
+MAX_PROPERTY_DESCRIPTION: Final = 400
 """Limit of a property's description, in characters."""
 
-MOST_PROPERTIES: Final = 64
-MOST_WORDS: Final = 50
+MAX_PROPERTIES: Final = 64
+MAX_ENUM_VALUES: Final = 50
 """Limit of the values of one `enum`."""
 
-DEEPEST: Final = 6
-MOST_PARTS: Final = 500
+MAX_DEPTH: Final = 6
+MAX_SCHEMA_PARTS: Final = 500
 """Limit of the parts of one schema. References may lead back into the schema repeatedly."""
 
 _TYPES = {"string", "number", "integer", "boolean", "array", "object"}
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_ANYTHING: JsonObject = {"type": "string"}
+_PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_ANY_VALUE: JsonObject = {"type": "string"}
 
 Clean = Callable[[str], str]
 """Removes invisible characters and secrets from a text."""
@@ -46,67 +46,80 @@ def reduce_schema(schema: object, clean: Clean) -> JsonObject:
     clean: applied to each description. Names of properties are kept unchanged or left out.
     """
     root = schema if isinstance(schema, dict) else {}
-    for depth, texts in ((DEEPEST, MAX_TEXT), (DEEPEST, 0), (2, 0), (1, 0)):
-        found = _Reducer(root, clean, texts).whole(root, depth)
-        if len(json.dumps(found, ensure_ascii=False)) <= MAX_SCHEMA:
-            return found
+    for depth, max_description in (
+        (MAX_DEPTH, MAX_PROPERTY_DESCRIPTION),
+        (MAX_DEPTH, 0),
+        (2, 0),
+        (1, 0),
+    ):
+        reduced = _Reducer(root, clean, max_description).whole(root, depth)
+        if len(json.dumps(reduced, ensure_ascii=False)) <= MAX_SCHEMA_CHARACTERS:
+            return reduced
     return {"type": "object", "properties": {}}
 
 
 class _Reducer:
-    """One pass over a schema. texts: limit of a description; 0 leaves descriptions out."""
+    """One pass over a schema. max_description: limit in characters; 0 leaves them out."""
 
-    def __init__(self, root: JsonObject, clean: Clean, texts: int) -> None:
+    def __init__(self, root: JsonObject, clean: Clean, max_description: int) -> None:
         self._root = root
         self._clean = clean
-        self._texts = texts
+        self._max_description = max_description
         self._parts = 0
 
     def whole(self, schema: JsonObject, depth: int) -> JsonObject:
-        schema = self._resolved(schema)
-        given = schema.get("properties")
+        schema = self._resolve(schema)
+        declared = schema.get("properties")
         properties: JsonObject = {}
-        for name, value in list(given.items() if isinstance(given, dict) else ())[:MOST_PROPERTIES]:
-            if isinstance(name, str) and _KEY.fullmatch(name):
+        for name, value in list(declared.items() if isinstance(declared, dict) else ())[
+            :MAX_PROPERTIES
+        ]:
+            if isinstance(name, str) and _PROPERTY_NAME.fullmatch(name):
                 properties[name] = self.value(value, depth - 1)
-        found: JsonObject = {"type": "object", "properties": properties}
+        reduced: JsonObject = {"type": "object", "properties": properties}
         required = schema.get("required")
         if isinstance(required, list):
-            known = [name for name in required if isinstance(name, str) and name in properties]
-            if known:
-                found["required"] = list(dict.fromkeys(known))
-        return found
+            known_required = [
+                name for name in required if isinstance(name, str) and name in properties
+            ]
+            if known_required:
+                reduced["required"] = list(dict.fromkeys(known_required))
+        return reduced
 
     def value(self, schema: object, depth: int) -> JsonObject:
         self._parts += 1
-        if not isinstance(schema, dict) or self._parts > MOST_PARTS:
-            return dict(_ANYTHING)
-        outer, schema = schema, self._resolved(schema)
+        if not isinstance(schema, dict) or self._parts > MAX_SCHEMA_PARTS:
+            return dict(_ANY_VALUE)
+        unresolved, schema = schema, self._resolve(schema)
         match self._type(schema):
             case "object":
-                found = self.whole(schema, depth) if depth > 0 else {"type": "object"}
+                reduced = self.whole(schema, depth) if depth > 0 else {"type": "object"}
             case "array":
-                items = self.value(schema.get("items"), depth - 1) if depth > 0 else _ANYTHING
-                found = {"type": "array", "items": dict(items)}
+                items = self.value(schema.get("items"), depth - 1) if depth > 0 else _ANY_VALUE
+                reduced = {"type": "array", "items": dict(items)}
             case kind:
-                found = {"type": kind}
+                reduced = {"type": kind}
                 if kind == "string":
-                    found |= self._words(schema)
-        return found | self._description(outer, schema)
+                    reduced |= self._enum(schema)
+        return reduced | self._description(unresolved, schema)
 
-    def _words(self, schema: JsonObject) -> JsonObject:
-        words = schema.get("enum", [schema["const"]] if "const" in schema else None)
-        if not isinstance(words, list):
+    def _enum(self, schema: JsonObject) -> JsonObject:
+        values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        if not isinstance(values, list):
             return {}
-        kept = [word for word in words if isinstance(word, str) and word]
-        fits = kept and len(words) <= MOST_WORDS and self._clean("".join(kept)) == "".join(kept)
-        return {"enum": list(dict.fromkeys(kept))} if fits else {}
+        texts = [value for value in values if isinstance(value, str) and value]
+        fits = (
+            texts
+            and len(values) <= MAX_ENUM_VALUES
+            and self._clean("".join(texts)) == "".join(texts)
+        )
+        return {"enum": list(dict.fromkeys(texts))} if fits else {}
 
     def _description(self, *schemas: JsonObject) -> JsonObject:
         for schema in schemas:
             text = schema.get("description") or schema.get("title")
-            if self._texts and isinstance(text, str) and text.strip():
-                return {"description": shorten_schema(self._clean(text), self._texts)}
+            if self._max_description and isinstance(text, str) and text.strip():
+                return {"description": shorten_schema(self._clean(text), self._max_description)}
         return {}
 
     def _type(self, schema: JsonObject) -> str:
@@ -119,16 +132,16 @@ class _Reducer:
             return "object"
         return "array" if "items" in schema else "string"
 
-    def _resolved(self, schema: JsonObject) -> JsonObject:
+    def _resolve(self, schema: JsonObject) -> JsonObject:
         """Return the schema behind references and choices; of a choice, the first non-null one."""
-        for _ in range(DEEPEST):
+        for _ in range(MAX_DEPTH):
             target = self._target(schema["$ref"]) if "$ref" in schema else None
             if target is None:
                 target = next(
                     (
                         choice
                         for key in ("anyOf", "oneOf", "allOf")
-                        for choice in _listed(schema.get(key))
+                        for choice in _as_list(schema.get(key))
                         if isinstance(choice, dict) and choice.get("type") != "null"
                     ),
                     None,
@@ -142,14 +155,14 @@ class _Reducer:
         """Return the target of a reference within the schema; other references are not followed."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             return None
-        found: Any = self._root
+        target: Any = self._root
         for step in reference[2:].split("/"):
             step = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(step) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else None
+            target = target.get(step) if isinstance(target, dict) else None
+        return target if isinstance(target, dict) else None
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -159,21 +172,21 @@ def shorten_schema(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-MOST_TOOLS: Final = 40
+MAX_TOOLS: Final = 40
 """Limit of the number of tools, over all servers."""
 
-MOST_CHARACTERS: Final = 40_000
+MAX_TOTAL_CHARACTERS: Final = 40_000
 """Limit of the names, descriptions and schemas of all tools in characters: about 10,000 tokens."""
 
 MAX_DESCRIPTION: Final = 1_000
 MAX_NAME: Final = 128
 
-_NAME: Final = re.compile(rf"[\w./:@-]{{1,{MAX_NAME}}}")
+_TOOL_NAME: Final = re.compile(rf"[\w./:@-]{{1,{MAX_NAME}}}")
 """Pattern of a tool's name. It excludes sentences and characters that end an attribute."""
 
 
 @dataclass(frozen=True)
-class OfferedTool:
+class ToolChoice:
     """The offered tools, and the names of those left out.
 
     left_out: names of the tools per server that did not fit or could not be read.
@@ -192,32 +205,32 @@ class ToolListing:
     allows: Callable[[str], bool]
 
 
-def offered(listings: Iterable[ToolListing], clean: Clean) -> OfferedTool:
+def choose_tools(listings: Iterable[ToolListing], clean: Clean) -> ToolChoice:
     """Return the tools that a model is offered, in the order of the servers.
 
     clean: removes invisible characters and secrets from a text.
     """
     tools: list[McpTool] = []
     left_out: dict[str, tuple[str, ...]] = {}
-    room = MOST_CHARACTERS
+    characters_left = MAX_TOTAL_CHARACTERS
     for listing in listings:
-        out: list[str] = []
-        seen: set[str] = set()
+        omitted: list[str] = []
+        names: set[str] = set()
         for listed in listing.tools:
             name = listed.get("name")
-            if not isinstance(name, str) or not listing.allows(name) or name in seen:
+            if not isinstance(name, str) or not listing.allows(name) or name in names:
                 continue
-            seen.add(name)
+            names.add(name)
             tool = _tool(listing.server, name, listed, clean)
             size = len(tool.model_dump_json()) if tool else 0
-            if tool is None or len(tools) == MOST_TOOLS or size > room:
-                out.append(shorten_schema(clean(name), MAX_NAME))
+            if tool is None or len(tools) == MAX_TOOLS or size > characters_left:
+                omitted.append(shorten_schema(clean(name), MAX_NAME))
                 continue
-            room -= size
+            characters_left -= size
             tools.append(tool)
-        if out:
-            left_out[listing.server] = tuple(out)
-    return OfferedTool(tuple(tools), left_out)
+        if omitted:
+            left_out[listing.server] = tuple(omitted)
+    return ToolChoice(tuple(tools), left_out)
 
 
 def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool | None:
@@ -225,15 +238,17 @@ def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool |
 
     A tool is called by its name, so an unusual name can't be changed.
     """
-    if not _NAME.fullmatch(name) or clean(name) != name:
+    if not _TOOL_NAME.fullmatch(name) or clean(name) != name:
         return None
-    words = listed.get("description") or listed.get("title")
+    description = listed.get("description") or listed.get("title")
     schema = reduce_schema(listed.get("inputSchema"), clean)
     if clean(json.dumps(schema, ensure_ascii=False)) != json.dumps(schema, ensure_ascii=False):
         schema = {"type": "object", "properties": {}}
     return McpTool(
         server=server,
         name=name,
-        description=shorten_schema(clean(words), MAX_DESCRIPTION) if isinstance(words, str) else "",
+        description=shorten_schema(clean(description), MAX_DESCRIPTION)
+        if isinstance(description, str)
+        else "",
         parameters=schema,
     )

@@ -43,7 +43,7 @@ class Pipe(Protocol):
         ...
 
     @property
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """The end of what the server wrote to standard error."""
         ...
 
@@ -64,49 +64,49 @@ class Address:
 class Endpoint:
     """One server of a run.
 
-    way: how it is reached.
+    transport: how it is reached.
     allows: returns True if the tool of that name may be used.
     timeout: seconds that a call may take without a progress notification.
     """
 
     name: str
-    way: Launch | Address
+    transport: Launch | Address
     allows: Callable[[str], bool]
     timeout: float
 
 
-MAX_MESSAGE: Final = 10_000_000
+MAX_MESSAGE_BYTES: Final = 10_000_000
 """Largest message that is accepted, in bytes."""
 
 
 @asynccontextmanager
-async def over_pipe(
-    launch: Launch, note: Callable[[str], None], ended: Callable[[str], None]
+async def open_pipe(
+    launch: Launch, note: Callable[[str], None], on_end: Callable[[str], None]
 ) -> "AsyncIterator[TransportStreams]":
     """Start a server and yield the streams that carry its messages.
 
     note: receives sentences about unusual output of the server.
-    ended: called once with the reason when the server's output has ended.
+    on_end: called once with the reason when the server's output has ended.
     Both are called on the loop.
     """
     import anyio
 
     loop = asyncio.get_running_loop()
-    pipe = await _launched(launch)
+    pipe = await _launch(launch)
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
 
     def receive() -> None:
         reason = ""
         try:
-            for message in _messages(pipe, lambda text: _on(loop, note, text)):
+            for message in _messages(pipe, lambda text: _call_on_loop(loop, note, text)):
                 asyncio.run_coroutine_threadsafe(incoming.send(message), loop).result()
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # the session has ended
         except OverflowError:
-            reason = f"it wrote a message over {MAX_MESSAGE:,} bytes"
-        _on(loop, ended, reason or f"it ended ({pipe.last_words or 'without a word'})")
-        _on(loop, lambda _: incoming.close(), "")
+            reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
+        _call_on_loop(loop, on_end, reason or f"it ended ({pipe.exit_details or 'without a word'})")
+        _call_on_loop(loop, lambda _: incoming.close(), "")
 
     async def send() -> None:
         async for item in outgoing:
@@ -114,7 +114,7 @@ async def over_pipe(
             try:
                 await asyncio.to_thread(pipe.write, text.encode() + b"\n")
             except (OSError, ResolverError):
-                ended(f"it takes no input ({pipe.last_words or 'without a word'})")
+                on_end(f"it takes no input ({pipe.exit_details or 'without a word'})")
                 incoming.close()
                 return
 
@@ -127,10 +127,10 @@ async def over_pipe(
         for stream in (incoming, read, write, outgoing):
             stream.close()
         writer.cancel()
-        await _surely(loop.create_task(_end(pipe, reader, writer)))
+        await _wait_uncancelled(loop.create_task(_close_pipe(pipe, reader, writer)))
 
 
-async def _launched(launch: Launch) -> Pipe:
+async def _launch(launch: Launch) -> Pipe:
     """Start the server and return it. If the wait is cancelled, end the server."""
     launching = asyncio.ensure_future(asyncio.to_thread(launch))
     try:
@@ -142,24 +142,24 @@ async def _launched(launch: Launch) -> Pipe:
         raise
 
 
-async def _surely(ending: "asyncio.Task[None]") -> None:
+async def _wait_uncancelled(task: "asyncio.Task[None]") -> None:
     """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
     cancelled = False
-    while not ending.done():
+    while not task.done():
         try:
-            await asyncio.wait({ending})
+            await asyncio.wait({task})
         except asyncio.CancelledError:
             cancelled = True
     if cancelled:
         raise asyncio.CancelledError
 
 
-def _on(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], text: str) -> None:
+def _call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], text: str) -> None:
     with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call, text)
 
 
-async def _end(pipe: Pipe, reader: threading.Thread, writer: "asyncio.Task[None]") -> None:
+async def _close_pipe(pipe: Pipe, reader: threading.Thread, writer: "asyncio.Task[None]") -> None:
     await asyncio.to_thread(pipe.close)
     await asyncio.to_thread(reader.join)
     await asyncio.wait({writer})
@@ -170,16 +170,16 @@ def _messages(pipe: Pipe, note: Callable[[str], None]) -> Iterator[Any]:
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
-    told = False
+    was_noted = False
     for line in _lines(pipe):
         if not line.strip():
             continue
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            if not told:
+            if not was_noted:
                 note("it writes other things than messages to its output; they are skipped")
-                told = True
+                was_noted = True
             continue
         yield SessionMessage(message)
 
@@ -191,67 +191,67 @@ def _lines(pipe: Pipe) -> Iterator[bytes]:
         while (end := data.find(b"\n", start)) >= 0:
             pending += data[start:end]
             start = end + 1
-            if len(pending) > MAX_MESSAGE:
+            if len(pending) > MAX_MESSAGE_BYTES:
                 raise OverflowError
             yield bytes(pending)
             pending.clear()
         pending += data[start:]
-        if len(pending) > MAX_MESSAGE:
+        if len(pending) > MAX_MESSAGE_BYTES:
             raise OverflowError
 
 
 CONNECT_SECONDS: Final = 20.0
-SILENT_SECONDS: Final = 3600.0
+READ_SECONDS: Final = 3600.0
 """Read timeout. It is long because the caller limits the time of an answer."""
 
-_STREAM = "text/event-stream"
+_EVENT_STREAM = "text/event-stream"
 
 
 @asynccontextmanager
-async def over_http(
-    address: Address, refused: Callable[[int], None]
+async def open_http(
+    address: Address, on_http_error: Callable[[int], None]
 ) -> "AsyncIterator[TransportStreams]":
     """Yield the streams that carry messages to a URL and back.
 
-    refused: called with the status of an HTTP error.
+    on_http_error: called with the status of an HTTP error.
     """
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    async def bounded(response: "httpx2.Response") -> None:
+    async def check_response(response: "httpx2.Response") -> None:
         if response.status_code >= 400:
-            refused(response.status_code)
+            on_http_error(response.status_code)
         if response.headers.get("content-encoding", "identity") != "identity":
             # It was not requested, and a small compressed answer may expand to a very large one.
             raise httpx2.DecodingError("it compresses its answers")
-        if not response.headers.get("content-type", "").lower().startswith(_STREAM):
-            response.stream = _bounded(response.stream)
+        if not response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
+            response.stream = _limit_body(response.stream)
 
     async with (
         httpx2.AsyncClient(
             headers={**address.headers, "Accept-Encoding": "identity"},
-            timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
-            event_hooks={"response": [bounded]},
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
+            event_hooks={"response": [check_response]},
         ) as client,
         streamable_http_client(
-            address.url, http_client=client, max_sse_event_size=MAX_MESSAGE
+            address.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
         ) as streams,
     ):
         yield streams
 
 
-def _bounded(stream: Any) -> Any:
-    """Return the body, which raises an error after MAX_MESSAGE bytes."""
+def _limit_body(stream: Any) -> Any:
+    """Return the body, which raises an error after MAX_MESSAGE_BYTES bytes."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = MAX_MESSAGE
-            async for piece in stream:
-                left -= len(piece)
-                if left < 0:
-                    raise httpx2.StreamError(f"the answer is over {MAX_MESSAGE:,} bytes")
-                yield piece
+            bytes_left = MAX_MESSAGE_BYTES
+            async for chunk in stream:
+                bytes_left -= len(chunk)
+                if bytes_left < 0:
+                    raise httpx2.StreamError(f"the answer is over {MAX_MESSAGE_BYTES:,} bytes")
+                yield chunk
 
         async def aclose(self) -> None:
             await stream.aclose()

@@ -47,7 +47,7 @@ class Channel(Protocol):
         """
         ...
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return the end of the server's stderr for an error message, "" if there is none."""
         ...
 

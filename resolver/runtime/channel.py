@@ -17,10 +17,10 @@ from resolver.errors import SandboxError
 SEND_SECONDS: Final = 60.0
 """Longest time that a write waits for a server that does not read."""
 
-KEPT_STDERR: Final = 4_000
+KEPT_STDERR_BYTES: Final = 4_000
 """Number of bytes of the server's stderr that are kept."""
 
-_CHUNK: Final = 256 * 1024
+_CHUNK_BYTES: Final = 256 * 1024
 _STDOUT, _STDERR = 1, 2
 
 
@@ -63,7 +63,7 @@ class SocketChannel:
 
     def receive(self) -> bytes:
         """Return the next bytes of stdout, b"" at the end."""
-        return self._read(_CHUNK)
+        return self._read(_CHUNK_BYTES)
 
     def close(self) -> None:
         """Close the connection; a waiting `receive` returns b"" then."""
@@ -74,7 +74,7 @@ class SocketChannel:
             self._socket.shutdown(socketlib.SHUT_RDWR)
         self._socket.close()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return "": a plain socket has no stderr."""
         return ""
 
@@ -100,27 +100,27 @@ class DockerChannel(SocketChannel):
         super().__init__(getattr(connection, "_sock", connection))
         self._connection = connection
         self._stream = 0
-        self._left = 0
+        self._bytes_left = 0
         self._stderr = b""
 
     def receive(self) -> bytes:
         """Return the next bytes of stdout, b"" at the end.
 
-        The end of stderr is kept for `last_words`.
+        The end of stderr is kept for `exit_details`.
         """
         while True:
-            if self._left == 0 and not self._next_frame():
+            if self._bytes_left == 0 and not self._next_frame():
                 return b""
-            data = self._read(min(self._left, _CHUNK))
+            data = self._read(min(self._bytes_left, _CHUNK_BYTES))
             if not data:
                 return b""
-            self._left -= len(data)
+            self._bytes_left -= len(data)
             if self._stream == _STDOUT:
                 return data
             if self._stream == _STDERR:
-                self._stderr = (self._stderr + data)[-KEPT_STDERR:]
+                self._stderr = (self._stderr + data)[-KEPT_STDERR_BYTES:]
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return the end of the server's stderr."""
         return self._stderr.decode(errors="replace").strip()
 
@@ -131,12 +131,12 @@ class DockerChannel(SocketChannel):
 
     def _next_frame(self) -> bool:
         """Read headers up to a frame that isn't empty. Return False at the end of the stream."""
-        while self._left == 0:
+        while self._bytes_left == 0:
             header = b""
             while len(header) < 8:
                 part = self._read(8 - len(header))
                 if not part:
                     return False
                 header += part
-            self._stream, self._left = struct.unpack(">BxxxL", header)
+            self._stream, self._bytes_left = struct.unpack(">BxxxL", header)
         return True

@@ -72,8 +72,8 @@ class WireClient:
         self._sending = FairLock()
         self._lock = threading.Lock()
         self._ids = count(1)
-        self._waiting: dict[int, _Call] = {}
-        self._lost: SandboxError | None = None
+        self._pending: dict[int, _Call] = {}
+        self._lost_error: SandboxError | None = None
         self._notices = notices(self._send) if notices else None
         self._reader = threading.Thread(target=self._read, name="wire-reader", daemon=True)
         self._reader.start()
@@ -87,16 +87,16 @@ class WireClient:
         """
         call = _Call()
         with self._lock:
-            if self._lost is not None:
-                raise self._lost
+            if self._lost_error is not None:
+                raise self._lost_error
             id = next(self._ids)
-            self._waiting[id] = call
+            self._pending[id] = call
         with contextlib.suppress(SandboxError):  # `_send` has ended the connection
             self._send(wire.request(id, method, params))
         if not call.done.wait(seconds):
             self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
         if call.answer is None:
-            raise self._why()
+            raise self._loss_error()
         return self._result(method, call.answer, result)
 
     def close(self) -> None:
@@ -116,21 +116,23 @@ class WireClient:
             raise
 
     def _result(self, method: str, answer: dict[str, Any], result: type[T]) -> T:
-        shape: Any = result  # mypy does not accept the type of a TypedDict as a key
+        result_type: Any = result  # mypy does not accept the type of a TypedDict as a key
         try:
             if "error" in answer:
                 error = _ErrorField.model_validate(answer["error"])
                 raise wire.WireError(error.code, error.message[:MAX_FIELD])
-            checked = _shape(shape).model_validate(answer["result"], strict=True).model_dump()
+            checked = (
+                _model_of(result_type).model_validate(answer["result"], strict=True).model_dump()
+            )
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            self._end(f"the answer to `{method}` is malformed: {where}: {first['msg']}")
-            raise self._why() from error
+            location = ".".join(str(part) for part in first["loc"])
+            self._end(f"the answer to `{method}` is malformed: {location}: {first['msg']}")
+            raise self._loss_error() from error
         for name, value in checked.items():
             if isinstance(value, str) and len(value) > MAX_FIELD:
                 self._end(f"`{name}` in the answer to `{method}` has {len(value):,} characters")
-                raise self._why()
+                raise self._loss_error()
         return cast("T", checked)
 
     def _read(self) -> None:
@@ -140,19 +142,19 @@ class WireClient:
             while (end := data.find(b"\n", start)) >= 0:
                 buffer += data[start:end]
                 start = end + 1
-                if not self._take(bytes(buffer)):
+                if not self._dispatch(bytes(buffer)):
                     return
                 buffer.clear()
             buffer += data[start:]
             if len(buffer) > wire.MAX_FRAME:
                 self._end(f"the action server sent a frame over {wire.MAX_FRAME:,} bytes")
                 return
-        words = self._channel.last_words()
+        details = self._channel.exit_details()
         self._end(
-            "the action server ended" + (f", with the words: {words[-1000:]}" if words else "")
+            "the action server ended" + (f", with the words: {details[-1000:]}" if details else "")
         )
 
-    def _take(self, line: bytes) -> bool:
+    def _dispatch(self, line: bytes) -> bool:
         """Give one frame to its receiver. Return False if the frame ended the connection."""
         try:
             answer = wire.decode(line)
@@ -163,9 +165,9 @@ class WireClient:
             self._end(f"the action server sent a broken frame: {error.message[:200]}")
             return False
         id: Any = answer.get("id")
-        well_formed = type(id) is int and ("result" in answer) != ("error" in answer)
+        is_well_formed = type(id) is int and ("result" in answer) != ("error" in answer)
         with self._lock:
-            call = self._waiting.pop(id, None) if well_formed else None
+            call = self._pending.pop(id, None) if is_well_formed else None
         if call is None:
             self._end("the action server sent an unexpected answer")
             return False
@@ -173,24 +175,24 @@ class WireClient:
         call.done.set()
         return True
 
-    def _end(self, what: str) -> None:
+    def _end(self, reason: str) -> None:
         """Close the connection and wake every caller. The first reason is the one they get."""
         with self._lock:
-            if self._lost is None:
-                self._lost = SandboxError(
-                    f"the sandbox was lost: {what}",
+            if self._lost_error is None:
+                self._lost_error = SandboxError(
+                    f"the sandbox was lost: {reason}",
                     "see the event log for what ran last, and start the run again",
                 )
-            waiting, self._waiting = list(self._waiting.values()), {}
+            pending, self._pending = list(self._pending.values()), {}
         self._channel.close()
         if self._notices:
             self._notices.stop()
-        for call in waiting:
+        for call in pending:
             call.done.set()
 
-    def _why(self) -> SandboxError:
-        assert self._lost is not None, "a call without an answer means that the end was noted"
-        return self._lost
+    def _loss_error(self) -> SandboxError:
+        assert self._lost_error is not None, "a call without an answer means that the end was noted"
+        return self._lost_error
 
 
 class _Call:
@@ -211,7 +213,7 @@ class _ErrorField(BaseModel):
 
 
 @cache
-def _shape(result: Hashable) -> type[BaseModel]:
+def _model_of(result: Hashable) -> type[BaseModel]:
     """Return a pydantic model of the TypedDict `result`.
 
     The wire module uses the standard library only, and pydantic accepts `typing.TypedDict` only
@@ -238,7 +240,7 @@ class Program:
     def __init__(self, client: WireClient, number: int) -> None:
         self._client = client
         self._number = number
-        self._words = ""
+        self._stderr_tail = ""
 
     def read(self) -> bytes:
         """Return the next output; b"" if the program or the sandbox has ended."""
@@ -246,10 +248,10 @@ class Program:
         seconds = READ_SECONDS + GRACE_SECONDS
         try:
             while True:
-                got = self._client.call("read_program", params, wire.ProgramOutput, seconds)
-                self._words = got["words"]
-                data = base64.b64decode(got["data"], validate=True)
-                if data or got["ended"]:
+                output = self._client.call("read_program", params, wire.ProgramOutput, seconds)
+                self._stderr_tail = output["words"]
+                data = base64.b64decode(output["data"], validate=True)
+                if data or output["ended"]:
                     return data
         except (SandboxError, wire.WireError, binascii.Error):
             return b""
@@ -274,12 +276,12 @@ class Program:
             self._client.call("end_program", params, EmptyResult, GRACE_SECONDS)
 
     @property
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """The end of what the program wrote to standard error."""
-        return self._words
+        return self._stderr_tail
 
 
-_CHUNK: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 _BLOCK: Final = tarfile.BLOCKSIZE
 
 
@@ -295,7 +297,7 @@ def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
         member.size, member.mode = spool.tell(), 0o644
         spool.seek(0)
         yield member.tobuf(tarfile.PAX_FORMAT)
-        while chunk := spool.read(_CHUNK):
+        while chunk := spool.read(_CHUNK_BYTES):
             yield chunk
         yield bytes(-member.size % _BLOCK + 2 * _BLOCK)
 
@@ -335,7 +337,7 @@ def _copy_only_file(tar: Iterator[bytes], target: IO[bytes], max_bytes: int) -> 
         if member.sparse is not None or member.size > max_bytes:
             raise _unexpected(f"it has {member.size:,} bytes, the limit is {max_bytes:,}")
         content = archive.extractfile(member)
-        while content is not None and (chunk := content.read(_CHUNK)):
+        while content is not None and (chunk := content.read(_CHUNK_BYTES)):
             target.write(chunk)
         if target.tell() != member.size:
             raise _unexpected("the stream broke off")
@@ -343,9 +345,9 @@ def _copy_only_file(tar: Iterator[bytes], target: IO[bytes], max_bytes: int) -> 
             raise _unexpected("it is more than one file")
 
 
-def _unexpected(why: str) -> SandboxError:
+def _unexpected(reason: str) -> SandboxError:
     return SandboxError(
-        f"the sandbox returned something other than the requested file: {why}",
+        f"the sandbox returned something other than the requested file: {reason}",
         "the run's event log shows what ran in the sandbox",
     )
 
@@ -355,19 +357,19 @@ class _Reader(io.RawIOBase):
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._rest = b""
+        self._remaining = b""
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        parts, left = [], size
-        while left:
-            if not self._rest:
-                self._rest = next(self._chunks, b"")
-                if not self._rest:
+        parts, bytes_left = [], size
+        while bytes_left:
+            if not self._remaining:
+                self._remaining = next(self._chunks, b"")
+                if not self._remaining:
                     break
-            part, self._rest = self._rest[:left], self._rest[left:]
+            part, self._remaining = self._remaining[:bytes_left], self._remaining[bytes_left:]
             parts.append(part)
-            left -= len(part)
+            bytes_left -= len(part)
         return b"".join(parts)

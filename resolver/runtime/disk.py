@@ -21,7 +21,7 @@ from typing import Final
 
 from resolver.errors import SandboxError
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @contextmanager
@@ -33,10 +33,10 @@ def open_below(base: Path, path: str, flags: int) -> Iterator[int]:
     try:
         parts = _parts(str(PurePosixPath(path).relative_to(base)))
         with contextlib.ExitStack() as opened:
-            folder = os.open(base, _FOLDER)
+            folder = os.open(base, _FOLDER_FLAGS)
             opened.callback(os.close, folder)
             for name in parts[:-1]:
-                folder = os.open(name, _FOLDER, dir_fd=folder)
+                folder = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
                 opened.callback(os.close, folder)
             file = os.open(parts[-1], flags | os.O_NOFOLLOW, dir_fd=folder)
             opened.callback(os.close, file)
@@ -60,7 +60,7 @@ def unpack_below(tar: tarfile.TarFile, folder: int) -> None:
             for name in parts if member.isdir() else parts[:-1]:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o755, dir_fd=parent)
-                parent = os.open(name, _FOLDER, dir_fd=parent)
+                parent = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
                 opened.callback(os.close, parent)
             if member.isdir():
                 continue
@@ -85,9 +85,9 @@ def remove_tree(folder: Path) -> None:
     """
     for current, names, _ in os.walk(folder):
         for name in names:
-            below = Path(current, name)
-            if not below.is_symlink():
-                below.chmod(0o700)
+            subfolder = Path(current, name)
+            if not subfolder.is_symlink():
+                subfolder.chmod(0o700)
     shutil.rmtree(folder)
 
 
@@ -99,10 +99,10 @@ def _parts(path: str) -> tuple[str, ...]:
     return parts
 
 
-PAUSE: Final = 3.0
+MIN_PAUSE_SECONDS: Final = 3.0
 """Shortest pause between two measurements, in seconds."""
 
-SHARE: Final = 20
+PAUSE_FACTOR: Final = 20
 """A pause is at least this many times as long as the measurement before it."""
 
 logger = logging.getLogger(__name__)
@@ -112,17 +112,21 @@ class DiskWatch:
     """Ends a sandbox that has written too much. It watches from its construction until `close`.
 
     measure: returns the bytes that the sandbox has written.
-    end: kills the sandbox.
-    most: limit in bytes.
+    kill: kills the sandbox.
+    max_bytes: limit in bytes.
     pause: shortest pause between two measurements, in seconds.
     """
 
     def __init__(
-        self, measure: Callable[[], int], end: Callable[[], None], most: int, pause: float = PAUSE
+        self,
+        measure: Callable[[], int],
+        kill: Callable[[], None],
+        max_bytes: int,
+        pause: float = MIN_PAUSE_SECONDS,
     ) -> None:
         self._measure = measure
-        self._end = end
-        self._most = most
+        self._kill = kill
+        self._max_bytes = max_bytes
         self._pause = pause
         self._closed = threading.Event()
         self.reason = ""
@@ -138,25 +142,25 @@ class DiskWatch:
     def _watch(self) -> None:
         pause = self._pause
         while not self._closed.wait(pause):
-            begun = time.monotonic()
+            measured_since = time.monotonic()
             try:
                 written = self._measure()
             except SandboxError as error:
                 logger.warning("what the sandbox wrote can't be measured: %s", error)
                 continue
-            pause = max(self._pause, SHARE * (time.monotonic() - begun))
-            if written > self._most:
+            pause = max(self._pause, PAUSE_FACTOR * (time.monotonic() - measured_since))
+            if written > self._max_bytes:
                 self.reason = (
                     f"it was stopped because it had written {written / 1e9:.1f} GB, over its limit "
-                    f"of {self._most / 1e9:.1f} GB"
+                    f"of {self._max_bytes / 1e9:.1f} GB"
                 )
-                self._end()
+                self._kill()
                 return
 
 
 def bytes_below(folder: Path) -> int:
     """Return the disk space that the files below a folder use, in bytes. Links are not followed."""
-    found, folders = 0, [str(folder)]
+    total, folders = 0, [str(folder)]
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
@@ -164,7 +168,7 @@ def bytes_below(folder: Path) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
                     else:
-                        found += entry.stat(follow_symlinks=False).st_blocks * 512
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
         except OSError:  # removed in the meantime, or not readable
             continue
-    return found
+    return total

@@ -34,13 +34,13 @@ _CPU_PERIOD: Final = 100_000
 # container ends with the server. Everything runs behind the socket filter
 # (sandbox/socket_filter.py), the container's first process included: a program that can trace an
 # unfiltered process could make it open any socket.
-_CONFINE: Final = f"{PREFIX}/sandbox/socket_filter.py"
+_SOCKET_FILTER: Final = f"{PREFIX}/sandbox/socket_filter.py"
 # The waiting shell closes its own descriptors of the wire, because any program of the same user
 # could open them through /proc.
-_END_ALL: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
-_SERVE: Final = (PYTHON, "-I", "-S", _CONFINE, BASH, "-p", "-c", _END_ALL, "serve")
-_TRANSFER: Final = "the sandbox may be out of disk space or memory; start the run again"
-_WHO: Final = "import os;print(os.getuid(),os.getgid())"
+_END_CONTAINER: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
+_SERVE: Final = (PYTHON, "-I", "-S", _SOCKET_FILTER, BASH, "-p", "-c", _END_CONTAINER, "serve")
+_TRANSFER_ADVICE: Final = "the sandbox may be out of disk space or memory; start the run again"
+_PRINT_IDS: Final = "import os;print(os.getuid(),os.getgid())"
 
 
 class DockerMachine:
@@ -52,9 +52,9 @@ class DockerMachine:
         self._client = client
         self._container: Container | None = None
         self._watch: DiskWatch | None = None
-        way_out = f" but a proxy to {', '.join(spec.egress)}" if spec.egress else ""
+        exception = f" but a proxy to {', '.join(spec.egress)}" if spec.egress else ""
         self.isolation = (
-            f"Docker container: no network{way_out}, no capabilities, no new privileges, nothing "
+            f"Docker container: no network{exception}, no capabilities, no new privileges, nothing "
             "of the host mounted, bounded memory, processors, processes and disk"
         )
 
@@ -84,33 +84,33 @@ class DockerMachine:
     def connect(self) -> Channel:
         """Start the action server with one long exec and return its stdin and stdout."""
         api = self._client.api
-        places = ["--root", WORKSPACE, "--scratch", SCRATCH, "--bash", BASH, "--git", GIT]
-        more = ["--tools", f"{PREFIX}/bin", "--keep-environment"]
-        more += ["--proxy"] if self._spec.egress else []
-        command = [*_SERVE, PYTHON, "-I", SERVER, *places, *more]
+        path_options = ["--root", WORKSPACE, "--scratch", SCRATCH, "--bash", BASH, "--git", GIT]
+        other_options = ["--tools", f"{PREFIX}/bin", "--keep-environment"]
+        other_options += ["--proxy"] if self._spec.egress else []
+        command = [*_SERVE, PYTHON, "-I", SERVER, *path_options, *other_options]
         with engine_errors(
             "the action server could not be started in the container",
             "check that a container of the image stays up on this engine",
         ):
-            made = api.exec_create(
-                self._running.id, command, stdin=True, tty=False, workdir=WORKSPACE
+            exec_info = api.exec_create(
+                self._running_container.id, command, stdin=True, tty=False, workdir=WORKSPACE
             )
-            connection = api.exec_start(made["Id"], socket=True)
+            connection = api.exec_start(exec_info["Id"], socket=True)
         self._watch = DiskWatch(self._written, self._kill, self._spec.disk)
         return _WatchedChannel(connection, self._watch)
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
         """Unpack a tar stream below `path`."""
-        with engine_errors(f"{path} could not be put into the sandbox", _TRANSFER):
-            self._running.put_archive(path, tar)
+        with engine_errors(f"{path} could not be put into the sandbox", _TRANSFER_ADVICE):
+            self._running_container.put_archive(path, tar)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
         """Yield the file or folder as a tar stream.
 
         A symbolic link is returned as a link, not followed.
         """
-        with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER):
-            stream, _ = self._running.get_archive(path)
+        with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER_ADVICE):
+            stream, _ = self._running_container.get_archive(path)
             yield from stream
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
@@ -118,7 +118,7 @@ class DockerMachine:
         name, _, tag = image.partition(":")
         settings = [f"LABEL {name}={value}" for name, value in {RUN_LABEL: "", **labels}.items()]
         with engine_errors(f"{image} could not be saved", "free some disk space on the engine"):
-            self._running.commit(repository=name, tag=tag, changes=settings)
+            self._running_container.commit(repository=name, tag=tag, changes=settings)
         return True
 
     def _written(self) -> int:
@@ -126,17 +126,20 @@ class DockerMachine:
         with engine_errors(
             "the engine can't measure its container", "check it with `docker ps -s`"
         ):
-            (found,) = self._client.api.containers(
-                all=True, size=True, filters={"id": self._running.id}
+            (container,) = self._client.api.containers(
+                all=True, size=True, filters={"id": self._running_container.id}
             ) or [{}]
-        return int(found.get("SizeRw") or 0)
+        return int(container.get("SizeRw") or 0)
 
     def _kill(self) -> None:
-        with suppress(SandboxError), engine_errors("the container can't be killed", _TRANSFER):
-            self._running.kill()
+        with (
+            suppress(SandboxError),
+            engine_errors("the container can't be killed", _TRANSFER_ADVICE),
+        ):
+            self._running_container.kill()
 
     @property
-    def _running(self) -> "Container":
+    def _running_container(self) -> "Container":
         if self._container is None:
             raise SandboxError("the sandbox's container is not running", "start the run again")
         return self._container
@@ -168,7 +171,7 @@ class DockerMachine:
     def _options(self) -> dict[str, Any]:
         spec = self._spec
         return {
-            "entrypoint": [ENTRY, "-I", "-S", _CONFINE],
+            "entrypoint": [ENTRY, "-I", "-S", _SOCKET_FILTER],
             "command": [],
             "healthcheck": {"test": ["NONE"]},
             "environment": dict(spec.environment),
@@ -193,18 +196,18 @@ class DockerMachine:
 
         Without capabilities even root can write only to what it owns.
         """
-        uid, gid = self._ids(user)
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as tar:
+        uid, gid = self._user_ids(user)
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
             for folder, mode in (("/tmp", 0o1777), (WORKSPACE, 0o755), (SCRATCH, 0o755)):  # noqa: S108
                 member = tarfile.TarInfo(folder.lstrip("/"))
                 member.type, member.mode = tarfile.DIRTYPE, mode
                 if mode == 0o755:
                     member.uid, member.gid = uid, gid
                 tar.addfile(member)
-        self.put_archive("/", packed.getvalue())
+        self.put_archive("/", buffer.getvalue())
 
-    def _ids(self, user: str) -> tuple[int, int]:
+    def _user_ids(self, user: str) -> tuple[int, int]:
         """Return the user and group id for the image's `User` setting.
 
         If it isn't root, a program is run in the container to resolve the name. Raises SandboxError
@@ -212,8 +215,8 @@ class DockerMachine:
         """
         if user in ("", "0", "root", "0:0", "root:root"):
             return 0, 0
-        with engine_errors(f"the image's user {user!r} can't run a program", _TRANSFER):
-            answer: Any = self._running.exec_run([PYTHON, "-I", "-S", "-c", _WHO])
+        with engine_errors(f"the image's user {user!r} can't run a program", _TRANSFER_ADVICE):
+            answer: Any = self._running_container.exec_run([PYTHON, "-I", "-S", "-c", _PRINT_IDS])
         try:
             uid, gid = (int(part) for part in answer.output.split())
         except ValueError as error:
@@ -231,12 +234,12 @@ class _WatchedChannel(DockerChannel):
         super().__init__(connection)
         self._watch = watch
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return why the container was killed, or else the end of the server's stderr."""
-        return self._watch.reason or super().last_words()
+        return self._watch.reason or super().exit_details()
 
 
-STARTING: Final = timedelta(minutes=5)
+STARTING_PERIOD: Final = timedelta(minutes=5)
 """Age below which a container may belong to a run that is about to use it."""
 
 
@@ -246,28 +249,28 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
     A running run is recognized by its action server, which runs as an exec in the container.
     """
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-        found = [
+        containers = [
             container
             for label in (RUN_LABEL, TOOLBOX_LABEL)
             for container in client.containers.list(
                 all=True, filters={"label": label}, ignore_removed=True
             )
         ]
-    return [container for container in found if _is_idle(container, now)]
+    return [container for container in containers if _is_idle(container, now)]
 
 
 def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime) -> list[str]:
     """Remove the toolbox volumes of other versions made before that time; return their names."""
     with engine_errors("the engine can't list its volumes", "check it with `docker volume ls`"):
-        there = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
+        names_before = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
         remove_other_versions(client, toolbox, before)
-        left = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
-    return sorted(there - left)
+        names_after = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
+    return sorted(names_before - names_after)
 
 
 def _is_idle(container: "Container", now: datetime) -> bool:
     """Return True if the container is old enough and no exec runs in it."""
-    made = datetime.fromisoformat(f"{container.attrs['Created'][:19]}+00:00")
-    if now - made < STARTING:
+    creation_time = datetime.fromisoformat(f"{container.attrs['Created'][:19]}+00:00")
+    if now - creation_time < STARTING_PERIOD:
         return False
     return not container.attrs.get("ExecIDs")

@@ -23,27 +23,27 @@ from resolver.events.stream import EventStream
 CONNECT_SECONDS: Final = 15.0
 """Time limit for making one connection, over all addresses of its host."""
 
-MOST_ADDRESSES: Final = 4
+MAX_ADDRESSES: Final = 4
 """Number of addresses of one name that are tried."""
 
-MOST_CONNECTIONS: Final = 20_000
+MAX_CONNECTIONS: Final = 20_000
 """Limit of the connections of one run; further ones are refused."""
 
-EACH: Final = 100
+MAX_SEPARATE_EVENTS: Final = 100
 """Number of connections that get an event of their own between two calls of `EgressLog.take`."""
 
-MOST_KINDS: Final = 100
+MAX_GROUPS: Final = 100
 """Number of groups (host, port, allowed, reason) into which further connections are combined;
 connections beyond those groups are combined into one event."""
 
-LONGEST_NAME: Final = 255
+MAX_NAME_CHARACTERS: Final = 255
 """Limit of a host's name in events, in characters (RFC 1035 section 2.3.4)."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]
 """Return the addresses of a host name and port. Raises OSError."""
 
-_NEVER: Final = tuple(map(ipaddress.ip_network, (
+_FORBIDDEN_NETWORKS: Final = tuple(map(ipaddress.ip_network, (
     # Unspecified, link-local with the metadata services of clouds, multicast, reserved, broadcast.
     "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
     "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
@@ -51,7 +51,7 @@ _NEVER: Final = tuple(map(ipaddress.ip_network, (
 )))  # fmt: skip
 """Networks that are refused even if the operator declared the host as private."""
 
-_NOT_PUBLIC: Final = tuple(map(ipaddress.ip_network, (
+_PRIVATE_NETWORKS: Final = tuple(map(ipaddress.ip_network, (
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
     "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
     # Teredo, ORCHID and other protocols; documentation; 6to4.
@@ -103,22 +103,22 @@ class EgressPolicy:
         except ValueError as error:
             raise EgressRefusal(str(error), hint=f" (allowed: {self.allowed})") from error
         try:
-            addresses = self.resolve(host.lower(), port)[:MOST_ADDRESSES]
+            addresses = self.resolve(host.lower(), port)[:MAX_ADDRESSES]
         except (OSError, UnicodeError) as error:
             raise EgressRefusal(f"the name was not resolved: {error}", 502, allowed=True) from error
         if not addresses:
             raise EgressRefusal("the name has no address", 502, allowed=True)
         for address in addresses:
             problem = refusal_reason(address, rule.private)
-            if problem or (not rule.private and _is_own(address)):
+            if problem or (not rule.private and _is_own_address(address)):
                 raise EgressRefusal(f"the host's address {address} is {problem or 'this machine'}")
         return _connect(addresses, port)
 
 
 def system_resolve(host: str, port: int) -> list[str]:
     """Return the addresses from the resolver of this machine, without duplicates, best first."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
 def refusal_reason(text: str, private: bool = False) -> str:
@@ -136,22 +136,22 @@ def refusal_reason(text: str, private: bool = False) -> str:
             return "link-local"
         # An IPv6 address can stand for an IPv4 one (RFC 4291 section 2.5.5.2, NAT64: RFC 6052). The
         # address that is finally reached is judged.
-        inner = address.ipv4_mapped
+        embedded = address.ipv4_mapped
         if address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return refusal_reason(str(inner), private)
-    if any(address in network for network in _NEVER):
+            embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if embedded is not None:
+            return refusal_reason(str(embedded), private)
+    if any(address in network for network in _FORBIDDEN_NETWORKS):
         return "link-local, multicast, reserved or a cloud's metadata service"
     if private:
         return ""
-    if any(address in network for network in _NOT_PUBLIC):
+    if any(address in network for network in _PRIVATE_NETWORKS):
         return "not public"
-    outside = isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6
-    return "not public" if outside or not address.is_global else ""
+    is_outside_global = isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6
+    return "not public" if is_outside_global or not address.is_global else ""
 
 
-def _is_own(address: str) -> bool:
+def _is_own_address(address: str) -> bool:
     """Return True if the address is one of this machine's own.
 
     Connecting a UDP socket makes the kernel choose a route and source address without sending a
@@ -170,15 +170,15 @@ def _connect(addresses: Sequence[str], port: int) -> socket.socket:
     deadline = time.monotonic() + CONNECT_SECONDS
     problem = ""
     for address in addresses:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        seconds_left = deadline - time.monotonic()
+        if seconds_left <= 0:
             break
         try:
-            return socket.create_connection((address, port), timeout=left)
+            return socket.create_connection((address, port), timeout=seconds_left)
         except OSError as error:
             problem = str(error)
-    late = time.monotonic() >= deadline or "timed out" in problem
-    raise EgressRefusal(f"could not be reached: {problem}", 504 if late else 502, allowed=True)
+    timed_out = time.monotonic() >= deadline or "timed out" in problem
+    raise EgressRefusal(f"could not be reached: {problem}", 504 if timed_out else 502, allowed=True)
 
 
 class EgressLog:
@@ -191,9 +191,9 @@ class EgressLog:
         self._lock = threading.Lock()
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._begun = 0
-        self._each: list[Egress] = []
-        self._more: dict[tuple[str, int, bool, str], Egress] = {}
+        self._started_count = 0
+        self._connections: list[Egress] = []
+        self._groups: dict[tuple[str, int, bool, str], Egress] = {}
 
     def begin(self) -> None:
         """Count a requested connection.
@@ -201,18 +201,18 @@ class EgressLog:
         Raises EgressRefusal if the run has reached one of its limits.
         """
         with self._lock:
-            self._begun += 1
-            if self._begun > MOST_CONNECTIONS:
-                raise EgressRefusal(f"the run has used its {MOST_CONNECTIONS:,} connections", 429)
+            self._started_count += 1
+            if self._started_count > MAX_CONNECTIONS:
+                raise EgressRefusal(f"the run has used its {MAX_CONNECTIONS:,} connections", 429)
             if self._bytes >= self._max_bytes:
-                raise EgressRefusal(self.spent, 429)
+                raise EgressRefusal(self.bytes_used_up, 429)
 
     @property
-    def spent(self) -> str:
+    def bytes_used_up(self) -> str:
         """Message for a run that has used all its bytes."""
         return f"the run has used its {self._max_bytes:,} bytes"
 
-    def carry(self, count: int) -> bool:
+    def count_bytes(self, count: int) -> bool:
         """Count transferred bytes of either direction. Return False if the limit is exceeded."""
         with self._lock:
             self._bytes += count
@@ -221,32 +221,32 @@ class EgressLog:
     def note(self, connection: Egress) -> None:
         """Record a connection that ended or was refused."""
         with self._lock:
-            if len(self._each) < EACH:
-                self._each.append(connection)
+            if len(self._connections) < MAX_SEPARATE_EVENTS:
+                self._connections.append(connection)
                 return
             key = (connection.host, connection.port, connection.allowed, connection.reason)
-            if key not in self._more and len(self._more) >= MOST_KINDS:
+            if key not in self._groups and len(self._groups) >= MAX_GROUPS:
                 key = ("(others)", 0, connection.allowed, "")
-            before = self._more.get(key)
-            if before is None:
+            group = self._groups.get(key)
+            if group is None:
                 host, port, allowed, reason = key
-                before = Egress(host=host, port=port, allowed=allowed, reason=reason, connections=0)
-            self._more[key] = before.model_copy(update={
-                "connections": before.connections + 1,
-                "bytes_sent": before.bytes_sent + connection.bytes_sent,
-                "bytes_received": before.bytes_received + connection.bytes_received,
-                "seconds": round(before.seconds + connection.seconds, 3),
+                group = Egress(host=host, port=port, allowed=allowed, reason=reason, connections=0)
+            self._groups[key] = group.model_copy(update={
+                "connections": group.connections + 1,
+                "bytes_sent": group.bytes_sent + connection.bytes_sent,
+                "bytes_received": group.bytes_received + connection.bytes_received,
+                "seconds": round(group.seconds + connection.seconds, 3),
             })  # fmt: skip
 
     def take(self) -> list[Egress]:
         """Return what ended since the last call, as events without a number.
 
-        Their count is limited: after EACH connections the further ones are combined.
+        Their count is limited: after MAX_SEPARATE_EVENTS connections the further ones are combined.
         """
         with self._lock:
-            taken = [*self._each, *self._more.values()]
-            self._each, self._more = [], {}
-        return taken
+            connections = [*self._connections, *self._groups.values()]
+            self._connections, self._groups = [], {}
+        return connections
 
 
 @contextmanager
@@ -257,11 +257,11 @@ def record_connections(stream: EventStream, take: Callable[[], list[Egress]]) ->
         for connection in take():
             stream.add(connection)
 
-    def look(event: Event) -> None:
+    def add_after_observation(event: Event) -> None:
         if isinstance(event, ObservationBase):
             add()
 
-    stream.subscribe("egress", look)
+    stream.subscribe("egress", add_after_observation)
     try:
         yield
     finally:

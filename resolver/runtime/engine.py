@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN_LABEL: Final = "resolver.run"
 """Label on every container; its value is the id of the run."""
 
-_QUICK_SECONDS: Final = 5
+_PROBE_SECONDS: Final = 5
 _CALL_SECONDS: Final = 120
 
 
@@ -43,9 +43,9 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
     """
     import docker
 
-    tried = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
+    address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
     with engine_errors(
-        f"no Docker engine answers at {tried}",
+        f"no Docker engine answers at {address}",
         "start Docker, set DOCKER_HOST, or work on this machine with `--runtime local`",
     ):
         client = docker.from_env(environment=dict(environment), timeout=seconds)
@@ -60,7 +60,7 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
 def engine_answers(environment: Mapping[str, str]) -> bool:
     """Return True if a Docker engine answers. Used for `--runtime auto`."""
     try:
-        connect_engine(environment, _QUICK_SECONDS).close()
+        connect_engine(environment, _PROBE_SECONDS).close()
     except SandboxError:
         return False
     return True
@@ -71,7 +71,7 @@ def has_image(environment: Mapping[str, str], image: str) -> bool:
     import docker
 
     try:
-        client = connect_engine(environment, _QUICK_SECONDS)
+        client = connect_engine(environment, _PROBE_SECONDS)
     except SandboxError:
         return False
     try:
@@ -96,10 +96,10 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
         "`--runtime local`",
     ):
         try:
-            found = client.images.get(image)
+            image_info = client.images.get(image)
         except docker.errors.ImageNotFound:
-            found = client.images.pull(image)
-    settings = found.attrs.get("Config")
+            image_info = client.images.pull(image)
+    settings = image_info.attrs.get("Config")
     return settings if isinstance(settings, dict) else {}
 
 
@@ -123,9 +123,9 @@ def remove_container(container: "Container") -> None:
 def remove_leftovers(client: "DockerClient", run: str) -> int:
     """Remove every container of a run, for example after a crash of the host; return the number."""
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-        found = client.containers.list(
+        containers = client.containers.list(
             all=True, filters={"label": f"{RUN_LABEL}={run}"}, ignore_removed=True
         )
-    for container in found:
+    for container in containers:
         remove_container(container)
-    return len(found)
+    return len(containers)

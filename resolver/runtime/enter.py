@@ -3,9 +3,9 @@
 It runs as a script and needs the standard library only:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
 
-PLACES is a JSON object: {"folder": the writable folder, "kept": [folders that stay readable],
-"hidden": [files and folders to cover], "filter": path of socket_filter.py, "most": largest size
-of one file in bytes}.
+PLACES is a JSON object: {"folder": the writable folder, "readable": [folders that stay readable],
+"hidden": [files and folders to cover], "filter": path of socket_filter.py, "max_file_bytes":
+largest size of one file}.
 
 The script writes one JSON object to REPORT_FD, which says what could be separated, and closes it:
 {"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
@@ -34,7 +34,7 @@ CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
-_APART = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+_NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 4096, 8192, 16384, 1 << 18
@@ -62,7 +62,7 @@ _ENGINE_SOCKETS = (
     "/run/crio/crio.sock",
 )
 
-_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by folders of the sandbox
+_REPLACED_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by folders of the sandbox
 """Folders in which other programs keep temporary files and sockets, and in which the host keeps its
 own clone. The sandbox gets empty folders in their place."""
 
@@ -74,7 +74,7 @@ _DEVICE_LINKS = {
     "stdout": "/proc/self/fd/1",
     "stderr": "/proc/self/fd/2",
 }
-_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+_KERNEL_CONTROLS = ("sys", "sysrq-trigger", "irq", "bus", "fs")
 """Parts of /proc through which root controls the kernel. An example is core_pattern, which makes
 the kernel start a program outside the sandbox: see core(5)."""
 
@@ -125,7 +125,7 @@ def leave_namespaces() -> None:
     the user to itself. Raises OSError.
     """
     try:
-        _call("unshare", _APART)
+        _call("unshare", _NEW_NAMESPACES)
         return
     except OSError as error:
         if error.errno != errno.EPERM:
@@ -134,7 +134,7 @@ def leave_namespaces() -> None:
     # namespace, in which it has all capabilities. "deny" must be written to setgroups before a
     # process without privileges may write gid_map: user_namespaces(7).
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _APART | CLONE_NEWUSER)
+    _call("unshare", _NEW_NAMESPACES | CLONE_NEWUSER)
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -150,11 +150,11 @@ def socket_paths() -> list[str]:
     The known sockets of container engines are included if they exist.
     """
     with open("/proc/net/unix", errors="surrogateescape") as table:
-        listed = [line.rstrip("\n").split(" ", 7)[-1].strip() for line in table]
+        paths = [line.rstrip("\n").split(" ", 7)[-1].strip() for line in table]
     # Only sockets with a path need to be covered. Abstract ones belong to a network namespace, so
     # the host's are out of reach in the new one: unix(7), network_namespaces(7).
-    known = [path for path in listed if path.startswith("/")]
-    return [path for path in dict.fromkeys((*_ENGINE_SOCKETS, *known)) if os.path.exists(path)]  # noqa: PTH110
+    absolute_paths = [path for path in paths if path.startswith("/")]
+    return [p for p in dict.fromkeys((*_ENGINE_SOCKETS, *absolute_paths)) if os.path.exists(p)]  # noqa: PTH110
 
 
 def separate(sockets: list[str]) -> int:
@@ -179,36 +179,42 @@ def separate(sockets: list[str]) -> int:
     # The only interface of a new network namespace is a loopback interface, and it is down:
     # netdevice(7).
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        asked = struct.pack("16sH14x", b"lo", 0)
-        flags = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, asked))[0]
+        request = struct.pack("16sH14x", b"lo", 0)
+        flags = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[0]
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
     return covered
 
 
-def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
-    """Make everything read-only except `folder`, and replace /dev and the folders in _PRIVATE.
+def close_files(folder: str, readable: list[str], hidden: list[str]) -> None:
+    """Make everything read-only except `folder`, and replace /dev and _REPLACED_FOLDERS.
 
     Call it after `separate`. The replacements of the private folders are in `folder`; the new /dev
     holds only devices that do not lead out of the sandbox. Raises OSError if the kernel is too old,
     before anything is changed.
-    kept: folders that stay readable, wherever they are.
+    readable: folders that stay readable, wherever they are.
     hidden: files and folders to cover.
     """
     _set_attributes("/", 0, 0)  # changes nothing; fails if the kernel lacks mount_setattr(2)
-    own = Path(folder, "private")
-    own.mkdir()
-    _make_devices(own / "dev")
-    _cover(hidden, own / "empty")
-    shown = sorted({path for place in [folder, *kept] for path in (place, os.path.realpath(place))})
+    replacements = Path(folder, "private")
+    replacements.mkdir()
+    _make_devices(replacements / "dev")
+    _cover(hidden, replacements / "empty")
+    readable_paths = sorted(
+        {path for place in [folder, *readable] for path in (place, os.path.realpath(place))}
+    )
     # Folders to show may lie below a folder that gets covered, such as a virtual environment in
     # /tmp. They are opened before, and mounted again at their old path through /proc/self/fd
     # afterwards.
-    below = [path for path in shown if path.startswith(tuple(f"{p}/" for p in _PRIVATE))]
-    opened = [(path, os.open(path, os.O_PATH)) for path in below if Path(path).is_dir()]
+    covered_paths = [
+        path
+        for path in readable_paths
+        if path.startswith(tuple(f"{p}/" for p in _REPLACED_FOLDERS))
+    ]
+    opened = [(path, os.open(path, os.O_PATH)) for path in covered_paths if Path(path).is_dir()]
     _mount(folder, folder, "", _MS_BIND)
-    private = [place for place in _PRIVATE if os.path.realpath(place) == place]
+    private = [place for place in _REPLACED_FOLDERS if os.path.realpath(place) == place]
     for place in private:
-        _mount(_folder(own / place[1:], 0o1777), place, "", _MS_BIND)
+        _mount(_folder(replacements / place[1:], 0o1777), place, "", _MS_BIND)
     for path, descriptor in opened:
         _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
         os.close(descriptor)
@@ -216,25 +222,25 @@ def close_files(folder: str, kept: list[str], hidden: list[str]) -> None:
     _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
     for place in (folder, *private, "/proc", "/dev", "/dev/pts"):
         _set_attributes(place, 0, _ATTR_RDONLY)
-    for path in (f"/proc/{name}" for name in _KERNEL):
+    for path in (f"/proc/{name}" for name in _KERNEL_CONTROLS):
         if Path(path).exists():
             _mount(path, path, "", _MS_BIND | _MS_REC)
             _set_attributes(path, _ATTR_RDONLY, 0, _AT_RECURSIVE)
     os.chdir(Path.cwd())  # the same path, but now on the writable mount
 
 
-def _make_devices(new: Path) -> None:
+def _make_devices(folder: Path) -> None:
     """Replace /dev with one that has no disks and none of the terminals of other programs."""
-    _mount("tmpfs", _folder(new), "tmpfs", _MS_NOSUID)
+    _mount("tmpfs", _folder(folder), "tmpfs", _MS_NOSUID)
     for name in _DEVICES:
-        (new / name).touch()
-        _mount(f"/dev/{name}", str(new / name), "", _MS_BIND)
+        (folder / name).touch()
+        _mount(f"/dev/{name}", str(folder / name), "", _MS_BIND)
     for name, target in _DEVICE_LINKS.items():
-        (new / name).symlink_to(target)
-    _folder(new / "shm", 0o1777)
+        (folder / name).symlink_to(target)
+    _folder(folder / "shm", 0o1777)
     options = "newinstance,ptmxmode=0666,mode=0620"
-    _mount("devpts", _folder(new / "pts"), "devpts", _MS_NOSUID | _MS_NOEXEC, options)
-    _mount(str(new), "/dev", "", _MS_MOVE)
+    _mount("devpts", _folder(folder / "pts"), "devpts", _MS_NOSUID | _MS_NOEXEC, options)
+    _mount(str(folder), "/dev", "", _MS_MOVE)
 
 
 def _cover(hidden: list[str], empty: Path) -> None:
@@ -278,8 +284,8 @@ def run_server(command: list[str]) -> int:
     # the same user could open them through /proc: PR_SET_DUMPABLE in prctl(2).
     _prctl(_PR_SET_DUMPABLE, 0)
     while True:
-        ended, status = os.wait()
-        if ended == child:
+        ended_pid, status = os.wait()
+        if ended_pid == child:
             break
     try:
         while True:
@@ -296,31 +302,31 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
     report: dict[str, Any] = dict.fromkeys(("processes", "network", "files", "families"), False)
     report |= {"sockets": 0, "problem": ""}
     sockets = socket_paths()
-    confine = places.pop("filter", "")
-    if "most" in places:
-        most = places.pop("most")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    apart = False
+    filter_script = places.pop("filter", "")
+    if "max_file_bytes" in places:
+        max_file_bytes = places.pop("max_file_bytes")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, max_file_bytes))
+    has_namespaces = False
     try:
         leave_namespaces()
-        apart = report["network"] = True
+        has_namespaces = report["network"] = True
     except OSError as error:
         report["problem"] = str(error)
-    if not apart:
+    if not has_namespaces:
         # Without a process namespace, orphans become children of this process instead of the host's
         # first process, so that the host finds all of them below this one: PR_SET_CHILD_SUBREAPER
         # in prctl(2).
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         drop_capabilities()
-        _filter_sockets(confine, report)
+        _filter_sockets(filter_script, report)
         _send(report_fd, report)
         return run_server(command)
     # unshare(2) puts only children into the new process namespace. The first child is its process
     # 1; when that ends, the kernel kills all others in the namespace: pid_namespaces(7).
-    first = os.fork()
-    if first != 0:
+    first_child = os.fork()
+    if first_child != 0:
         os.close(report_fd)
-        return os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF
+        return os.waitstatus_to_exitcode(os.waitpid(first_child, 0)[1]) & 0xFF
     # If the process outside is killed, the namespace and everything in it end too.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
@@ -331,17 +337,17 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
     except OSError as error:
         report["problem"] = str(error)
     drop_capabilities()
-    _filter_sockets(confine, report)
+    _filter_sockets(filter_script, report)
     _send(report_fd, report)
     return run_server(command)
 
 
-def _filter_sockets(confine: str, report: dict[str, Any]) -> None:
+def _filter_sockets(filter_script: str, report: dict[str, Any]) -> None:
     """Refuse socket families that lead out of a network namespace (sandbox/socket_filter.py)."""
-    if not confine:
+    if not filter_script:
         return
     try:
-        runpy.run_path(confine)["refuse_sockets"]()
+        runpy.run_path(filter_script)["refuse_sockets"]()
         report["families"] = True
     except OSError as error:
         report["problem"] = report["problem"] or str(error)

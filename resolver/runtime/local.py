@@ -28,7 +28,7 @@ from resolver.config.temporary_directory import PREFIX, lock_directory
 from resolver.errors import SandboxError
 from resolver.runtime import enter
 from resolver.runtime.base import Channel, SandboxSpec
-from resolver.runtime.channel import KEPT_STDERR, SocketChannel
+from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
 from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
 
@@ -48,10 +48,10 @@ def process_descendants(pid: int) -> list[int]:
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             if fields[0] != "Z":
                 children.setdefault(int(fields[1]), []).append(int(folder.name))
-    found = list(children.get(pid, []))
-    for child in found:
-        found += children.get(child, [])
-    return found
+    descendants = list(children.get(pid, []))
+    for child in descendants:
+        descendants += children.get(child, [])
+    return descendants
 
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
@@ -61,8 +61,8 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     Killing is repeated for at most five seconds, as processes may start new ones meanwhile.
     """
     deadline = time.monotonic() + _KILL_SECONDS
-    while (found := process_descendants(process.pid)) and time.monotonic() < deadline:
-        for pid in found:
+    while (descendants := process_descendants(process.pid)) and time.monotonic() < deadline:
+        for pid in descendants:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
@@ -71,7 +71,7 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-PASSED_ON: Final = frozenset(
+PASSED_VARIABLES: Final = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "PYENV_ROOT"}
     | {"RUSTUP_HOME", "CARGO_HOME", "NVM_DIR", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV"}
 )
@@ -87,7 +87,7 @@ CREDENTIALS: Final = (
 """Paths below the home folder where programs keep tokens. They are covered in the sandbox."""
 
 _PR_SET_DUMPABLE: Final = 4
-_CHUNK: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 _libc = ctypes.CDLL(None)
@@ -121,7 +121,7 @@ _undumpable = _Undumpable()
 class LocalMachine:
     """A folder and a process tree of this machine.
 
-    environment: the host's variables; only those in PASSED_ON are passed to the sandbox.
+    environment: the host's variables; only those in PASSED_VARIABLES are passed to the sandbox.
     """
 
     def __init__(self, spec: SandboxSpec, environment: Mapping[str, str]) -> None:
@@ -160,37 +160,45 @@ class LocalMachine:
 
     def connect(self) -> Channel:
         """Start the action server and return its stdin and stdout."""
-        server = self._server()
-        ours, theirs = socket.socketpair()
-        reading, writing = os.pipe()
+        server = self._server_command()
+        own_socket, server_socket = socket.socketpair()
+        report_reader, report_writer = os.pipe()
         try:
             process = self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", enter.__file__, str(writing), self._places(), *server],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    enter.__file__,
+                    str(report_writer),
+                    self._places_argument(),
+                    *server,
+                ],
+                stdin=server_socket.fileno(),
+                stdout=server_socket.fileno(),
                 stderr=subprocess.PIPE,
                 env=self._variables(),
                 cwd=self._home / "workspace",
-                pass_fds=(writing,),
+                pass_fds=(report_writer,),
                 start_new_session=True,
             )
         except OSError as error:
-            ours.close()
-            os.close(reading)
+            own_socket.close()
+            os.close(report_reader)
             raise SandboxError(
                 f"the action server could not be started: {error}",
                 "check that this Python can be run again: " + sys.executable,
             ) from error
         finally:
-            theirs.close()
-            os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
+            server_socket.close()
+            os.close(report_writer)
+        with os.fdopen(report_reader, "rb") as pipe:
             report = pipe.read()
         self._note_isolation(json.loads(report) if report else {})
         self._watch = DiskWatch(
             lambda: bytes_below(self._home), lambda: kill_tree(process), self._spec.disk
         )
-        return _LocalChannel(ours, _opened(process.stderr), self._watch)
+        return _LocalChannel(own_socket, _require_stream(process.stderr), self._watch)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
         """Return False: this machine has no images."""
@@ -214,14 +222,14 @@ class LocalMachine:
         Raises SandboxError for anything that isn't a regular file.
         """
         with open_below(self._home, path, os.O_RDONLY | os.O_NONBLOCK) as file:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
                 raise SandboxError(f"{path} is not a regular file", "look at the run's event log")
             member = tarfile.TarInfo(Path(path).name)
-            member.size = left = found.st_size
+            member.size = bytes_left = status.st_size
             yield member.tobuf(tarfile.PAX_FORMAT)
-            while left > 0 and (chunk := os.read(file, min(left, _CHUNK))):
-                left -= len(chunk)
+            while bytes_left > 0 and (chunk := os.read(file, min(bytes_left, _CHUNK_BYTES))):
+                bytes_left -= len(chunk)
                 yield chunk
             yield bytes(-member.size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
 
@@ -231,39 +239,41 @@ class LocalMachine:
             raise SandboxError("the sandbox is not running", "start the run again")
         return self._folder
 
-    def _server(self) -> list[str]:
+    def _server_command(self) -> list[str]:
         folders = ["--root", str(self._home / "workspace"), "--scratch", self.scratch]
         programs = ["--bash", self._program("bash"), "--git", self._program("git")]
         server = [sys.executable, "-I", str(SANDBOX_FOLDER / "__main__.py")]
-        more = ["--proxy"] if self._spec.egress else []
-        return [*server, *folders, *programs, "--keep-environment", *more]
+        proxy_option = ["--proxy"] if self._spec.egress else []
+        return [*server, *folders, *programs, "--keep-environment", *proxy_option]
 
-    def _places(self) -> str:
+    def _places_argument(self) -> str:
         """Return the PLACES argument of enter.py: what it does with the files of this machine."""
-        given = [
+        search_path = [
             self._environment.get("VIRTUAL_ENV", ""),
             *self._environment.get("PATH", "").split(":"),
         ]
-        kept = [sys.prefix, sys.base_prefix, str(SANDBOX_FOLDER), *given]
+        readable = [sys.prefix, sys.base_prefix, str(SANDBOX_FOLDER), *search_path]
         home = self._environment.get("HOME", "")
         return json.dumps({
             "folder": str(self._home),
-            "kept": [place for place in kept if place.startswith("/")],
+            "readable": [folder for folder in readable if folder.startswith("/")],
             "hidden": [f"{home}/{name}" for name in CREDENTIALS if home],
-            "most": self._spec.disk,
+            "max_file_bytes": self._spec.disk,
             "filter": str(SANDBOX_FOLDER / "socket_filter.py"),
         })  # fmt: skip
 
     def _program(self, name: str) -> str:
-        found = shutil.which(name, path=self._environment.get("PATH"))
-        if found is None:
+        path = shutil.which(name, path=self._environment.get("PATH"))
+        if path is None:
             raise SandboxError(f"{name} is not on PATH", f"install {name} and try again")
-        return found
+        return path
 
     def _variables(self) -> dict[str, str]:
-        passed = {k: v for k, v in self._environment.items() if k in PASSED_ON}
-        own = {"HOME": str(self._home / "home"), "TMPDIR": str(self._home / "tmp")}
-        return {**passed, **own, **self._spec.environment}
+        passed = {
+            name: value for name, value in self._environment.items() if name in PASSED_VARIABLES
+        }
+        replaced = {"HOME": str(self._home / "home"), "TMPDIR": str(self._home / "tmp")}
+        return {**passed, **replaced, **self._spec.environment}
 
     def _note_isolation(self, report: dict[str, Any]) -> None:
         hidden = [name for name in ("processes", "network") if report.get(name)]
@@ -277,16 +287,16 @@ class LocalMachine:
             # environment: PR_SET_DUMPABLE in prctl(2).
             _undumpable.add(id(self))
             hidden.append("this program's memory and environment")
-        shown = [name for name in ("processes", "network") if not report.get(name)]
+        shared = [name for name in ("processes", "network") if not report.get(name)]
         if self._spec.egress and not report.get("network"):
-            shown[-1] = "network (the allow-list binds only what uses the proxy)"
+            shared[-1] = "network (the allow-list binds only what uses the proxy)"
         if not report.get("families"):
-            shown.append("sockets to the host of a virtual machine")
+            shared.append("sockets to the host of a virtual machine")
         files = "files (read-only)" if report.get("files") else "files"
         problem = f" ({report['problem']})" if report.get("problem") else ""
         self.isolation = (
             f"this machine, as user {os.getuid()}; hidden from it: {', '.join(hidden)}; "
-            f"NOT separated: {', '.join([files, 'memory and processor use', *shown])}{problem}"
+            f"NOT separated: {', '.join([files, 'memory and processor use', *shared])}{problem}"
         )
 
 
@@ -296,11 +306,11 @@ class _LocalChannel(SocketChannel):
     def __init__(self, connected: socket.socket, stderr: IO[bytes], watch: DiskWatch) -> None:
         super().__init__(connected)
         self._watch = watch
-        self._words = b""
-        self._drain = threading.Thread(target=self._keep, args=(stderr,), daemon=True)
+        self._stderr_tail = b""
+        self._drain = threading.Thread(target=self._read_stderr, args=(stderr,), daemon=True)
         self._drain.start()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return why the sandbox was killed, or else the end of the server's stderr.
 
         Waits up to half a second for stderr to end, because the caller has seen the end of stdout.
@@ -308,14 +318,14 @@ class _LocalChannel(SocketChannel):
         if self._watch.reason:
             return self._watch.reason
         self._drain.join(timeout=0.5)
-        return self._words.decode(errors="replace").strip()
+        return self._stderr_tail.decode(errors="replace").strip()
 
-    def _keep(self, stderr: IO[bytes]) -> None:
+    def _read_stderr(self, stderr: IO[bytes]) -> None:
         with stderr:
-            while data := os.read(stderr.fileno(), _CHUNK):
-                self._words = (self._words + data)[-KEPT_STDERR:]
+            while data := os.read(stderr.fileno(), _CHUNK_BYTES):
+                self._stderr_tail = (self._stderr_tail + data)[-KEPT_STDERR_BYTES:]
 
 
-def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+def _require_stream(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None, "asked for with PIPE"
     return stream

@@ -61,18 +61,18 @@ GRACE_SECONDS: Final = 30.0
 BROWSE_SECONDS: Final = 120.0
 """Upper limit of the time for the actions of one browse request."""
 
-BROWSE_GRACE: Final = 120.0
+BROWSE_GRACE_SECONDS: Final = 120.0
 """Seconds added to the time of a browse request: for starting the browser, for ending a page that
 does not answer, and for reading the page's state afterwards."""
 
 INTERRUPT_SECONDS: Final = 0.5
 """Pause between two interrupt requests. The second and later requests kill the program."""
 
-INTERRUPT_PATIENCE: Final = 30.0
+INTERRUPT_RETRY_SECONDS: Final = 30.0
 """Seconds after which `Runtime.interrupt` stops repeating its request. A shell that is just being
 started needs part of that time."""
 
-MOST_CHANGED: Final = 1 << 30
+MAX_CHANGE_BYTES: Final = 1 << 30
 """Default limit of the size of a change's bundle, in bytes."""
 
 ERROR_CODES: Final = {
@@ -103,7 +103,7 @@ class Runtime:
         self._machine = machine
         self._command_timeout = command_timeout
         self._egress = egress
-        self._ledger = EgressLog(egress.max_bytes if egress else 0)
+        self._egress_log = EgressLog(egress.max_bytes if egress else 0)
         self._open = ExitStack()
         self._client: WireClient | None = None
         self.root = ""
@@ -119,9 +119,9 @@ class Runtime:
     def __enter__(self) -> "Runtime":
         with ExitStack() as opening:
             opening.enter_context(self._machine)
-            client = WireClient(self._machine.connect(), self._notices)
+            client = WireClient(self._machine.connect(), self._notice_receiver)
             opening.callback(client.close)
-            hello = _fatal(client, "hello", {}, wire.Hello, START_SECONDS)
+            hello = _call(client, "hello", {}, wire.Hello, START_SECONDS)
             if hello["protocol"] != wire.PROTOCOL:
                 raise SandboxError(
                     f"the action server speaks protocol {hello['protocol']}, "
@@ -146,7 +146,7 @@ class Runtime:
 
         It may be called after `close`, which ends the connections that are still open.
         """
-        return self._ledger.take()
+        return self._egress_log.take()
 
     def checkout(
         self, git_dir_tar: Iterator[bytes], commit: str, branch: str
@@ -156,29 +156,29 @@ class Runtime:
         self._machine.put_archive(self.scratch, wrap_folder(_CHECKOUT_FOLDER))
         self._machine.put_archive(git_dir, git_dir_tar)
         params = {"git_dir": git_dir, "commit": commit, "branch": branch}
-        return _fatal(self._running, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
+        return _call(self._wire, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 
     def interrupt(self) -> None:
         """End the running command or cell, if there is one, because its result is no longer needed.
 
-        The first request sends Ctrl-C, the later ones kill. Returns after INTERRUPT_PATIENCE
+        The first request sends Ctrl-C, the later ones kill. Returns after INTERRUPT_RETRY_SECONDS
         seconds even if something still runs.
         """
-        until = time.monotonic() + INTERRUPT_PATIENCE
-        while time.monotonic() < until:
-            result = _fatal(self._running, "interrupt", {}, wire.InterruptResult, START_SECONDS)
+        deadline = time.monotonic() + INTERRUPT_RETRY_SECONDS
+        while time.monotonic() < deadline:
+            result = _call(self._wire, "interrupt", {}, wire.InterruptResult, START_SECONDS)
             if not result["interrupted"]:
                 return
             time.sleep(INTERRUPT_SECONDS)
 
-    def export_change(self, base: str, limit: int = MOST_CHANGED) -> wire.ChangeResult:
+    def export_change(self, base: str, limit: int = MAX_CHANGE_BYTES) -> wire.ChangeResult:
         """Export the working tree as git objects on top of `base` and return their description.
 
         `fetch` takes the bundle out of the sandbox.
         limit: size of the largest bundle, in bytes, that the caller will fetch.
         """
         params = {"base": base, "limit": limit}
-        return _fatal(self._running, "export_change", params, wire.ChangeResult, GIT_SECONDS)
+        return _call(self._wire, "export_change", params, wire.ChangeResult, GIT_SECONDS)
 
     @property
     def scratch(self) -> str:
@@ -195,7 +195,7 @@ class Runtime:
         Changes to tracked files are undone; untracked files stay, but outside of the change. Used
         after the environment's set-up.
         """
-        return _fatal(self._running, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
+        return _call(self._wire, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the sandbox's files as the image `image`; False if the machine has no images."""
@@ -215,8 +215,8 @@ class Runtime:
         Raises SandboxError if it can't be started.
         """
         params = {"command": command, "arguments": list(arguments)}
-        started = _fatal(self._running, "start_program", params, wire.ProgramStarted, START_SECONDS)
-        return Program(self._running, started["program"])
+        started = _call(self._wire, "start_program", params, wire.ProgramStarted, START_SECONDS)
+        return Program(self._wire, started["program"])
 
     def execute(self, action: SandboxAction) -> Observation:
         """Execute the action and return its observation.
@@ -236,16 +236,16 @@ class Runtime:
             case IPythonRunCell():
                 return self._run_cell(action)
             case FileRead():
-                where = {"path": action.path, "view_range": action.view_range}
-                view = self._file("view", wire.ViewResult, where)
+                file_range = {"path": action.path, "view_range": action.view_range}
+                view = self._file("view", wire.ViewResult, file_range)
                 return FileReadResult(
-                    content=view["output"], path=action.path, images=_pictures(view["images"])
+                    content=view["output"], path=action.path, images=_image_urls(view["images"])
                 )
             case FileWrite():
                 file = {"path": action.path, "file_text": action.content}
-                made = self._file("create", wire.EditResult, file)
+                edit = self._file("create", wire.EditResult, file)
                 return FileWriteResult(
-                    content=made["output"], path=made["path"], new_hash=made["new_hash"]
+                    content=edit["output"], path=edit["path"], new_hash=edit["new_hash"]
                 )
             case FileEdit():
                 return self._edit(action)
@@ -255,11 +255,9 @@ class Runtime:
                 return self._browse({"code": code})
 
     def _run_command(self, action: CmdRun) -> CmdOutput:
-        seconds = self._seconds(action.timeout)
+        seconds = self._timeout(action.timeout)
         params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
-        result = self._running.call(
-            "run_command", params, wire.CommandResult, seconds + GRACE_SECONDS
-        )
+        result = self._wire.call("run_command", params, wire.CommandResult, seconds + GRACE_SECONDS)
         return CmdOutput(
             content=_with_notice(result["output"], result["notice"]),
             exit_code=result["exit_code"],
@@ -271,37 +269,39 @@ class Runtime:
         )
 
     def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
-        seconds = self._seconds(action.timeout)
+        seconds = self._timeout(action.timeout)
         params = {"code": action.code, "timeout": seconds}
-        result = self._running.call("run_cell", params, wire.CellResult, seconds + GRACE_SECONDS)
+        result = self._wire.call("run_cell", params, wire.CellResult, seconds + GRACE_SECONDS)
         return IPythonOutput(
             content=result["output"],
             error=result["error"],
-            images=_pictures(result["images"]),
+            images=_image_urls(result["images"]),
         )
 
-    def _browse(self, what: dict[str, str]) -> BrowserOutput:
+    def _browse(self, request: dict[str, str]) -> BrowserOutput:
         seconds = min(self._command_timeout, BROWSE_SECONDS)
-        params = {**what, "timeout": seconds}
-        result = self._running.call("browse", params, wire.BrowseResult, seconds + BROWSE_GRACE)
-        pictures = _pictures(result["images"])
+        params = {**request, "timeout": seconds}
+        result = self._wire.call(
+            "browse", params, wire.BrowseResult, seconds + BROWSE_GRACE_SECONDS
+        )
+        images = _image_urls(result["images"])
         return BrowserOutput(
             content=result["output"],
             url=result["url"],
             error=result["error"],
-            screenshot=pictures[0] if pictures else None,
+            screenshot=images[0] if images else None,
         )
 
     def _edit(self, action: FileEdit) -> FileEditResult:
-        given: dict[str, Any]
+        parameters: dict[str, Any]
         match action.command:
             case "str_replace":
-                given = {"old_str": action.old_str, "new_str": action.new_str or ""}
+                parameters = {"old_str": action.old_str, "new_str": action.new_str or ""}
             case "insert":
-                given = {"insert_line": action.insert_line, "new_str": action.new_str}
+                parameters = {"insert_line": action.insert_line, "new_str": action.new_str}
             case "undo_edit":
-                given = {}
-        result = self._file(action.command, wire.EditResult, {"path": action.path, **given})
+                parameters = {}
+        result = self._file(action.command, wire.EditResult, {"path": action.path, **parameters})
         return FileEditResult(
             content=result["output"],
             path=result["path"],
@@ -311,27 +311,27 @@ class Runtime:
         )
 
     def _file(self, method: str, result: type[T], params: dict[str, Any]) -> T:
-        return self._running.call(method, params, result, FILE_SECONDS)
+        return self._wire.call(method, params, result, FILE_SECONDS)
 
-    def _seconds(self, asked: float | None) -> float:
-        if asked is None or math.isnan(asked) or asked <= 0:
+    def _timeout(self, requested: float | None) -> float:
+        if requested is None or math.isnan(requested) or requested <= 0:
             return self._command_timeout
-        return min(asked, MAX_COMMAND_SECONDS)
+        return min(requested, MAX_COMMAND_SECONDS)
 
     @property
-    def _notices(self) -> Callable[[Send], Notices] | None:
+    def _notice_receiver(self) -> Callable[[Send], Notices] | None:
         if self._egress is None or not self._egress.allowed:
             return None
-        return partial(HostTunnels, self._egress, self._ledger)
+        return partial(HostTunnels, self._egress, self._egress_log)
 
     @property
-    def _running(self) -> WireClient:
+    def _wire(self) -> WireClient:
         if self._client is None:
             raise SandboxError("the sandbox is not running", "start the run again")
         return self._client
 
 
-def _fatal(
+def _call(
     client: WireClient, method: str, params: dict[str, Any], result: type[T], seconds: float
 ) -> T:
     """Call a method whose failure ends the run: a WireError is raised as SandboxError."""
@@ -344,7 +344,7 @@ def _fatal(
         ) from error
 
 
-def _pictures(urls: list[str]) -> tuple[str, ...]:
+def _image_urls(urls: list[str]) -> tuple[str, ...]:
     return tuple(url for url in urls if url.startswith("data:image/"))
 
 

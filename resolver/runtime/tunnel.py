@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from resolver.events.lifecycle import Egress
-from resolver.runtime.egress import LONGEST_NAME, EgressLog
+from resolver.runtime.egress import MAX_NAME_CHARACTERS, EgressLog
 from resolver.sandbox import wire
 
-MOST: Final = 64 * 1024
+MAX_HEAD_BYTES: Final = 64 * 1024
 """Largest size of a ClientHello or of a request's head, in bytes."""
 
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME = 22, 1, 0
@@ -31,65 +31,65 @@ _MAYBE_REQUEST: Final = re.compile(rb"[A-Z]{1,32}(?: |\Z)")
 _HOST: Final = re.compile(rb"\r?\nhost[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
-def check_first_bytes(said: bytes, host: str, port: int) -> str | None:
+def check_first_bytes(data: bytes, host: str, port: int) -> str | None:
     """Return "" if the bytes fit the host, the reason if not, None if more bytes are needed.
 
     A protocol that is neither TLS nor HTTP/1 is accepted.
     """
-    if not said:
+    if not data:
         return None
-    if said[0] == _HANDSHAKE:
-        return _judge_hello(said, host)
-    if _MAYBE_REQUEST.match(said):
-        return _judge_request(said, host, port)
+    if data[0] == _HANDSHAKE:
+        return _judge_hello(data, host)
+    if _MAYBE_REQUEST.match(data):
+        return _judge_request(data, host, port)
     return ""
 
 
-def _judge_request(said: bytes, host: str, port: int) -> str | None:
-    line, found, _ = said.partition(b"\n")
-    if found and not _REQUEST.fullmatch(line + b"\n"):
+def _judge_request(data: bytes, host: str, port: int) -> str | None:
+    line, has_line, _ = data.partition(b"\n")
+    if has_line and not _REQUEST.fullmatch(line + b"\n"):
         return ""
-    end = said.find(b"\r\n\r\n")
+    end = data.find(b"\r\n\r\n")
     if end < 0:
-        return None if len(said) < MOST else "the head of its HTTP request has no end"
-    fitting = {
+        return None if len(data) < MAX_HEAD_BYTES else "the head of its HTTP request has no end"
+    valid_names = {
         host.lower(),
         f"{host.lower()}:{port}",
         f"[{host.lower()}]",
         f"[{host.lower()}]:{port}",
     }
-    for name in _HOST.findall(said[: end + 2]):
-        named = name.decode("latin-1").strip().lower()
-        if named not in fitting:
-            return f"its HTTP request names another host, {named[:100]!r}"
+    for name in _HOST.findall(data[: end + 2]):
+        host_name = name.decode("latin-1").strip().lower()
+        if host_name not in valid_names:
+            return f"its HTTP request names another host, {host_name[:100]!r}"
     return ""
 
 
-def _judge_hello(said: bytes, host: str) -> str | None:
+def _judge_hello(data: bytes, host: str) -> str | None:
     try:
-        hello = _hello(said)
+        hello = _client_hello(data)
         name = None if hello is None else _server_name(hello)
     except (IndexError, ValueError):
         return "its TLS hello can't be read"
     if hello is None:
-        return None if len(said) < MOST else "its TLS hello has no end"
+        return None if len(data) < MAX_HEAD_BYTES else "its TLS hello has no end"
     if name is not None and name.lower() != host.lower():
         return f"its TLS hello names another host, {name[:100]!r}"
     return ""
 
 
-def _hello(said: bytes) -> bytes | None:
+def _client_hello(data: bytes) -> bytes | None:
     """Return the body of the ClientHello, assembled from its records; None while it is incomplete.
 
     Raises ValueError if the bytes are no ClientHello.
     """
     message = b""
-    while len(said) >= 5:
-        if said[0] != _HANDSHAKE:
+    while len(data) >= 5:
+        if data[0] != _HANDSHAKE:
             raise ValueError
-        length = int.from_bytes(said[3:5])
-        message += said[5 : 5 + length]
-        said = said[5 + length :]
+        length = int.from_bytes(data[3:5])
+        message += data[5 : 5 + length]
+        data = data[5 + length :]
         if message and message[0] != _CLIENT_HELLO:
             raise ValueError
         if len(message) >= 4 and len(message) >= 4 + int.from_bytes(message[1:4]):
@@ -99,34 +99,34 @@ def _hello(said: bytes) -> bytes | None:
 
 def _server_name(hello: bytes) -> str | None:
     """Return the name in the server_name extension, or None if there is none. Raises ValueError."""
-    rest = _Bytes(hello)
-    rest.take(2 + 32)  # legacy_version, random
+    reader = _ByteReader(hello)
+    reader.take(2 + 32)  # legacy_version, random
     for size in (1, 2, 1):  # legacy_session_id, cipher_suites, legacy_compression_methods
-        rest.vector(size)
-    if not rest.left:
+        reader.vector(size)
+    if not reader.remaining:
         return None
-    extensions = _Bytes(rest.vector(2))
-    while extensions.left:
+    extensions = _ByteReader(reader.vector(2))
+    while extensions.remaining:
         kind = extensions.number(2)
-        content = _Bytes(extensions.vector(2))
+        content = _ByteReader(extensions.vector(2))
         if kind == _SERVER_NAME:
-            names = _Bytes(content.vector(2))
+            names = _ByteReader(content.vector(2))
             if names.number(1) != 0:
                 raise ValueError
             return names.vector(2).decode("ascii")
     return None
 
 
-class _Bytes:
+class _ByteReader:
     """Reads pieces from the front of a byte string; raises ValueError if it is too short."""
 
     def __init__(self, data: bytes) -> None:
-        self.left = data
+        self.remaining = data
 
     def take(self, count: int) -> bytes:
-        if count > len(self.left):
+        if count > len(self.remaining):
             raise ValueError
-        taken, self.left = self.left[:count], self.left[count:]
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
         return taken
 
     def number(self, size: int) -> int:
@@ -136,7 +136,7 @@ class _Bytes:
         return self.take(self.number(size))
 
 
-_CREDIT_FROM: Final = wire.TUNNEL_WINDOW // 4
+_MIN_CREDIT: Final = wire.TUNNEL_WINDOW // 4
 
 Clock = Callable[[], float]
 
@@ -165,17 +165,17 @@ class Tunnel:
         self.number = number
         self.host = host
         self.port = port
-        self.started = self.active = common.now()
+        self.started = self.last_active = common.now()
         self.socket: socket.socket | None = None
-        self.dialling = True
-        self.judged = False
+        self.connecting = True
+        self.checked = False
         self.allowed = False
         self.granted = wire.TUNNEL_WINDOW  # bytes that the sandbox may still send
         self.window = wire.TUNNEL_WINDOW  # bytes that may still be sent to the sandbox
         self.upload = bytearray()
-        self.ended_inside = self.shut = self.ended_outside = False
-        self.closed = self.closed_there = False
-        self.through = 0  # bytes written to the host, for which no credit was sent yet
+        self.ended_by_sandbox = self.is_shut = self.ended_by_host = False
+        self.closed = self.closed_by_sandbox = False
+        self.uncredited = 0  # bytes written to the host, for which no credit was sent yet
         self.sent = self.received = 0
 
     def event(self, reason: str) -> Egress:
@@ -183,7 +183,7 @@ class Tunnel:
 
         reason: why it ended or was refused; "" if regular.
         """
-        host = self.host.encode("ascii", "backslashreplace").decode()[:LONGEST_NAME]
+        host = self.host.encode("ascii", "backslashreplace").decode()[:MAX_NAME_CHARACTERS]
         return Egress(
             host=host,
             port=self.port,
@@ -200,26 +200,26 @@ class Tunnel:
         Needs the lock.
         """
         match frame.method:
-            case "tunnel_data" if not self.ended_inside:
+            case "tunnel_data" if not self.ended_by_sandbox:
                 self.granted -= len(frame.data)
                 if self.granted < 0:
                     raise wire.WireError(wire.INVALID_PARAMS, "it sends more than a window")
                 if not self.closed:
                     self.upload += frame.data
-            case "tunnel_end" if not self.ended_inside:
-                self.ended_inside = True
+            case "tunnel_end" if not self.ended_by_sandbox:
+                self.ended_by_sandbox = True
             case "tunnel_credit" if self.window + frame.count <= wire.TUNNEL_WINDOW:
                 self.window += frame.count
             case "tunnel_close":
-                self.closed_there = True
+                self.closed_by_sandbox = True
             case _:
                 raise wire.WireError(wire.INVALID_PARAMS, f"its `{frame.method}` is out of turn")
 
     def interest(self) -> int:
         """Return the selector events for which the tunnel waits, 0 for none."""
         with self._common.lock:
-            reads = self.window > 0 and not self.ended_outside
-            writes = bool(self.upload) and (self.judged or self.ended_inside)
+            reads = self.window > 0 and not self.ended_by_host
+            writes = bool(self.upload) and (self.checked or self.ended_by_sandbox)
         return selectors.EVENT_READ * reads | selectors.EVENT_WRITE * writes
 
     def push(self) -> str:
@@ -230,12 +230,12 @@ class Tunnel:
         """
         assert self.socket is not None, "it was dialled"
         with self._common.lock:
-            data, ended = bytes(self.upload[: 2 * wire.TUNNEL_CHUNK]), self.ended_inside
-        if data and not self.judged:
+            data, has_ended = bytes(self.upload[: 2 * wire.TUNNEL_CHUNK]), self.ended_by_sandbox
+        if data and not self.checked:
             verdict = check_first_bytes(data, self.host, self.port)
-            if verdict is None and not ended:
+            if verdict is None and not has_ended:
                 return ""
-            self.judged = True
+            self.checked = True
             if verdict:
                 return verdict
         if data:
@@ -245,22 +245,22 @@ class Tunnel:
                 return ""
             with self._common.lock:
                 del self.upload[:count]
-                ended = ended and not self.upload
+                has_ended = has_ended and not self.upload
             self.sent += count
-            self.through += count
-            self.active = self._common.now()
-            if not self._common.ledger.carry(count):
-                return self._common.ledger.spent
+            self.uncredited += count
+            self.last_active = self._common.now()
+            if not self._common.ledger.count_bytes(count):
+                return self._common.ledger.bytes_used_up
             self.give_credit()
-        if ended and len(self.upload) == 0 and not self.shut:
-            self.shut = True
+        if has_ended and len(self.upload) == 0 and not self.is_shut:
+            self.is_shut = True
             self.socket.shutdown(socket.SHUT_WR)
         return ""
 
     def give_credit(self) -> None:
         """Grant the sandbox as many bytes as were sent on, once they are worth a frame."""
-        if self.through >= _CREDIT_FROM:
-            count, self.through = self.through, 0
+        if self.uncredited >= _MIN_CREDIT:
+            count, self.uncredited = self.uncredited, 0
             with self._common.lock:
                 self.granted += count
             self._common.notify(wire.TunnelFrame("tunnel_credit", self.number, count=count))
@@ -271,21 +271,21 @@ class Tunnel:
         Returns why sending is forbidden, or "". Raises OSError.
         """
         assert self.socket is not None, "it was dialled"
-        most = min(self.window, wire.TUNNEL_CHUNK)
-        if most <= 0 or self.ended_outside:
+        max_bytes = min(self.window, wire.TUNNEL_CHUNK)
+        if max_bytes <= 0 or self.ended_by_host:
             return ""
         try:
-            data = self.socket.recv(most)
+            data = self.socket.recv(max_bytes)
         except BlockingIOError:
             return ""
-        self.active = self._common.now()
+        self.last_active = self._common.now()
         if not data:
-            self.ended_outside = True
+            self.ended_by_host = True
             self._common.notify(wire.TunnelFrame("tunnel_end", self.number))
             return ""
         self.received += len(data)
-        if not self._common.ledger.carry(len(data)):
-            return self._common.ledger.spent
+        if not self._common.ledger.count_bytes(len(data)):
+            return self._common.ledger.bytes_used_up
         with self._common.lock:
             self.window -= len(data)
         self._common.notify(wire.TunnelFrame("tunnel_data", self.number, data=data))

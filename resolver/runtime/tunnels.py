@@ -25,7 +25,7 @@ from resolver.sandbox import wire
 IDLE_SECONDS: Final = 300.0
 """Seconds without traffic after which a tunnel is closed."""
 
-_MOST: Final = 2 * wire.MAX_TUNNELS
+_MAX_TUNNELS: Final = 2 * wire.MAX_TUNNELS
 """Limit of the tunnels known here. The sandbox counts a tunnel as gone when both ends have sent
 `tunnel_close`, the host only when its carrier has processed that. So as many tunnels as were open
 may still wait for the carrier when the sandbox opens new ones."""
@@ -55,11 +55,11 @@ class HostTunnels:
         self._send = send
         self._now = now
         self._idle = idle
-        self._pause = min(_SWEEP_SECONDS, idle / 4)
+        self._sweep_pause = min(_SWEEP_SECONDS, idle / 4)
         self._lock = threading.Lock()
         self._common = TunnelContext(self._lock, ledger, self._notify, now)
         self._tunnels: dict[int, Tunnel] = {}
-        self._last = 0
+        self._last_number = 0
         self._work: queue.SimpleQueue[tuple[Tunnel, socket.socket | EgressRefusal | None]]
         self._work = queue.SimpleQueue()
         self._queued: set[int] = set()
@@ -82,7 +82,7 @@ class HostTunnels:
             return
         with self._lock:
             tunnel = self._tunnels.get(frame.tunnel)
-            if tunnel is None or tunnel.closed_there:
+            if tunnel is None or tunnel.closed_by_sandbox:
                 raise wire.WireError(wire.INVALID_PARAMS, "it names a tunnel that is not there")
             tunnel.note(frame)
             self._queue(tunnel)
@@ -98,11 +98,11 @@ class HostTunnels:
 
     def _open(self, frame: wire.TunnelFrame) -> None:
         with self._lock:
-            if frame.tunnel <= self._last:
+            if frame.tunnel <= self._last_number:
                 raise wire.WireError(wire.INVALID_PARAMS, "it opens a tunnel twice")
-            if len(self._tunnels) >= _MOST:
+            if len(self._tunnels) >= _MAX_TUNNELS:
                 raise wire.WireError(wire.INVALID_PARAMS, "it opens too many tunnels")
-            self._last = frame.tunnel
+            self._last_number = frame.tunnel
             tunnel = Tunnel(frame.tunnel, frame.host, frame.port, self._common)
             self._tunnels[frame.tunnel] = tunnel
         try:
@@ -112,18 +112,18 @@ class HostTunnels:
             self._wake()
             return
         name = f"dial-{frame.tunnel}"
-        threading.Thread(target=self._dial, args=(tunnel,), name=name, daemon=True).start()
+        threading.Thread(target=self._connect, args=(tunnel,), name=name, daemon=True).start()
 
-    def _dial(self, tunnel: Tunnel) -> None:
+    def _connect(self, tunnel: Tunnel) -> None:
         try:
-            made: socket.socket | EgressRefusal = self._policy.dial(tunnel.host, tunnel.port)
+            result: socket.socket | EgressRefusal = self._policy.dial(tunnel.host, tunnel.port)
         except EgressRefusal as refusal:
-            made = refusal
+            result = refusal
         with self._lock:
             if not self._ended:
-                self._work.put((tunnel, made))
-            elif isinstance(made, socket.socket):
-                made.close()
+                self._work.put((tunnel, result))
+            elif isinstance(result, socket.socket):
+                result.close()
         self._wake()
 
     def _queue(self, tunnel: Tunnel) -> None:
@@ -143,18 +143,18 @@ class HostTunnels:
     # The methods below run in the carrier's thread only.
 
     def _carry(self) -> None:
-        swept = self._now()
+        last_sweep = self._now()
         try:
             while not self._stopped:
-                waiting = self._pause if self._tunnels else None
-                for key, events in self._selector.select(waiting):
+                timeout = self._sweep_pause if self._tunnels else None
+                for key, events in self._selector.select(timeout):
                     if key.data is None:
                         self._take_work()
                     else:
                         self._move(key.data, bool(events & selectors.EVENT_READ))
-                if self._now() - swept > self._pause:
-                    swept = self._now()
-                    self._sweep(swept)
+                if self._now() - last_sweep > self._sweep_pause:
+                    last_sweep = self._now()
+                    self._sweep(last_sweep)
         except SandboxError:
             pass  # the wire is gone; its reader reports that
         finally:
@@ -165,36 +165,36 @@ class HostTunnels:
             self._wake_reader.recv(4096)
         while True:
             try:
-                tunnel, made = self._work.get_nowait()
+                tunnel, result = self._work.get_nowait()
             except queue.Empty:
                 return
             with self._lock:
-                if made is None:
+                if result is None:
                     self._queued.discard(tunnel.number)
-            if made is not None:
-                self._dialled(tunnel, made)
+            if result is not None:
+                self._finish_connecting(tunnel, result)
             self._move(tunnel, readable=False)
 
-    def _dialled(self, tunnel: Tunnel, made: "socket.socket | EgressRefusal") -> None:
-        tunnel.dialling = False
-        if isinstance(made, EgressRefusal):
-            tunnel.allowed = made.allowed
-            self._close(tunnel, made.reason, made.status, made.hint)
+    def _finish_connecting(self, tunnel: Tunnel, result: "socket.socket | EgressRefusal") -> None:
+        tunnel.connecting = False
+        if isinstance(result, EgressRefusal):
+            tunnel.allowed = result.allowed
+            self._close(tunnel, result.reason, result.status, result.hint)
             return
         tunnel.allowed = True
-        tunnel.socket = made
-        tunnel.active = self._now()
-        made.setblocking(False)
-        self._selector.register(made, selectors.EVENT_READ, tunnel)
-        if not tunnel.closed_there:
+        tunnel.socket = result
+        tunnel.last_active = self._now()
+        result.setblocking(False)
+        self._selector.register(result, selectors.EVENT_READ, tunnel)
+        if not tunnel.closed_by_sandbox:
             self._notify(wire.TunnelFrame("tunnel_opened", tunnel.number))
 
     def _move(self, tunnel: Tunnel, readable: bool) -> None:
         """Advance a tunnel: move a piece of data in each direction, then close it if it is done."""
-        if tunnel.dialling or tunnel.closed:
+        if tunnel.connecting or tunnel.closed:
             self._forget(tunnel)
             return
-        if tunnel.closed_there:
+        if tunnel.closed_by_sandbox:
             self._close(tunnel)
             return
         try:
@@ -203,7 +203,7 @@ class HostTunnels:
             problem = f"the connection broke: {error}"
         if problem:
             self._close(tunnel, problem, 502)
-        elif tunnel.shut and tunnel.ended_outside:
+        elif tunnel.is_shut and tunnel.ended_by_host:
             self._close(tunnel)
         else:
             self._watch(tunnel)
@@ -211,19 +211,21 @@ class HostTunnels:
     def _watch(self, tunnel: Tunnel) -> None:
         """Register the events for which the tunnel waits with the selector."""
         assert tunnel.socket is not None, "it was dialled"
-        wanted = tunnel.interest()
-        known = tunnel.socket in self._selector.get_map()
-        if not wanted and known:
+        events = tunnel.interest()
+        is_registered = tunnel.socket in self._selector.get_map()
+        if not events and is_registered:
             self._selector.unregister(tunnel.socket)
-        elif wanted and known:
-            self._selector.modify(tunnel.socket, wanted, tunnel)
-        elif wanted:
-            self._selector.register(tunnel.socket, wanted, tunnel)
+        elif events and is_registered:
+            self._selector.modify(tunnel.socket, events, tunnel)
+        elif events:
+            self._selector.register(tunnel.socket, events, tunnel)
 
     def _close(self, tunnel: Tunnel, reason: str = "", status: int = 200, hint: str = "") -> None:
         self._end(tunnel, reason)
-        words = (reason + hint)[: wire.MAX_REASON]
-        self._notify(wire.TunnelFrame("tunnel_close", tunnel.number, status=status, reason=words))
+        full_reason = (reason + hint)[: wire.MAX_REASON]
+        self._notify(
+            wire.TunnelFrame("tunnel_close", tunnel.number, status=status, reason=full_reason)
+        )
         self._forget(tunnel)
 
     def _end(self, tunnel: Tunnel, reason: str) -> None:
@@ -241,26 +243,30 @@ class HostTunnels:
     def _forget(self, tunnel: Tunnel) -> None:
         """Forget a tunnel that both sides have closed."""
         with self._lock:
-            if tunnel.closed and tunnel.closed_there:
+            if tunnel.closed and tunnel.closed_by_sandbox:
                 self._tunnels.pop(tunnel.number, None)
 
     def _sweep(self, now: float) -> None:
         with self._lock:
-            known = list(self._tunnels.values())
-        for tunnel in known:
-            if not tunnel.dialling and not tunnel.closed and now - tunnel.active > self._idle:
+            tunnels = list(self._tunnels.values())
+        for tunnel in tunnels:
+            if (
+                not tunnel.connecting
+                and not tunnel.closed
+                and now - tunnel.last_active > self._idle
+            ):
                 self._close(tunnel, f"nothing was carried for {self._idle:g} seconds", 504)
 
     def _end_all(self) -> None:
         with self._lock:
             self._ended = True
-            known = [tunnel for tunnel in self._tunnels.values() if not tunnel.closed]
+            open_tunnels = [tunnel for tunnel in self._tunnels.values() if not tunnel.closed]
         with contextlib.suppress(queue.Empty):
             while True:
-                tunnel, made = self._work.get_nowait()
-                if isinstance(made, socket.socket):
-                    tunnel.allowed, tunnel.socket = True, made
-        for tunnel in known:
+                tunnel, result = self._work.get_nowait()
+                if isinstance(result, socket.socket):
+                    tunnel.allowed, tunnel.socket = True, result
+        for tunnel in open_tunnels:
             self._end(tunnel, "the sandbox was closed")
         self._selector.close()
         self._wake_reader.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.engine import engine_errors, remove_container
-from resolver.runtime.toolbox import ENTRY, KEPT, PREFIX, Toolbox
+from resolver.runtime.toolbox import ENTRY, KEPT_TIME, PREFIX, Toolbox
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOOLBOX_LABEL: Final = "resolver.toolbox"
 _POLL_SECONDS: Final = 0.5
-_CHUNK: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 def volume_name(toolbox: Toolbox) -> str:
@@ -45,33 +45,33 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
 
 
 def fill_volume(
-    client: "DockerClient", toolbox: Toolbox, image: str, patience: float = 300.0
+    client: "DockerClient", toolbox: Toolbox, image: str, lock_seconds: float = 300.0
 ) -> None:
     """Put the toolbox into its volume, or wait for the process that is doing so.
 
     A helper container gives access to the volume and is never started. The engine accepts its name
     only once, so the name is the lock.
-    patience: seconds after which an existing helper is considered to be left by a crash and
+    lock_seconds: seconds after which an existing helper is considered to be left by a crash and
         removed.
     """
     with engine_errors(
         "the sandbox's toolbox could not be put on the engine",
         "check that the engine has free disk space with `docker system df`",
     ):
-        _fill(client, toolbox, image, patience)
+        _fill(client, toolbox, image, lock_seconds)
 
 
-def _fill(client: "DockerClient", toolbox: Toolbox, image: str, patience: float) -> None:
-    deadline = time.monotonic() + patience
+def _fill(client: "DockerClient", toolbox: Toolbox, image: str, lock_seconds: float) -> None:
+    deadline = time.monotonic() + lock_seconds
     while (helper := _helper(client, toolbox, image)) is None:
         if time.monotonic() > deadline:
             _remove_stale(client, toolbox)
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + lock_seconds
         time.sleep(_POLL_SECONDS)
     try:
         if not _is_filled(helper):
             _put(helper, toolbox)
-            remove_other_versions(client, toolbox, datetime.now(UTC) - KEPT)
+            remove_other_versions(client, toolbox, datetime.now(UTC) - KEPT_TIME)
     finally:
         remove_container(helper)
 
@@ -88,7 +88,7 @@ def _is_filled(helper: "Container") -> bool:
 
 def _put(helper: "Container", toolbox: Toolbox) -> None:
     with toolbox.archive().open("rb") as archive:
-        chunks = iter(lambda: archive.read(_CHUNK), b"")
+        chunks = iter(lambda: archive.read(_CHUNK_BYTES), b"")
         if not helper.put_archive(PREFIX, chunks):
             raise SandboxError(
                 "the engine did not take the toolbox", "check that the engine has free disk space"
@@ -133,8 +133,8 @@ def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: date
     import docker
 
     for volume in client.volumes.list(filters={"label": TOOLBOX_LABEL}):
-        made = datetime.fromisoformat(volume.attrs["CreatedAt"])
-        if volume.name == volume_name(toolbox) or made > before:
+        creation_time = datetime.fromisoformat(volume.attrs["CreatedAt"])
+        if volume.name == volume_name(toolbox) or creation_time > before:
             continue
         try:
             volume.remove()

@@ -37,7 +37,7 @@ def load(module: str) -> Any:
     return importlib.import_module(f"{PACKAGE}.{module}")
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="action server", description="Acts for the agent: JSON-RPC on stdin and stdout."
     )
@@ -63,7 +63,7 @@ def _options() -> argparse.Namespace:
 
 def _serve() -> None:
     """Run the action server, or exit with a message if the machine provides no pseudo-terminal."""
-    given = _options()
+    options = _parse_options()
     try:
         load("shell").check_terminals()
     except OSError as error:
@@ -72,30 +72,30 @@ def _serve() -> None:
             "at /dev/pts, with /dev/ptmx, or choose another runtime"
         )
     actions, processes = load("actions"), load("processes")
-    variables = dict(item.partition("=")[::2] for item in given.variable)
+    variables = dict(item.partition("=")[::2] for item in options.variable)
     proxy = None
-    if given.proxy:
+    if options.proxy:
         proxy = load("proxy").Proxy()
-        own = os.environ if given.keep_environment else {}
-        variables = load("proxy").variables(proxy.port, own) | variables
-    places = actions.Places(
-        root=os.path.abspath(given.root),
-        scratch=os.path.abspath(given.scratch),
-        bash=given.bash,
-        git=given.git,
-        python=given.python,
-        tools=given.tools,
-        keep_environment=given.keep_environment,
+        inherited = os.environ if options.keep_environment else {}
+        variables = load("proxy").proxy_variables(proxy.port, inherited) | variables
+    paths = actions.SandboxPaths(
+        root=os.path.abspath(options.root),
+        scratch=os.path.abspath(options.scratch),
+        bash=options.bash,
+        git=options.git,
+        python=options.python,
+        tools=options.tools,
+        keep_environment=options.keep_environment,
         variables=variables,
     )
-    kernel_scratch = os.path.join(places.scratch, "ipython")
-    kernel = (given.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
+    kernel_scratch = os.path.join(paths.scratch, "ipython")
+    kernel = (options.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)
     # Before the first child is started: from here on, orphaned descendants are reparented to this
     # process, which has to reap them (see processes.py).
     processes.become_subreaper()
     family = processes.Family()
     family.reap_orphans()
-    load("server").run_action_server(actions.Actions(places, family, kernel), family, proxy)
+    load("server").run_action_server(actions.Actions(paths, family, kernel), family, proxy)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from .programs import Programs
 from .spool import readable
 from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, ActionFailed, WireError
 
-MAX_TIMEOUT: Final = 24 * 3600.0
+MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
 """Longest timeout in seconds for one command or cell; longer ones are reduced to it."""
 
 
 @dataclass(frozen=True)
-class Places:
+class SandboxPaths:
     """The folders and programs that the server works with. All paths are absolute."""
 
     root: str
@@ -46,20 +46,20 @@ class Actions:
     from any thread.
     """
 
-    def __init__(self, places: Places, family: Family, kernel: tuple[str, ...]) -> None:
-        self._places = places
-        os.makedirs(places.scratch, mode=0o700, exist_ok=True)
+    def __init__(self, paths: SandboxPaths, family: Family, kernel: tuple[str, ...]) -> None:
+        self._paths = paths
+        os.makedirs(paths.scratch, mode=0o700, exist_ok=True)
         environment = shell_environment(
-            os.environ, places.keep_environment, places.tools, places.variables, places.bash
+            os.environ, paths.keep_environment, paths.tools, paths.variables, paths.bash
         )
-        outputs = Outputs(places.scratch)
-        self._bash = Bash(family, places.bash, environment, places.root, outputs)
-        command = KernelCommand(kernel, environment, places.root)
+        outputs = Outputs(paths.scratch)
+        self._bash = Bash(family, paths.bash, environment, paths.root, outputs)
+        command = KernelCommand(kernel, environment, paths.root)
         self._ipython = IPython(family, command, outputs)
-        self._browser = Browser(family, places.bash, environment, places.root, places.scratch)
-        self._editor = Editor(places.root, places.scratch)
-        self._programs = Programs(family, environment, places.root)
-        self._table: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
+        self._browser = Browser(family, paths.bash, environment, paths.root, paths.scratch)
+        self._editor = Editor(paths.root, paths.scratch)
+        self._programs = Programs(family, environment, paths.root)
+        self._methods: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
             "run_command": self._run_command,
             "run_cell": self._run_cell,
             "browse": self._browse,
@@ -79,7 +79,7 @@ class Actions:
 
     def run(self, method: str, params: object) -> dict[str, Any]:
         """Run a method of the table and return its result. Raises WireError."""
-        action = self._table.get(method)
+        action = self._methods.get(method)
         if action is None:
             raise WireError(METHOD_NOT_FOUND, f"there is no method {method!r}")
         try:
@@ -95,7 +95,7 @@ class Actions:
         return {
             "protocol": PROTOCOL,
             "pid": os.getpid(),
-            "root": self._places.root,
+            "root": self._paths.root,
             "python": platform.python_version(),
             "user": user_name(),
             "browser": self._browser.available,
@@ -112,64 +112,66 @@ class Actions:
         self._browser.close()
         self._programs.close()
 
-    def _run_command(self, given: "Parameters") -> Mapping[str, Any]:
-        return self._bash.run(given.text("command"), given.seconds(), given.flag("is_input"))
+    def _run_command(self, parameters: "Parameters") -> Mapping[str, Any]:
+        return self._bash.run(
+            parameters.text("command"), parameters.seconds(), parameters.flag("is_input")
+        )
 
-    def _run_cell(self, given: "Parameters") -> Mapping[str, Any]:
-        return self._ipython.run(given.text("code"), given.seconds())
+    def _run_cell(self, parameters: "Parameters") -> Mapping[str, Any]:
+        return self._ipython.run(parameters.text("code"), parameters.seconds())
 
-    def _browse(self, given: "Parameters") -> Mapping[str, Any]:
-        if given.has("url"):
-            return self._browser.open(given.text("url"), given.seconds())
-        return self._browser.run(given.text("code"), given.seconds())
+    def _browse(self, parameters: "Parameters") -> Mapping[str, Any]:
+        if parameters.has("url"):
+            return self._browser.open(parameters.text("url"), parameters.seconds())
+        return self._browser.run(parameters.text("code"), parameters.seconds())
 
-    def _view(self, given: "Parameters") -> Mapping[str, Any]:
-        return self._editor.view(given.text("path"), given.lines("view_range"))
+    def _view(self, parameters: "Parameters") -> Mapping[str, Any]:
+        return self._editor.view(parameters.text("path"), parameters.lines("view_range"))
 
-    def _create(self, given: "Parameters") -> Mapping[str, Any]:
-        return self._editor.create(given.text("path"), given.text("file_text"))
+    def _create(self, parameters: "Parameters") -> Mapping[str, Any]:
+        return self._editor.create(parameters.text("path"), parameters.text("file_text"))
 
-    def _str_replace(self, given: "Parameters") -> Mapping[str, Any]:
+    def _str_replace(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._editor.str_replace(
-            given.text("path"), given.text("old_str"), given.text("new_str")
+            parameters.text("path"), parameters.text("old_str"), parameters.text("new_str")
         )
 
-    def _insert(self, given: "Parameters") -> Mapping[str, Any]:
+    def _insert(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._editor.insert(
-            given.text("path"), given.number("insert_line"), given.text("new_str")
+            parameters.text("path"), parameters.number("insert_line"), parameters.text("new_str")
         )
 
-    def _undo_edit(self, given: "Parameters") -> Mapping[str, Any]:
-        return self._editor.undo_edit(given.text("path"))
+    def _undo_edit(self, parameters: "Parameters") -> Mapping[str, Any]:
+        return self._editor.undo_edit(parameters.text("path"))
 
-    def _checkout(self, given: "Parameters") -> Mapping[str, Any]:
-        git_dir, places = given.text("git_dir"), self._places
-        commit, branch = given.text("commit"), given.text("branch")
-        return checkout(places.root, git_dir, commit, branch, places.git, places.scratch)
+    def _checkout(self, parameters: "Parameters") -> Mapping[str, Any]:
+        git_dir, paths = parameters.text("git_dir"), self._paths
+        commit, branch = parameters.text("commit"), parameters.text("branch")
+        return checkout(paths.root, git_dir, commit, branch, paths.git, paths.scratch)
 
-    def _settle(self, given: "Parameters") -> Mapping[str, Any]:
-        places = self._places
-        return settle_setup(places.root, places.scratch, given.text("base"), places.git)
+    def _settle(self, parameters: "Parameters") -> Mapping[str, Any]:
+        paths = self._paths
+        return settle_setup(paths.root, paths.scratch, parameters.text("base"), paths.git)
 
-    def _export_change(self, given: "Parameters") -> Mapping[str, Any]:
-        places = self._places
-        base, limit = given.text("base"), given.number("limit")
-        return export_change(places.root, places.scratch, base, places.git, limit)
+    def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
+        paths = self._paths
+        base, limit = parameters.text("base"), parameters.number("limit")
+        return export_change(paths.root, paths.scratch, base, paths.git, limit)
 
-    def _start_program(self, given: "Parameters") -> Mapping[str, Any]:
-        number = self._programs.start(given.text("command"), given.texts("arguments"))
+    def _start_program(self, parameters: "Parameters") -> Mapping[str, Any]:
+        number = self._programs.start(parameters.text("command"), parameters.texts("arguments"))
         return {"program": number}
 
-    def _read_program(self, given: "Parameters") -> Mapping[str, Any]:
-        data, ended, words = self._programs.read(given.number("program"), given.seconds())
+    def _read_program(self, parameters: "Parameters") -> Mapping[str, Any]:
+        data, ended, words = self._programs.read(parameters.number("program"), parameters.seconds())
         return {"data": base64.b64encode(data).decode(), "ended": ended, "words": words}
 
-    def _write_program(self, given: "Parameters") -> Mapping[str, Any]:
-        self._programs.write(given.number("program"), given.text("data"))
+    def _write_program(self, parameters: "Parameters") -> Mapping[str, Any]:
+        self._programs.write(parameters.number("program"), parameters.text("data"))
         return {}
 
-    def _end_program(self, given: "Parameters") -> Mapping[str, Any]:
-        self._programs.end(given.number("program"))
+    def _end_program(self, parameters: "Parameters") -> Mapping[str, Any]:
+        self._programs.end(parameters.number("program"))
         return {}
 
 
@@ -182,60 +184,60 @@ class Parameters:
     def __init__(self, params: object) -> None:
         if not isinstance(params, dict):
             raise WireError(INVALID_PARAMS, "params must be an object")
-        self._given: dict[str, object] = params
+        self._values: dict[str, object] = params
 
     def text(self, name: str) -> str:
         """Return a string, in which lone surrogates are replaced."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if not isinstance(value, str):
-            raise self._wrong(name, "a string")
+            raise self._type_error(name, "a string")
         return readable(value) if not value.isascii() and _has_surrogates(value) else value
 
     def texts(self, name: str) -> list[str]:
         """Return a list of strings."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(name, "a list of strings")
+            raise self._type_error(name, "a list of strings")
         return [readable(item) for item in value]
 
     def has(self, name: str) -> bool:
         """Return True if the parameter was given, whatever its value."""
-        return name in self._given
+        return name in self._values
 
     def number(self, name: str) -> int:
         """Return an integer; True and False do not count as one."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self._wrong(name, "an integer")
+            raise self._type_error(name, "an integer")
         return value
 
     def flag(self, name: str) -> bool:
         """Return a boolean; False if it is absent."""
-        value = self._given.get(name, False)
+        value = self._values.get(name, False)
         if not isinstance(value, bool):
-            raise self._wrong(name, "true or false")
+            raise self._type_error(name, "true or false")
         return value
 
     def seconds(self) -> float:
-        """Return `timeout` in seconds, at most MAX_TIMEOUT."""
-        value = self._given.get("timeout")
+        """Return `timeout` in seconds, at most MAX_TIMEOUT_SECONDS."""
+        value = self._values.get("timeout")
         if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
-            raise self._wrong("timeout", "a number of seconds")
-        return float(min(value, MAX_TIMEOUT))
+            raise self._type_error("timeout", "a number of seconds")
+        return float(min(value, MAX_TIMEOUT_SECONDS))
 
     def lines(self, name: str) -> tuple[int, int] | None:
         """Return a pair of integers; None if it is absent or null."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if value is None:
             return None
         if isinstance(value, list) and len(value) == 2:
             first, last = value
             if type(first) is int and type(last) is int:
                 return first, last
-        raise self._wrong(name, "null or two integers")
+        raise self._type_error(name, "null or two integers")
 
-    def _wrong(self, name: str, wanted: str) -> WireError:
-        return WireError(INVALID_PARAMS, f"{name} must be {wanted}")
+    def _type_error(self, name: str, expected: str) -> WireError:
+        return WireError(INVALID_PARAMS, f"{name} must be {expected}")
 
 
 def _has_surrogates(text: str) -> bool:

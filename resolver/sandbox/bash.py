@@ -16,35 +16,35 @@ from .shell import KEYS, CommandFinished, Shell, ShellState, syntax_error
 from .spool import Excerpt, readable
 from .wire import CommandResult
 
-QUIET: Final = 1.5
+QUIET_SECONDS: Final = 1.5
 """Seconds without output after which a program that was given input is assumed to wait for more."""
 
-PATIENCE: Final = 0.4
+INTERRUPT_SECONDS: Final = 0.4
 """Seconds that an interrupted command has to end by itself before it is killed."""
 
-SHELL_PATIENCE: Final = 2.0
+SHELL_READY_SECONDS: Final = 2.0
 """Seconds that the shell then has to become ready.
 
 A shell that does not is killed, and its functions and variables are lost.
 """
 
-KEPT_SHELLS: Final = 8
+MAX_FORMER_SHELLS: Final = 8
 """Maximum number of exited shells whose background jobs go on, and whose pipes are still read."""
 
-PLAIN: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
+PLAIN_LINE: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
 """A line of plain words, for which no process is started to check its syntax."""
 
-JOB_NOTE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
+JOB_MESSAGE: Final = re.compile(r"^\[\d+\][+ -] +(?:Done|Exit \d+) .*\n?", re.MULTILINE)
 """Messages of job control about background jobs that ended, which are removed from the output."""
 
-NEW_SHELL: Final = (
+NEW_SHELL_NOTICE: Final = (
     "A new shell has the same directory and exported variables, not its functions, options and "
     "job list."
 )
-OUT_OF_MEMORY: Final = (
+OUT_OF_MEMORY_NOTICE: Final = (
     "The sandbox reached its memory limit, and the kernel killed the process that used most."
 )
-STILL_RUNS: Final = (
+STILL_RUNNING_NOTICE: Final = (
     "The command still runs. Wait for more output with an empty input, answer it, or send C-c. "
     "The next command that is not input ends it."
 )
@@ -62,16 +62,16 @@ class Bash:
         bash: str,
         environment: Mapping[str, str],
         root: str,
-        outputs: Outputs,
+        new_spool: Outputs,
     ) -> None:
         self._family = family
         self._bash = bash
         self._environment = environment
         self._root = root
-        self._outputs = outputs
-        self._memory = MemoryKills()
+        self._new_spool = new_spool
+        self._memory_kills = MemoryKills()
         self._shell: Shell | None = None
-        self._former: list[Shell] = []
+        self._former_shells: list[Shell] = []
         self._state = ShellState(root, "")
         self._status = 0
         self._running = False
@@ -83,23 +83,23 @@ class Bash:
 
         A command that can't be parsed is not started. Raises OSError if no bash can be started.
         """
-        begun = time.monotonic()
+        started = time.monotonic()
         if is_input or (self._running and command in KEYS):
-            return self._answer(command, timeout, begun)
+            return self._send_input(command, timeout, started)
         notices = []
         if self._running:
             notices.append(self._end_previous())
         if "\0" in command:
             command = command.replace("\0", "")
             notices.append("NUL characters were taken out of the command.")
-        if not PLAIN.match(command):
-            checked = command
-            wrong = self._family.with_room(
-                lambda: syntax_error(self._bash, checked, self._environment)
+        if not PLAIN_LINE.match(command):
+            command_to_check = command
+            syntax_message = self._family.with_room(
+                lambda: syntax_error(self._bash, command_to_check, self._environment)
             )
-            if wrong:
+            if syntax_message:
                 notices.append("Nothing was run: bash can't parse the command.")
-                return self._result(Excerpt(readable(wrong), 0, None), 2, begun, notices)
+                return self._result(Excerpt(readable(syntax_message), 0, None), 2, started, notices)
         if self._shell and self._shell.pump.ended:
             notices.append(self._replace_ended(self._shell))
         shell = self._shell or self._start()
@@ -107,7 +107,7 @@ class Bash:
         self._running, self._interrupted = True, False
         if shell.start(command, self._status):
             notices.append("The output begins with what background jobs wrote before.")
-        return self._collect(shell, timeout, None, begun, notices)
+        return self._collect(shell, timeout, None, started, notices)
 
     def interrupt(self) -> bool:
         """Send Ctrl-C to the running command; a second call kills its shell.
@@ -126,73 +126,75 @@ class Bash:
 
     def close(self) -> None:
         """Kill the shell and its jobs."""
-        for shell in (*self._former, *([self._shell] if self._shell else ())):
+        for shell in (*self._former_shells, *([self._shell] if self._shell else ())):
             shell.close()
-        self._former.clear()
+        self._former_shells.clear()
         self._shell = None
         self._running = False
 
-    def _answer(self, text: str, timeout: float, begun: float) -> CommandResult:
+    def _send_input(self, text: str, timeout: float, started: float) -> CommandResult:
         """Send a line or key to the running program, and wait for its output."""
         shell = self._shell
         if shell is None or not self._running:
             excerpt = shell.pump.take().excerpt() if shell else Excerpt("", 0, None)
             notices = ["No command is running, so nothing was sent."]
-            return self._result(excerpt, self._status, begun, notices)
+            return self._result(excerpt, self._status, started, notices)
         if not text:
-            return self._collect(shell, timeout, None, begun, [])
+            return self._collect(shell, timeout, None, started, [])
         notices = []
-        shell.pump.stir()
+        shell.pump.reset_silence()
         if not shell.type(text, timeout):
             notices.append("The program did not read all of the input.")
-        return self._collect(shell, timeout, QUIET, begun, notices)
+        return self._collect(shell, timeout, QUIET_SECONDS, started, notices)
 
     def _collect(
-        self, shell: Shell, timeout: float, quiet: float | None, begun: float, notices: list[str]
+        self, shell: Shell, timeout: float, quiet: float | None, started: float, notices: list[str]
     ) -> CommandResult:
         """Wait for the running command and return its result.
 
         quiet: also return after this many seconds without output.
         """
         event = shell.wait(timeout, quiet)
-        excerpt = self._shown(shell)
+        excerpt = self._take_output(shell)
         finished = shell.finished()
         if event == "done" and finished:
-            self._take(finished)
+            self._record_result(finished)
             if finished.restricted:
                 notices.append(self._give_up(shell, "was restricted by `set -r`"))
-            if self._status and self._memory.more():
-                notices.append(OUT_OF_MEMORY)
-            return self._result(excerpt, self._status, begun, notices)
+            if self._status and self._memory_kills.more():
+                notices.append(OUT_OF_MEMORY_NOTICE)
+            return self._result(excerpt, self._status, started, notices)
         if event in ("done", "lost"):
             notices.append(self._give_up(shell, "could not say any more how the command ended"))
-            return self._result(excerpt, self._status, begun, notices)
+            return self._result(excerpt, self._status, started, notices)
         if event == "ended":
             notices.append(self._replace_ended(shell))
-            if self._memory.more():
-                notices.append(OUT_OF_MEMORY)
-            return self._result(excerpt, self._status, begun, notices)
+            if self._memory_kills.more():
+                notices.append(OUT_OF_MEMORY_NOTICE)
+            return self._result(excerpt, self._status, started, notices)
         notices.append(
-            f"No end after {timeout:g} s. {STILL_RUNS}" if event == "timeout" else STILL_RUNS
+            f"No end after {timeout:g} s. {STILL_RUNNING_NOTICE}"
+            if event == "timeout"
+            else STILL_RUNNING_NOTICE
         )
-        return self._result(excerpt, None, begun, notices, timed_out=event == "timeout")
+        return self._result(excerpt, None, started, notices, timed_out=event == "timeout")
 
-    def _take(self, finished: CommandFinished) -> None:
+    def _record_result(self, finished: CommandFinished) -> None:
         self._running = False
         self._status, self._state = finished.status, finished.state
 
-    def _shown(self, shell: Shell) -> Excerpt:
+    def _take_output(self, shell: Shell) -> Excerpt:
         """Return the output without the command file's path and without notes of job control."""
         excerpt = shell.pump.take().excerpt()
         text = excerpt.text.replace(f"{shell.source}: ", "")
         if not self._shows_jobs:
-            text = JOB_NOTE.sub("", text)
+            text = JOB_MESSAGE.sub("", text)
         return Excerpt(text, excerpt.omitted, excerpt.path)
 
     def _start(self) -> Shell:
         folder = self._root if os.path.isdir(self._root) else "/"
         shell = self._family.with_room(
-            lambda: Shell(self._family, self._bash, self._environment, folder, self._outputs)
+            lambda: Shell(self._family, self._bash, self._environment, folder, self._new_spool)
         )
         self._shell = shell
         return shell
@@ -204,12 +206,14 @@ class Bash:
         """
         shell = self._shell
         assert shell is not None
-        finished = shell.end_job(PATIENCE, SHELL_PATIENCE)
+        finished = shell.end_job(INTERRUPT_SECONDS, SHELL_READY_SECONDS)
         if finished:
-            self._take(finished)
-            rest = shell.pump.take().excerpt().text
-            said = f" Its last output: {rest[-400:]!r}." if rest.strip() else ""
-            return f"The previous command was still running and has been ended.{said}"
+            self._record_result(finished)
+            last_output = shell.pump.take().excerpt().text
+            quoted_output = (
+                f" Its last output: {last_output[-400:]!r}." if last_output.strip() else ""
+            )
+            return f"The previous command was still running and has been ended.{quoted_output}"
         shell.close()
         self._shell = None
         self._running = False
@@ -217,10 +221,10 @@ class Bash:
         self._start().restore(self._state)
         return (
             "The previous command was still running and could only be killed with its shell. "
-            f"{NEW_SHELL}"
+            f"{NEW_SHELL_NOTICE}"
         )
 
-    def _give_up(self, shell: Shell, why: str) -> str:
+    def _give_up(self, shell: Shell, reason: str) -> str:
         """Replace a shell that is alive but unusable, and return a notice.
 
         The old shell and its jobs are killed.
@@ -230,30 +234,30 @@ class Bash:
         self._running = False
         self._status = self._status or 137
         self._start().restore(self._state)
-        return f"The shell {why}, and was killed. {NEW_SHELL}"
+        return f"The shell {reason}, and was killed. {NEW_SHELL_NOTICE}"
 
     def _replace_ended(self, shell: Shell) -> str:
         """Start the next shell after one exited, was killed or replaced itself; return a notice."""
         code = shell.process.returncode
         self._running = False
         self._status = code if code >= 0 else 128 - code
-        self._state = shell.last_words() or self._state
+        self._state = shell.read_saved_state() or self._state
         if shell.has_jobs():
-            self._former.append(shell)
+            self._former_shells.append(shell)
         else:
             shell.close()
-        while len(self._former) > KEPT_SHELLS:
-            self._former.pop(0).close()
+        while len(self._former_shells) > MAX_FORMER_SHELLS:
+            self._former_shells.pop(0).close()
         self._shell = None
         self._start().restore(self._state)
-        how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-        return f"The shell {how}. {NEW_SHELL}"
+        ending = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+        return f"The shell {ending}. {NEW_SHELL_NOTICE}"
 
     def _result(
         self,
         excerpt: Excerpt,
         status: int | None,
-        begun: float,
+        started: float,
         notices: list[str],
         *,
         timed_out: bool = False,
@@ -266,5 +270,5 @@ class Bash:
             omitted=excerpt.omitted,
             output_file=excerpt.path,
             notice=" ".join(notices),
-            seconds=round(time.monotonic() - begun, 3),
+            seconds=round(time.monotonic() - started, 3),
         )

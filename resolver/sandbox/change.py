@@ -19,16 +19,16 @@ from . import change_bundle, setup_files
 from .spool import readable
 from .wire import ActionFailed, ChangeResult, CheckoutResult, SettleResult
 
-TIMEOUT = 240.0
+TIMEOUT_SECONDS = 240.0
 """Seconds that one git command may take; less than the host waits for an answer."""
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Maximum total size in bytes of the new and changed files that are exported."""
 
-MOST_NAMED = 100
+MAX_LISTED = 100
 """Maximum number of paths that are listed as left out."""
 
-_WHO = "Resolver sandbox"
+_COMMITTER = "Resolver sandbox"
 
 # Passed to each command (see _environment): this has precedence over every configuration file that
 # a program in the sandbox may have written. Hooks and fsmonitor are off because they run programs.
@@ -56,7 +56,7 @@ _SETTINGS = {
 }
 
 # Git reports an unreadable folder only on stderr. LC_ALL=C keeps the message in English.
-_CLOSED_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
+_UNREADABLE_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
 
 
 def checkout(
@@ -74,37 +74,39 @@ def checkout(
     Raises ActionFailed if `root` is not empty or git fails.
     """
     os.makedirs(root, exist_ok=True)
-    kept, theirs = _kept(scratch), os.path.join(root, ".git")
-    is_prepared = setup_files.is_settled(kept)
-    patterns = setup_files.make_way(kept, root, _runner(root, scratch, git))
+    private_git_dir, agent_git_dir = _private_git_dir(scratch), os.path.join(root, ".git")
+    is_prepared = setup_files.is_settled(private_git_dir)
+    patterns = setup_files.remove_checkout(private_git_dir, root, _runner(root, scratch, git))
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     try:
         # Hard links instead of copies of packs: git never writes into an existing pack.
-        shutil.copytree(git_dir, kept, copy_function=_link)
-        setup_files.keep_out(kept, patterns)
-        shutil.copytree(kept, theirs, copy_function=_link)
+        shutil.copytree(git_dir, private_git_dir, copy_function=_link)
+        setup_files.exclude_from_change(private_git_dir, patterns)
+        shutil.copytree(private_git_dir, agent_git_dir, copy_function=_link)
     except OSError as error:
         raise ActionFailed(f"the repository's git directory can't be taken: {error}") from error
     shutil.rmtree(git_dir, ignore_errors=True)
-    place = {"GIT_DIR": theirs, "GIT_WORK_TREE": root}
+    variables = {"GIT_DIR": agent_git_dir, "GIT_WORK_TREE": root}
     target = ["-B", branch, commit] if branch else ["--detach", commit]
-    _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, place)
+    _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, variables)
     # The timestamp is copied too: git compares it with those of the files, to detect a file that
     # was changed within the resolution of the clock after the index was written ("racily clean").
     # See https://git-scm.com/docs/racy-git
-    shutil.copy2(os.path.join(theirs, "index"), os.path.join(kept, "index"))
-    files = _run(git, ["ls-files", "-z"], root, scratch, place).count(b"\0")
+    shutil.copy2(os.path.join(agent_git_dir, "index"), os.path.join(private_git_dir, "index"))
+    files = _run(git, ["ls-files", "-z"], root, scratch, variables).count(b"\0")
     return CheckoutResult(commit=commit, files=files)
 
 
 def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
     """Make the current state of the root the starting point; see wire.SettleResult."""
-    return setup_files.settle_files(_kept(scratch), root, base, _runner(root, scratch, git))
+    return setup_files.settle_files(
+        _private_git_dir(scratch), root, base, _runner(root, scratch, git)
+    )
 
 
 def export_change(
-    root: str, scratch: str, base: str, git: str, limit: int = MOST_BYTES
+    root: str, scratch: str, base: str, git: str, limit: int = MAX_BYTES
 ) -> ChangeResult:
     """Write the working tree as a commit on top of `base`, in a bundle in `scratch`.
 
@@ -120,9 +122,9 @@ def export_change(
 
     Raises ActionFailed if the change can't be exported.
     """
-    kept = _kept(scratch)
-    if not os.path.isdir(kept):
-        raise ActionFailed(f"{kept} is gone: without it the change can't be taken out")
+    private_git_dir = _private_git_dir(scratch)
+    if not os.path.isdir(private_git_dir):
+        raise ActionFailed(f"{private_git_dir} is gone: without it the change can't be taken out")
     if os.path.islink(root) or not os.path.isdir(root):
         raise ActionFailed(f"the repository's folder {root} is gone")
     try:
@@ -130,13 +132,13 @@ def export_change(
         # agent's working tree. Neither `.git` in the root nor its index or configuration takes
         # part, and a failed export leaves no state behind.
         with tempfile.TemporaryDirectory(prefix="change-", dir=scratch) as folder:
-            place = {
-                "GIT_DIR": kept,
+            variables = {
+                "GIT_DIR": private_git_dir,
                 "GIT_WORK_TREE": root,
-                "GIT_INDEX_FILE": _start_index(kept, folder),
+                "GIT_INDEX_FILE": _start_index(private_git_dir, folder),
             }
             with open(os.path.join(folder, "bundle"), "w+b") as bundle:
-                return _export(root, scratch, base, git, limit, place, bundle)
+                return _export(root, scratch, base, git, limit, variables, bundle)
     except OSError as error:
         raise ActionFailed(f"the change can't be written: {error}") from error
 
@@ -147,15 +149,15 @@ def _export(
     base: str,
     git: str,
     limit: int,
-    place: Mapping[str, str],
+    variables: Mapping[str, str],
     bundle: IO[bytes],
 ) -> ChangeResult:
-    exclude = os.path.join(os.path.dirname(place["GIT_INDEX_FILE"]), "exclude")
+    exclude = os.path.join(os.path.dirname(variables["GIT_INDEX_FILE"]), "exclude")
     # Git ignores this setting if the file does not exist.
     settings = ["-c", f"core.excludesFile={exclude}"]
 
-    def run(args: Sequence[str], stdin: bytes = b"", fine: tuple[int, ...] = (0,)) -> bytes:
-        return _run(git, [*settings, *args], root, scratch, place, fine, stdin)
+    def run(args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)) -> bytes:
+        return _run(git, [*settings, *args], root, scratch, variables, accepted, stdin)
 
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
@@ -164,58 +166,58 @@ def _export(
     # between two trees. Entries that are the same keep the stat data of the checkout's index, so
     # unchanged files are not read.
     run(["read-tree", "--reset", base])
-    new = paths(_NEW_FILES)
-    patterns = setup_files.find_patterns(new, lambda: paths(["ls-files", "-z"]))
-    caches = _exclude(exclude, patterns, new, lambda: paths(_NEW_FILES))
-    names = [*paths(_CHANGED_FILES), *(name for name in new if name not in caches)]
+    new_files = paths(_LIST_NEW)
+    patterns = setup_files.find_patterns(new_files, lambda: paths(["ls-files", "-z"]))
+    excluded = _exclude_patterns(exclude, patterns, new_files, lambda: paths(_LIST_NEW))
+    names = [*paths(_LIST_CHANGED), *(name for name in new_files if name not in excluded)]
     size = _size(root, names)
     # With some reserve for headers: the bundle is sure to fit even if nothing is compressed.
     is_whole = size < limit - limit // 16
     large = change_bundle.plain_files(root, names, run) if is_whole else []
     packed = change_bundle.pack_files(root, large, base, bundle, run)
-    _enter(packed, run)
+    _add_packed(packed, run)
     # Exit code 1 means that some paths could not be added; they are listed below.
-    run(["add", "--all", "--ignore-errors"], fine=(0, 1))
-    left_out = _left_out(git, settings, root, scratch, place)
-    named = setup_files.name_left_out(caches, patterns)
-    caches_named = [readable(os.fsdecode(name)) for name in named]
-    same = _unchanged(root, run([*_CHANGED, base]), packed)
-    run(["update-index", "-z", "--index-info"], same)
+    run(["add", "--all", "--ignore-errors"], accepted=(0, 1))
+    left_out = _find_left_out(git, settings, root, scratch, variables)
+    caches = setup_files.name_left_out(excluded, patterns)
+    generated = [readable(os.fsdecode(name)) for name in caches]
+    unchanged = _unchanged(root, run([*_DIFF_INDEX, base]), packed)
+    run(["update-index", "-z", "--index-info"], unchanged)
     # --missing-ok: contents of large files are in the bundle but not in the object directory.
     tree = _text(run(["write-tree", "--missing-ok"]))
     if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
         return ChangeResult(
-            tree=tree, commit=base, bundle=None, size=0, left_out=left_out, generated=caches_named
+            tree=tree, commit=base, bundle=None, size=0, left_out=left_out, generated=generated
         )
     message = ["-m", "The working tree of a sandbox"]
     commit = _text(run(["commit-tree", "-p", base, *message, tree]))
     with tempfile.TemporaryFile(dir=scratch) as pack:
-        wanted = f"{commit}\n^{base}\n".encode()
-        pack_objects = [*_PACK, "--window=0"] if is_whole else _PACK
-        _run(git, pack_objects, root, scratch, place, stdin=wanted, stdout=pack)
+        revisions = f"{commit}\n^{base}\n".encode()
+        pack_objects = [*_PACK_OBJECTS, "--window=0"] if is_whole else _PACK_OBJECTS
+        _run(git, pack_objects, root, scratch, variables, stdin=revisions, stdout=pack)
         change_bundle.finish(bundle, packed.count, pack, base, commit)
     path = os.path.join(scratch, f"change-{commit}.bundle")
     os.replace(bundle.name, path)
     size = os.path.getsize(path)
     return ChangeResult(
-        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=caches_named
+        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=generated
     )
 
 
-_TO_BE_ADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
-_NEW_FILES = ["ls-files", "-z", "--others", "--exclude-standard"]
+_LIST_UNADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
+_LIST_NEW = ["ls-files", "-z", "--others", "--exclude-standard"]
 # By stat data alone: contents are read once, when they are added.
-_CHANGED_FILES = ["diff-files", "-z", "--name-only"]
+_LIST_CHANGED = ["diff-files", "-z", "--name-only"]
 
 
 # Without the objects that are already in the bundle, which the repository does not have. A thin
 # pack may contain deltas against objects of `base` that are not in the pack; the host has them.
-_PACK = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"]
-_PACK += ["--missing=allow-any"]
-_CHANGED = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
+_PACK_OBJECTS = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"]
+_PACK_OBJECTS += ["--missing=allow-any"]
+_DIFF_INDEX = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
 
 
-def _kept(scratch: str) -> str:
+def _private_git_dir(scratch: str) -> str:
     return os.path.join(scratch, "repository.git")
 
 
@@ -235,20 +237,20 @@ def _link(source: str, target: str) -> str:
     return shutil.copy2(source, target)
 
 
-def _start_index(kept: str, folder: str) -> str:
+def _start_index(private_git_dir: str, folder: str) -> str:
     """Copy the index of the checkout to `folder` and return its path.
 
     Files that were not touched since then are not read, so rules written later (.gitattributes)
     can't change how they are stored.
     """
     index = os.path.join(folder, "index")
-    if os.path.isfile(os.path.join(kept, "index")):
-        shutil.copy2(os.path.join(kept, "index"), index)
+    if os.path.isfile(os.path.join(private_git_dir, "index")):
+        shutil.copy2(os.path.join(private_git_dir, "index"), index)
     return index
 
 
 def _size(root: str, names: Sequence[bytes]) -> int:
-    """Return the total size of the files in bytes. Raises ActionFailed above MOST_BYTES."""
+    """Return the total size of the files in bytes. Raises ActionFailed above MAX_BYTES."""
     size = 0
     for name in names:
         try:
@@ -256,15 +258,15 @@ def _size(root: str, names: Sequence[bytes]) -> int:
         except OSError:
             # Deleted, or in a folder that can't be read: git reports the latter itself.
             continue
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise ActionFailed(
-            f"new and changed files have {size} bytes, above the limit of {MOST_BYTES}: "
+            f"new and changed files have {size} bytes, above the limit of {MAX_BYTES}: "
             "delete them, or let git ignore them"
         )
     return size
 
 
-def _enter(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
+def _add_packed(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
     """Add the files that are packed already to the index, and keep git from reading them again."""
     rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
     if rows:
@@ -290,8 +292,11 @@ def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> 
     return b"".join(entries)
 
 
-def _exclude(
-    file: str, patterns: Sequence[bytes], new: Sequence[bytes], list_new: Callable[[], list[bytes]]
+def _exclude_patterns(
+    file: str,
+    patterns: Sequence[bytes],
+    new_files: Sequence[bytes],
+    list_new: Callable[[], list[bytes]],
 ) -> set[bytes]:
     """Make git ignore the patterns from now on, and return the new files that this leaves out.
 
@@ -299,19 +304,19 @@ def _exclude(
     """
     if not patterns:
         return set()
-    with open(file, "wb") as out:
-        out.writelines(pattern + b"\n" for pattern in patterns)
-    return set(new) - set(list_new())
+    with open(file, "wb") as exclude_file:
+        exclude_file.writelines(pattern + b"\n" for pattern in patterns)
+    return set(new_files) - set(list_new())
 
 
-def _left_out(
-    git: str, settings: list[str], root: str, scratch: str, place: Mapping[str, str]
+def _find_left_out(
+    git: str, settings: list[str], root: str, scratch: str, variables: Mapping[str, str]
 ) -> list[str]:
-    """Return the paths that git should have added and did not, at most MOST_NAMED."""
-    done = _call(git, [*settings, *_TO_BE_ADDED], root, scratch, place, b"")
-    closed = [folder + b"/" for folder in _CLOSED_FOLDER.findall(done.stderr)]
-    names = sorted({name for name in (*done.stdout.split(b"\0"), *closed) if name})
-    return [readable(os.fsdecode(name)) for name in names[:MOST_NAMED]]
+    """Return the paths that git should have added and did not, at most MAX_LISTED."""
+    process = _call(git, [*settings, *_LIST_UNADDED], root, scratch, variables, b"")
+    unreadable = [folder + b"/" for folder in _UNREADABLE_FOLDER.findall(process.stderr)]
+    names = sorted({name for name in (*process.stdout.split(b"\0"), *unreadable) if name})
+    return [readable(os.fsdecode(name)) for name in names[:MAX_LISTED]]
 
 
 def _blob_id(path: bytes, length: int) -> bytes:
@@ -332,8 +337,8 @@ def _run(
     args: list[str],
     cwd: str,
     home: str,
-    place: Mapping[str, str],
-    fine: tuple[int, ...] = (0,),
+    variables: Mapping[str, str],
+    accepted: tuple[int, ...] = (0,),
     stdin: bytes = b"",
     stdout: IO[bytes] | None = None,
 ) -> bytes:
@@ -341,16 +346,16 @@ def _run(
 
     cwd: working directory.
     home: HOME, and the folder in place of ~/.config.
-    place: variables such as GIT_DIR.
-    fine: exit codes that are not a failure.
+    variables: variables such as GIT_DIR.
+    accepted: exit codes that are not a failure.
     Raises ActionFailed with the end of stderr if git fails.
     """
-    done = _call(git, args, cwd, home, place, stdin, stdout)
-    if done.returncode not in fine:
-        words = done.stderr.decode("utf-8", "replace").splitlines()
-        last = "\n".join(words[-10:])[-2000:]
-        raise ActionFailed(f"git {_command(args)} failed ({done.returncode}):\n{last}")
-    return done.stdout or b""
+    process = _call(git, args, cwd, home, variables, stdin, stdout)
+    if process.returncode not in accepted:
+        error_lines = process.stderr.decode("utf-8", "replace").splitlines()
+        error_end = "\n".join(error_lines[-10:])[-2000:]
+        raise ActionFailed(f"git {_command(args)} failed ({process.returncode}):\n{error_end}")
+    return process.stdout or b""
 
 
 def _call(
@@ -358,7 +363,7 @@ def _call(
     args: list[str],
     cwd: str,
     home: str,
-    place: Mapping[str, str],
+    variables: Mapping[str, str],
     stdin: bytes,
     stdout: IO[bytes] | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
@@ -367,16 +372,16 @@ def _call(
         return subprocess.run(
             [git, *args],
             cwd=cwd,
-            env=_environment(home, place),
+            env=_environment(home, variables),
             input=stdin,
             stdout=stdout or subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=TIMEOUT,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise ActionFailed(
-            f"git {_command(args)} did not end within {TIMEOUT:.0f} seconds"
+            f"git {_command(args)} did not end within {TIMEOUT_SECONDS:.0f} seconds"
         ) from error
     except OSError as error:
         raise ActionFailed(f"git can't be run: {error}") from error
@@ -387,10 +392,10 @@ def _command(args: Sequence[str]) -> str:
     return args[2] if args[0] == "-c" else args[0]
 
 
-def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
+def _environment(home: str, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of git: no configuration but ours, and constant names and dates."""
-    kept = ("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
-    outside = {n: v for n, v in os.environ.items() if n in kept or not n.startswith("GIT_")}
+    kept_names = ("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
+    inherited = {n: v for n, v in os.environ.items() if n in kept_names or not n.startswith("GIT_")}
     # GIT_CONFIG_COUNT, GIT_CONFIG_KEY_<n> and GIT_CONFIG_VALUE_<n> set configuration values that
     # override all files and are overridden by `git -c`. See
     # https://git-scm.com/docs/git-config#_environment
@@ -399,9 +404,9 @@ def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
         settings[f"GIT_CONFIG_KEY_{number}"] = name
         settings[f"GIT_CONFIG_VALUE_{number}"] = value
     return {
-        **outside,
+        **inherited,
         **settings,
-        **place,
+        **variables,
         "HOME": home,
         "XDG_CONFIG_HOME": home,
         "LC_ALL": "C",
@@ -412,10 +417,10 @@ def _environment(home: str, place: Mapping[str, str]) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         # Constant, so that the same tree always gives the same commit.
-        "GIT_AUTHOR_NAME": _WHO,
+        "GIT_AUTHOR_NAME": _COMMITTER,
         "GIT_AUTHOR_EMAIL": "sandbox@localhost",
         "GIT_AUTHOR_DATE": "@0 +0000",
-        "GIT_COMMITTER_NAME": _WHO,
+        "GIT_COMMITTER_NAME": _COMMITTER,
         "GIT_COMMITTER_EMAIL": "sandbox@localhost",
         "GIT_COMMITTER_DATE": "@0 +0000",
     }

@@ -19,22 +19,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
-LARGE: Final = 256 * 1024
+LARGE_BYTES: Final = 256 * 1024
 """Size in bytes from which a file is copied directly."""
 
 REF: Final = "refs/resolver/change"
 """Name of the commit in the bundle."""
 
-_CHUNK: Final = 1 << 20
-_BLOB: Final = 3
+_CHUNK_BYTES: Final = 1 << 20
+_BLOB_TYPE: Final = 3
 
 # A zlib stream of stored (uncompressed) blocks, which costs half of what zlib needs to write the
 # same. See RFC 1950 and https://www.rfc-editor.org/rfc/rfc1951#section-3.2.4
-_ZLIB_HEAD: Final = b"\x78\x01"
-_STORED: Final = struct.Struct("<BHH")
-_MOST_STORED: Final = 0xFFFF
+_ZLIB_HEADER: Final = b"\x78\x01"
+_STORED_HEADER: Final = struct.Struct("<BHH")
+_MAX_STORED_BYTES: Final = 0xFFFF
 
-_PACK_HEAD: Final = 12
+_PACK_HEADER_BYTES: Final = 12
 _ATTRIBUTES: Final = ("text", "crlf", "eol", "filter", "ident", "working-tree-encoding")
 """Attributes that may make git store other bytes than the file has."""
 
@@ -59,11 +59,11 @@ def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:
     large = [name for name in names if _is_large(os.fsencode(root), name)]
     if not large:
         return []
-    found = run(["check-attr", "-z", "--stdin", *_ATTRIBUTES], b"\0".join(large) + b"\0")
-    fields = found.split(b"\0")
+    output = run(["check-attr", "-z", "--stdin", *_ATTRIBUTES], b"\0".join(large) + b"\0")
+    fields = output.split(b"\0")
     rows = zip(fields[:-1:3], fields[2::3], strict=True)
-    other = {name for name, value in rows if value not in (b"unspecified", b"unset")}
-    return [name for name in large if name not in other]
+    converted = {name for name, value in rows if value not in (b"unspecified", b"unset")}
+    return [name for name in large if name not in converted]
 
 
 def pack_files(
@@ -73,15 +73,15 @@ def pack_files(
     entries: dict[bytes, tuple[bytes, bytes]] = {}
     while True:
         # Leave space for the headers, which `finish` writes once the number of objects is known.
-        bundle.seek(_pack_start(base) + _PACK_HEAD)
+        bundle.seek(_pack_start(base) + _PACK_HEADER_BYTES)
         bundle.truncate()
         written: dict[bytes, bytes] = {}
         for name in names:
-            taken = _write_file(os.path.join(os.fsencode(root), name), base, bundle, written)
-            if taken:
-                entries[name] = taken
-        asked = b"".join(object_id + b"\n" for object_id in written)
-        answers = run(["cat-file", "--batch-check"], asked).splitlines() if asked else []
+            entry = _write_file(os.path.join(os.fsencode(root), name), base, bundle, written)
+            if entry:
+                entries[name] = entry
+        queries = b"".join(object_id + b"\n" for object_id in written)
+        answers = run(["cat-file", "--batch-check"], queries).splitlines() if queries else []
         known = {line[: len(base)] for line in answers if not line.endswith(b" missing")}
         if not known:
             return PackedFiles(entries, len(written))
@@ -97,31 +97,31 @@ def finish(bundle: IO[bytes], count: int, pack: IO[bytes], base: str, commit: st
     pack: git's pack, whose entries are copied without its header and checksum.
     """
     pack.seek(0)
-    total = count + int.from_bytes(pack.read(_PACK_HEAD)[8:], "big")
+    object_count = count + int.from_bytes(pack.read(_PACK_HEADER_BYTES)[8:], "big")
     bundle.seek(0, os.SEEK_END)
-    shutil.copyfileobj(pack, bundle, _CHUNK)
+    shutil.copyfileobj(pack, bundle, _CHUNK_BYTES)
     # Offsets of deltas in the copied entries stay valid: they are relative to the entry itself
     # (OBJ_OFS_DELTA).
     bundle.seek(-_hash(base).digest_size, os.SEEK_END)
     bundle.truncate()
     bundle.seek(0)
-    bundle.write(_bundle_head(base, commit) + b"PACK\0\0\0\2" + total.to_bytes(4, "big"))
+    bundle.write(_bundle_header(base, commit) + b"PACK\0\0\0\2" + object_count.to_bytes(4, "big"))
     bundle.seek(_pack_start(base))
     digest = _hash(base)
-    while chunk := bundle.read(_CHUNK):
+    while chunk := bundle.read(_CHUNK_BYTES):
         digest.update(chunk)
     bundle.write(digest.digest())
     bundle.flush()
 
 
 def _is_large(root: bytes, name: bytes) -> bool:
-    """Return True for a regular file of at least LARGE bytes whose parent folders are no links."""
+    """Return True for a regular file of at least LARGE_BYTES whose parent folders are no links."""
     path = os.path.join(root, name)
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    if not stat.S_ISREG(found.st_mode) or found.st_size < LARGE:
+    if not stat.S_ISREG(status.st_mode) or status.st_size < LARGE_BYTES:
         return False
     # If a parent folder was replaced by a symbolic link, git sees no file here.
     return os.path.realpath(path) == os.path.join(os.path.realpath(root), name)
@@ -140,59 +140,59 @@ def _write_file(
     except OSError:
         return None
     with open(descriptor, "rb", buffering=0) as file:
-        found = os.fstat(descriptor)
-        is_file = stat.S_ISREG(found.st_mode)
-        object_id = _write_blob(file, found.st_size, base, bundle) if is_file else b""
+        status = os.fstat(descriptor)
+        is_file = stat.S_ISREG(status.st_mode)
+        object_id = _write_blob(file, status.st_size, base, bundle) if is_file else b""
     if not object_id or object_id in written:
         bundle.seek(start)
         bundle.truncate()
     if not object_id:
         return None
     written[object_id] = path
-    return b"100755" if found.st_mode & stat.S_IXUSR else b"100644", object_id
+    return b"100755" if status.st_mode & stat.S_IXUSR else b"100644", object_id
 
 
 def _write_blob(file: IO[bytes], size: int, base: str, bundle: IO[bytes]) -> bytes:
     """Append a blob and return its object id; b"" if the file becomes shorter meanwhile."""
     digest = _hash(base)
     digest.update(b"blob %d\0" % size)
-    bundle.write(_entry_head(size) + _ZLIB_HEAD)
-    check = zlib.adler32(b"")
-    left = size
-    while left and (chunk := file.read(min(left, _CHUNK))):
+    bundle.write(_entry_header(size) + _ZLIB_HEADER)
+    checksum = zlib.adler32(b"")
+    bytes_left = size
+    while bytes_left and (chunk := file.read(min(bytes_left, _CHUNK_BYTES))):
         digest.update(chunk)
-        check = zlib.adler32(chunk, check)
-        for start in range(0, len(chunk), _MOST_STORED):
-            part = memoryview(chunk)[start : start + _MOST_STORED]
-            bundle.write(_STORED.pack(0, len(part), ~len(part) & 0xFFFF))
-            bundle.write(part)
-        left -= len(chunk)
-    bundle.write(_STORED.pack(1, 0, 0xFFFF) + check.to_bytes(4, "big"))
-    return b"" if left else digest.hexdigest().encode()
+        checksum = zlib.adler32(chunk, checksum)
+        for start in range(0, len(chunk), _MAX_STORED_BYTES):
+            block = memoryview(chunk)[start : start + _MAX_STORED_BYTES]
+            bundle.write(_STORED_HEADER.pack(0, len(block), ~len(block) & 0xFFFF))
+            bundle.write(block)
+        bytes_left -= len(chunk)
+    bundle.write(_STORED_HEADER.pack(1, 0, 0xFFFF) + checksum.to_bytes(4, "big"))
+    return b"" if bytes_left else digest.hexdigest().encode()
 
 
-def _entry_head(size: int) -> bytes:
+def _entry_header(size: int) -> bytes:
     """Return the header of a pack entry: the type, and the size in a variable number of bytes.
 
     The first byte holds four bits of the size and the others seven each, the lowest first.
     """
-    head = bytearray([_BLOB << 4 | size & 15])
+    header = bytearray([_BLOB_TYPE << 4 | size & 15])
     size >>= 4
     while size:
-        head[-1] |= 128
-        head.append(size & 127)
+        header[-1] |= 128
+        header.append(size & 127)
         size >>= 7
-    return bytes(head)
+    return bytes(header)
 
 
 def _hash(base: str) -> "hashlib._Hash":
     return hashlib.sha256() if len(base) == 64 else hashlib.sha1()
 
 
-def _bundle_head(base: str, commit: str) -> bytes:
+def _bundle_header(base: str, commit: str) -> bytes:
     kind = "# v3 git bundle\n@object-format=sha256" if len(base) == 64 else "# v2 git bundle"
     return f"{kind}\n-{base}\n{commit} {REF}\n\n".encode()
 
 
 def _pack_start(base: str) -> int:
-    return len(_bundle_head(base, base))
+    return len(_bundle_header(base, base))

@@ -8,7 +8,7 @@ from typing import Final
 
 from .spool import Spool
 
-USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH if the server's environment has none."""
 
 PLAIN_TERMINAL: Final = {
@@ -32,31 +32,35 @@ PLAIN_TERMINAL: Final = {
 
 
 def shell_environment(
-    own: Mapping[str, str], keep: bool, tools: str | None, extra: Mapping[str, str], bash: str
+    server_environment: Mapping[str, str],
+    keep_all: bool,
+    tools: str | None,
+    extra: Mapping[str, str],
+    bash: str,
 ) -> dict[str, str]:
     """Return the environment variables of bash and of the IPython kernel.
 
-    own: the server's environment.
-    keep: pass all of it on, as is right in a container, whose image defines it. Otherwise only
+    server_environment: the server's environment.
+    keep_all: pass all of it on, as is right in a container, whose image defines it. Otherwise only
         PATH, HOME, LANG and TMPDIR are taken from it.
     tools: folder to append to PATH.
     extra: variables that override all others.
     """
     user, home = _account()
-    home = own.get("HOME") or home
-    known = {} if not keep else dict(own)
-    path = own.get("PATH") or USUAL_PATH
-    temporary = own.get("TMPDIR") or "/tmp"
-    known |= {
+    home = server_environment.get("HOME") or home
+    variables = {} if not keep_all else dict(server_environment)
+    path = server_environment.get("PATH") or DEFAULT_PATH
+    temporary = server_environment.get("TMPDIR") or "/tmp"
+    variables |= {
         "PATH": f"{path}:{tools}" if tools else path,
         "HOME": home if os.path.isdir(home) else "/tmp",
         "USER": user,
         "LOGNAME": user,
         "SHELL": bash,
-        "LANG": own.get("LANG") or "C.UTF-8",
+        "LANG": server_environment.get("LANG") or "C.UTF-8",
         "TMPDIR": temporary if os.path.isdir(temporary) else "/tmp",
     }
-    return known | PLAIN_TERMINAL | dict(extra)
+    return variables | PLAIN_TERMINAL | dict(extra)
 
 
 def user_name() -> str:

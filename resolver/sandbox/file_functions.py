@@ -23,16 +23,16 @@ __all__ = [
     "search_file",
 ]
 
-WINDOW: Final = 100
+WINDOW_LINES: Final = 100
 """Number of lines that are shown at once by default."""
 
 MAX_MATCHES: Final = 100
 """Maximum number of lines or files that a search prints."""
 
-MAX_SEARCHED: Final = 5_000_000
+MAX_SEARCHED_BYTES: Final = 5_000_000
 """Size in bytes above which a file is not read."""
 
-SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".venv"})
+SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".venv"})
 """Names of folders that are not searched."""
 
 
@@ -40,7 +40,7 @@ SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".tox", ".ven
 class _Window:
     path: str = ""
     line: int = 1
-    height: int = WINDOW
+    height: int = WINDOW_LINES
 
 
 _window = _Window()
@@ -51,7 +51,7 @@ def say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def open_file(path: str, line_number: int = 1, context_lines: int = WINDOW) -> None:
+def open_file(path: str, line_number: int = 1, context_lines: int = WINDOW_LINES) -> None:
     """Show `context_lines` lines of a file around `line_number`; the scroll functions go on."""
     if not os.path.isfile(path):
         say(f"No such file: {path}")
@@ -97,13 +97,13 @@ def search_dir(search_term: str, dir_path: str = ".") -> None:
 def find_file(file_name: str, dir_path: str = ".") -> None:
     """Print the paths below a folder whose file name contains the text; `*` and `?` are wild."""
     pattern = re.escape(file_name).replace(r"\*", ".*").replace(r"\?", ".")
-    found = [path for path in _files(dir_path) if re.search(pattern, os.path.basename(path))]
-    for path in found[:MAX_MATCHES]:
+    matches = [path for path in _files(dir_path) if re.search(pattern, os.path.basename(path))]
+    for path in matches[:MAX_MATCHES]:
         say(path)
-    if not found:
+    if not matches:
         say(f"No file named like {file_name!r} in {dir_path}")
-    if len(found) > MAX_MATCHES:
-        say(f"[... {len(found) - MAX_MATCHES} more files]")
+    if len(matches) > MAX_MATCHES:
+        say(f"[... {len(matches) - MAX_MATCHES} more files]")
 
 
 def _show() -> None:
@@ -112,8 +112,8 @@ def _show() -> None:
         return
     lines = _lines(_window.path)
     _window.line = min(max(1, _window.line), max(1, len(lines)))
-    lowest = max(1, len(lines) - _window.height + 1)
-    first = min(max(1, _window.line - _window.height // 2), lowest)
+    last_start = max(1, len(lines) - _window.height + 1)
+    first = min(max(1, _window.line - _window.height // 2), last_start)
     last = min(len(lines), first + _window.height - 1)
     say(f"[File: {_window.path} ({len(lines)} lines)]")
     if first > 1:
@@ -139,16 +139,16 @@ def _print_matches(term: str, paths: "Iterator[str] | list[str]") -> None:
 
 
 def _files(folder: str) -> Iterator[str]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+    for current, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
         for name in sorted(files):
-            yield os.path.join(place, name)
+            yield os.path.join(current, name)
 
 
 def _lines(path: str) -> list[str]:
     """Return the lines of a file; none if it is binary, too large or unreadable."""
     try:
-        if not os.path.isfile(path) or os.path.getsize(path) > MAX_SEARCHED:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_SEARCHED_BYTES:
             return []
         with open(path, "rb") as file:
             data = file.read()

@@ -18,10 +18,10 @@ from .pump import Pump, wide_pipe
 from .spool import Spool, readable
 from .wire import CellResult
 
-PATIENCE: Final = 2.0
+INTERRUPT_SECONDS: Final = 2.0
 """Seconds that an interrupted cell has to end before the kernel is killed."""
 
-START_TIME: Final = 60.0
+START_SECONDS: Final = 60.0
 """Seconds that a kernel may take to become ready."""
 
 
@@ -45,18 +45,18 @@ class _Kernel:
         control, control_writer = os.pipe()
         self._output, output_writer = wide_pipe()
         os.set_blocking(self._output, False)
-        nothing = os.open(os.devnull, os.O_RDONLY)
+        null_input = os.open(os.devnull, os.O_RDONLY)
         try:
             self.process = family.spawn(
                 [*command.arguments, str(cells), str(control_writer)],
                 environment=command.environment,
                 folder=command.root if os.path.isdir(command.root) else "/",
-                stdin=nothing,
+                stdin=null_input,
                 output=output_writer,
                 passed=(cells, control_writer),
             )
         finally:
-            for descriptor in (cells, control_writer, output_writer, nothing):
+            for descriptor in (cells, control_writer, output_writer, null_input):
                 os.close(descriptor)
         self.pump = Pump(self.process, [self._output], control, new_spool)
 
@@ -92,7 +92,7 @@ class IPython:
         self._family = family
         self._command = command
         self._new_spool = new_spool
-        self._memory = MemoryKills()
+        self._memory_kills = MemoryKills()
         self._kernel: _Kernel | None = None
         self._busy = False
         self._interrupted = False
@@ -101,7 +101,7 @@ class IPython:
         """Run a cell; see CellResult.
 
         A cell that runs longer than `timeout` seconds is interrupted; if it does not end then, its
-        kernel is killed. A kernel that can't be reached within START_TIME seconds gives an error
+        kernel is killed. A kernel that can't be reached within START_SECONDS seconds gives an error
         result. Raises OSError if the process can't be started.
         """
         notices = []
@@ -113,10 +113,10 @@ class IPython:
             )
             # An empty cell: its answer means that the kernel has imported IPython and is ready.
             self._kernel.send("")
-            if self._kernel.pump.wait(START_TIME) != "done":
-                said = self._kernel.pump.take().excerpt().text
+            if self._kernel.pump.wait(START_SECONDS) != "done":
+                output = self._kernel.pump.take().excerpt().text
                 self._drop(self._kernel)
-                text = f"The IPython session could not be started.\n{said}"
+                text = f"The IPython session could not be started.\n{output}"
                 return CellResult(output=text, error=True, images=[], omitted=0)
         kernel = self._kernel
         self._busy, self._interrupted = True, False
@@ -125,7 +125,7 @@ class IPython:
         if event == "timeout":
             notices.append(f"The cell was interrupted after {timeout:g} s.")
             kernel.interrupt()
-            event = kernel.pump.wait(PATIENCE)
+            event = kernel.pump.wait(INTERRUPT_SECONDS)
         self._busy = False
         excerpt = kernel.pump.take().excerpt()
         error, images = True, []
@@ -134,7 +134,7 @@ class IPython:
             error, images = bool(answer["error"]), [str(image) for image in answer["images"]]
         else:
             notices.append(self._drop(kernel))
-            if self._memory.more():
+            if self._memory_kills.more():
                 notices.append("The sandbox reached its memory limit.")
         text = "\n".join(part for part in (excerpt.text.rstrip("\n"), *notices) if part)
         return CellResult(
@@ -167,8 +167,10 @@ class IPython:
 
     def _drop(self, kernel: _Kernel) -> str:
         code = kernel.process.poll()
-        how = "did not answer and was killed" if code is None else f"died (exit code {code})"
+        ending = "did not answer and was killed" if code is None else f"died (exit code {code})"
         kernel.close()
         self._kernel = None
         self._busy = False
-        return f"The IPython session {how}; the next cell starts a new one without its variables."
+        return (
+            f"The IPython session {ending}; the next cell starts a new one without its variables."
+        )

@@ -27,10 +27,10 @@ from traitlets.config import Config
 from . import edit_functions, file_functions
 from .file_functions import say
 
-NO_PIP = (
+NO_PIP_MESSAGE = (
     "Nothing was done: there is no pip here. The shell has the project's own tools and environment."
 )
-INSTALLED = "[Installed for this IPython session alone, not for the project.]"
+INSTALLED_MESSAGE = "[Installed for this IPython session alone, not for the project.]"
 
 
 def pip(line: str, folder: str) -> None:
@@ -40,38 +40,38 @@ def pip(line: str, folder: str) -> None:
     """
     python = shutil.which("python3") or shutil.which("python")
     if python is None or not _has_pip(python):
-        say(NO_PIP)
+        say(NO_PIP_MESSAGE)
         return
-    words = shlex.split(line)
-    if words[:1] != ["install"]:
-        subprocess.run([python, "-m", "pip", *words], check=False)
+    arguments = shlex.split(line)
+    if arguments[:1] != ["install"]:
+        subprocess.run([python, "-m", "pip", *arguments], check=False)
         return
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     # pip would choose builds for the Python that runs it, which may have another version than the
     # session's. Source distributions can't be built for another Python, so wheels only.
-    fitting = ["--only-binary=:all:", "--implementation", "cp", "--python-version", version]
-    command = [python, "-m", "pip", *words, "--upgrade", "--target", folder, *fitting]
+    wheel_options = ["--only-binary=:all:", "--implementation", "cp", "--python-version", version]
+    command = [python, "-m", "pip", *arguments, "--upgrade", "--target", folder, *wheel_options]
     if subprocess.run(command, check=False).returncode == 0:
         if folder not in sys.path:
             sys.path.append(folder)
         importlib.invalidate_caches()
-        say(INSTALLED)
+        say(INSTALLED_MESSAGE)
 
 
 def _has_pip(python: str) -> bool:
-    asked = subprocess.run(
+    process = subprocess.run(
         [python, "-c", "import pip"], stderr=subprocess.DEVNULL, env=os.environ, check=False
     )
-    return asked.returncode == 0
+    return process.returncode == 0
 
 
 MAX_IMAGES: Final = 4
 """Maximum number of images of one cell."""
 
-MAX_IMAGE: Final = 2 * 1024 * 1024
+MAX_IMAGE_CHARACTERS: Final = 2 * 1024 * 1024
 """Maximum length of one image in base64."""
 
-PACKAGES: Final = (
+NO_PACKAGE_MANAGER_MESSAGE: Final = (
     "Nothing was installed: this session has a Python of its own, for which there is %pip. "
     "Use the shell for the project's environment."
 )
@@ -90,7 +90,7 @@ class Images:
         If there are too many, or it is too large, print a line that says so.
         """
         data = png if isinstance(png, str) else base64.b64encode(png).decode()
-        if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE:
+        if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE_CHARACTERS:
             self.urls.append("data:image/png;base64," + data.replace("\n", ""))
         else:
             file_functions.say("[A picture was left out: too many, or too large.]")
@@ -140,22 +140,22 @@ class Session(InteractiveShell):  # type: ignore[misc]
         """Run `!command`; its output goes straight to this process's own."""
         sys.stdout.flush()
         command = self.var_expand(cmd, depth=1)
-        done = subprocess.run([os.environ["SHELL"], "-c", command], check=False)
-        self.user_ns["_exit_code"] = done.returncode
+        process = subprocess.run([os.environ["SHELL"], "-c", command], check=False)
+        self.user_ns["_exit_code"] = process.returncode
 
     system_piped = system_raw = system
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
         """Run `x = !command` and return its output."""
         command = self.var_expand(cmd, depth=depth + 1)
-        done = subprocess.run(
+        process = subprocess.run(
             [os.environ["SHELL"], "-c", command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
         )
-        self.user_ns["_exit_code"] = done.returncode
-        text = done.stdout.decode("utf-8", "replace")
+        self.user_ns["_exit_code"] = process.returncode
+        text = process.stdout.decode("utf-8", "replace")
         return SList(text.splitlines()) if split else LSString(text)
 
 
@@ -174,7 +174,9 @@ def _make_session(scratch: str) -> Session:
     os.environ["IPYTHONDIR"] = scratch
     session: Session = Session.instance(config=_config())
     for name in ("conda", "mamba", "micromamba", "uv"):
-        session.register_magic_function(lambda *_: file_functions.say(PACKAGES), "line", name)
+        session.register_magic_function(
+            lambda *_: file_functions.say(NO_PACKAGE_MANAGER_MESSAGE), "line", name
+        )
     packages = os.path.join(scratch, "packages")
     session.register_magic_function(lambda line: pip(line, packages), "line", "pip")
     edit_functions.begin(os.getcwd(), os.path.dirname(scratch))
@@ -189,8 +191,8 @@ def _run(session: Session, code: str) -> dict[str, Any]:
     """Run a cell and return its answer: whether it failed, and its images."""
     session.images = Images()
     try:
-        done = session.run_cell(code, store_history=bool(code.strip()))
-        return {"error": not done.success, "images": session.images.urls}
+        result = session.run_cell(code, store_history=bool(code.strip()))
+        return {"error": not result.success, "images": session.images.urls}
     except KeyboardInterrupt:
         # IPython itself reports an interrupt during a cell; this one arrived just after it.
         file_functions.say("KeyboardInterrupt")
@@ -211,7 +213,7 @@ def run_kernel(cells: int, control: int, scratch: str) -> None:
         # of child processes.
         sys.stdout.reconfigure(line_buffering=True)
     session = _make_session(scratch)
-    _hide_ourselves()
+    _hide_package()
     # Only now, so that no file of the repository can shadow a module that IPython imports.
     sys.path.insert(0, "")
     with open(cells, "rb") as requests:
@@ -234,7 +236,7 @@ def _flush() -> None:
             stream.flush()
 
 
-def _hide_ourselves() -> None:
+def _hide_package() -> None:
     """Remove this package from sys.modules.
 
     The repository under work may have a package of the same name, which must be importable.

@@ -18,13 +18,13 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
-EXPENDABLE: Final = 500
+OOM_SCORE_ADJUSTMENT: Final = 500
 """Added to the out-of-memory score (0 to 1000) of children; source: proc(5), oom_score_adj."""
 
-MOST_ROUNDS: Final = 100
+MAX_ROUNDS: Final = 100
 """Maximum number of times that the process list is searched for remaining processes."""
 
-BLOCKED_PAUSE: Final = 0.05
+BLOCKED_PAUSE_SECONDS: Final = 0.05
 """Seconds to wait if the first dead child is one that its owner is about to reap."""
 
 
@@ -47,12 +47,12 @@ class MemoryKills:
     """Counts the processes that the kernel killed because the sandbox reached its memory limit."""
 
     def __init__(self) -> None:
-        self._seen = _oom_kills()
+        self._count = _oom_kills()
 
     def more(self) -> bool:
         """Return True if there were any since the last call."""
-        before, self._seen = self._seen, _oom_kills()
-        return self._seen > before
+        before, self._count = self._count, _oom_kills()
+        return self._count > before
 
 
 def _oom_kills() -> int:
@@ -78,7 +78,7 @@ class Family:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own: set[int] = set()
+        self._started_pids: set[int] = set()
 
     def spawn(
         self,
@@ -108,16 +108,16 @@ class Family:
                 start_new_session=True,
                 pass_fds=passed,
             )
-            self._own.add(process.pid)
+            self._started_pids.add(process.pid)
         # When memory runs out, the kernel should kill the children and not the server.
         with suppress(OSError), open(f"/proc/{process.pid}/oom_score_adj", "w") as file:
-            file.write(str(EXPENDABLE))
+            file.write(str(OOM_SCORE_ADJUSTMENT))
         return process
 
     def forget(self, process: "subprocess.Popen[bytes]") -> None:
         """Forget a process that was waited for: its pid may be reused, by an orphan for example."""
         with self._lock:
-            self._own.discard(process.pid)
+            self._started_pids.discard(process.pid)
 
     def reap_orphans(self) -> None:
         """Reap adopted processes for the rest of the server's life.
@@ -126,11 +126,11 @@ class Family:
         """
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
-        signal.signal(signal.SIGCHLD, _noted)
+        signal.signal(signal.SIGCHLD, _ignore_signal)
         # A signal handler runs in the main thread, between any two instructions. The wake-up
         # descriptor hands the event over to another thread, which may take locks.
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        threading.Thread(target=self._reap_for_ever, args=(reader,), daemon=True).start()
+        threading.Thread(target=self._reap_forever, args=(reader,), daemon=True).start()
 
     def with_room(self, make: Callable[[], T]) -> T:
         """Return the result of `make`, which starts processes or threads.
@@ -143,14 +143,14 @@ class Family:
         except (OSError, RuntimeError) as error:  # RuntimeError: a thread can't be started
             if isinstance(error, OSError) and error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             stopped: set[int] = set()
             # Stopped processes can't fork while the others are being killed; a fork bomb would
             # otherwise start new ones faster than they end.
-            while more := set(descendant_pids(os.getpid())) - stopped:
-                for pid in more:
+            while running := set(descendant_pids(os.getpid())) - stopped:
+                for pid in running:
                     _kill(pid, signal.SIGSTOP)
-                stopped |= more
+                stopped |= running
             for pid in stopped:
                 _kill(pid, signal.SIGKILL)
             if not stopped:
@@ -163,7 +163,7 @@ class Family:
 
         New orphans may appear while the list is processed, hence the rounds.
         """
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             alive = [pid for pid in descendant_pids(os.getpid()) if pid != os.getpid()]
             for pid in alive:
                 _kill(pid, signal.SIGKILL)
@@ -174,10 +174,10 @@ class Family:
                 return
             time.sleep(0.002)
 
-    def _reap_for_ever(self, wake: int) -> None:
+    def _reap_forever(self, wake: int) -> None:
         blocked = False
         while True:
-            if select.select([wake], [], [], BLOCKED_PAUSE if blocked else None)[0]:
+            if select.select([wake], [], [], BLOCKED_PAUSE_SECONDS if blocked else None)[0]:
                 os.read(wake, 4096)
             blocked = self._reap_ready()
 
@@ -192,17 +192,19 @@ class Family:
                 try:
                     # WNOWAIT leaves the child waitable. Reaping one that belongs to a Popen object
                     # would take away its exit code, so the child is identified first.
-                    found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                    if found is None:
+                    child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                    if child is None:
                         return False
-                    if found.si_pid in self._own or os.getsid(found.si_pid) == os.getsid(0):
+                    if child.si_pid in self._started_pids or os.getsid(child.si_pid) == os.getsid(
+                        0
+                    ):
                         return True
-                    os.waitpid(found.si_pid, os.WNOHANG)
+                    os.waitpid(child.si_pid, os.WNOHANG)
                 except (ChildProcessError, ProcessLookupError):
                     return False
 
 
-def _noted(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """Handle SIGCHLD: without a handler the wake-up descriptor is not written."""
 
 
@@ -233,9 +235,9 @@ def session_members(session: int) -> list[int]:
     return [pid for pid, _, sid, state in _processes() if sid == session and state != "Z"]
 
 
-def is_stopped(wanted: int) -> bool:
+def is_stopped(process_id: int) -> bool:
     """Return True if the process was stopped by a signal."""
-    return any(pid == wanted and state == "T" for pid, _, _, state in _processes())
+    return any(pid == process_id and state == "T" for pid, _, _, state in _processes())
 
 
 def descendant_pids(ancestor: int) -> list[int]:
@@ -244,10 +246,10 @@ def descendant_pids(ancestor: int) -> list[int]:
     for pid, parent, _, state in _processes():
         if state != "Z":
             children.setdefault(parent, []).append(pid)
-    found = [ancestor]
-    for pid in found:
-        found.extend(children.get(pid, ()))
-    return found[1:]
+    descendants = [ancestor]
+    for pid in descendants:
+        descendants.extend(children.get(pid, ()))
+    return descendants[1:]
 
 
 def _processes() -> Iterator[tuple[int, int, int, str]]:

@@ -26,10 +26,10 @@ WRITE_SECONDS: Final = 20.0
 END_SECONDS: Final = 1.0
 """Seconds that a program has to end by itself after the end of its input."""
 
-KEPT_WORDS: Final = 2_000
+KEPT_STDERR_BYTES: Final = 2_000
 """Bytes of the end of a program's standard error that are kept."""
 
-_TICK: Final = 0.5
+_POLL_SECONDS: Final = 0.5
 
 
 class Programs:
@@ -68,7 +68,7 @@ class Programs:
         ended: True if the program has closed its output.
         stderr: the end of what it wrote to standard error.
         """
-        return self._of(number).read(seconds)
+        return self._find(number).read(seconds)
 
     def write(self, number: int, data: str) -> None:
         """Send base64-encoded input to a program. Raises ActionFailed if it does not accept it."""
@@ -76,7 +76,7 @@ class Programs:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError) as error:
             raise ActionFailed(f"the input is not base64: {error}") from error
-        self._of(number).write(content)
+        self._find(number).write(content)
 
     def end(self, number: int) -> None:
         """End a program and everything that it has started; an unknown number counts as ended."""
@@ -90,7 +90,7 @@ class Programs:
         for number in tuple(self._running):
             self.end(number)
 
-    def _of(self, number: int) -> "_Program":
+    def _find(self, number: int) -> "_Program":
         with self._lock:
             program = self._running.get(number)
         if program is None:
@@ -105,81 +105,81 @@ class _Program:
         self, family: Family, command: list[str], environment: Mapping[str, str], folder: str
     ) -> None:
         self._family = family
-        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._ending = threading.Event()
-        self._words = b""
-        theirs_in, self._stdin = os.pipe()
-        self._stdout, theirs_out = os.pipe()
-        self._stderr, theirs_err = os.pipe()
+        self._stderr_tail = b""
+        program_stdin, self._stdin = os.pipe()
+        self._stdout, program_stdout = os.pipe()
+        self._stderr, program_stderr = os.pipe()
         try:
             self._process = family.spawn(
                 command,
                 environment=environment,
                 folder=folder,
-                stdin=theirs_in,
-                output=theirs_out,
-                errors=theirs_err,
+                stdin=program_stdin,
+                output=program_stdout,
+                errors=program_stderr,
             )
         except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL
             for descriptor in (self._stdin, self._stdout, self._stderr):
                 os.close(descriptor)
             raise ActionFailed(f"{shlex.join(command)} can't be started: {error}") from error
         finally:
-            for descriptor in (theirs_in, theirs_out, theirs_err):
+            for descriptor in (program_stdin, program_stdout, program_stderr):
                 os.close(descriptor)
         os.set_blocking(self._stdin, False)
 
     def read(self, seconds: float) -> tuple[bytes, bool, str]:
         """See Programs.read."""
-        until = time.monotonic() + seconds
-        with self._reading:
-            watched = [self._stdout, self._stderr]
+        deadline = time.monotonic() + seconds
+        with self._read_lock:
+            descriptors = [self._stdout, self._stderr]
             while not self._ending.is_set():
-                pause = min(_TICK, until - time.monotonic())
+                pause = min(_POLL_SECONDS, deadline - time.monotonic())
                 if pause <= 0:
-                    return b"", False, self._last_words
-                ready = select.select(watched, [], [], pause)[0]
-                if self._stderr in ready and not self._listen():
-                    watched.remove(self._stderr)
+                    return b"", False, self._stderr_text
+                ready = select.select(descriptors, [], [], pause)[0]
+                if self._stderr in ready and not self._read_stderr():
+                    descriptors.remove(self._stderr)
                 if self._stdout in ready:
                     data = os.read(self._stdout, PROGRAM_CHUNK)
-                    return data, not data, self._last_words
-            return b"", True, self._last_words
+                    return data, not data, self._stderr_text
+            return b"", True, self._stderr_text
 
     def write(self, data: bytes) -> None:
         """Write all of the data. Raises ActionFailed if the program does not read it in time."""
-        until = time.monotonic() + WRITE_SECONDS
-        rest = memoryview(data)
-        with self._writing:
-            while rest and not self._ending.is_set():
+        deadline = time.monotonic() + WRITE_SECONDS
+        remaining = memoryview(data)
+        with self._write_lock:
+            while remaining and not self._ending.is_set():
                 try:
-                    rest = rest[os.write(self._stdin, rest) :]
+                    remaining = remaining[os.write(self._stdin, remaining) :]
                 except BlockingIOError:
-                    if time.monotonic() > until:
+                    if time.monotonic() > deadline:
                         raise ActionFailed("the program does not read its input") from None
-                    select.select([], [self._stdin], [], _TICK)
+                    select.select([], [self._stdin], [], _POLL_SECONDS)
                 except OSError as error:
                     raise ActionFailed(f"the program takes no input: {error}") from error
 
     def end(self) -> None:
         """End the program: close its input, and after END_SECONDS kill its session."""
         self._ending.set()
-        with self._writing:
+        with self._write_lock:
             os.close(self._stdin)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
         end_session(self._process.pid)
         self._process.wait()
         self._family.forget(self._process)
-        with self._reading:
+        with self._read_lock:
             os.close(self._stdout)
             os.close(self._stderr)
 
-    def _listen(self) -> bool:
+    def _read_stderr(self) -> bool:
         data = os.read(self._stderr, PROGRAM_CHUNK)
-        self._words = (self._words + data)[-KEPT_WORDS:]
+        self._stderr_tail = (self._stderr_tail + data)[-KEPT_STDERR_BYTES:]
         return bool(data)
 
     @property
-    def _last_words(self) -> str:
-        return self._words.decode(errors="replace").strip()
+    def _stderr_text(self) -> str:
+        return self._stderr_tail.decode(errors="replace").strip()

@@ -21,7 +21,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
-from .request_head import MAX_HEAD, BadRequest, ProxyRequest, read_head
+from .request_head import MAX_HEAD_BYTES, BadRequest, ProxyRequest, read_head
 from .wire import (
     INVALID_PARAMS,
     MAX_TUNNELS,
@@ -42,7 +42,7 @@ HEAD_SECONDS: Final = 30.0
 DRAIN_SECONDS: Final = 300.0
 """Seconds that a program may take to read a part of the response."""
 
-_WAITING: Final = 512
+_BACKLOG: Final = 512
 """Backlog of the listening socket; see listen(2)."""
 
 _LINGER_SECONDS: Final = 1.0
@@ -52,24 +52,25 @@ Send = Callable[[bytes], None]
 Fault = Callable[[WireError], None]
 
 
-def variables(port: int, own: Mapping[str, str]) -> dict[str, str]:
+def proxy_variables(port: int, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables that make programs use the proxy.
 
-    own: the environment that the programs would have had; its NO_PROXY is extended.
+    inherited: the environment that the programs would have had; its NO_PROXY is extended.
     """
     url = f"http://127.0.0.1:{port}"
     # No "::1": client libraries of some years ago fail at start because they can't parse it.
-    local = "localhost,127.0.0.1"
-    found = {}
+    local_hosts = "localhost,127.0.0.1"
+    no_proxy = inherited.get("NO_PROXY", inherited.get("no_proxy", ""))
+    result = {}
     for name, value in (
         ("HTTP_PROXY", url), ("HTTPS_PROXY", url), ("ALL_PROXY", url),
-        ("NO_PROXY", ",".join(filter(None, [own.get("NO_PROXY", own.get("no_proxy", "")), local]))),
+        ("NO_PROXY", ",".join(filter(None, [no_proxy, local_hosts]))),
     ):  # fmt: skip
-        found[name] = found[name.lower()] = value
+        result[name] = result[name.lower()] = value
     for name in ("CARGO_HTTP_PROXY", "npm_config_proxy", "npm_config_https_proxy"):
-        found[name] = url
+        result[name] = url
     # Yarn 2 and later read none of the usual variables.
-    return found | {"YARN_HTTP_PROXY": url, "YARN_HTTPS_PROXY": url}
+    return result | {"YARN_HTTP_PROXY": url, "YARN_HTTPS_PROXY": url}
 
 
 class Proxy:
@@ -85,8 +86,8 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._tunnels: dict[int, _Tunnel] = {}
-        self._last = 0
-        self._places = asyncio.Semaphore(MAX_TUNNELS)
+        self._last_number = 0
+        self._free_slots = asyncio.Semaphore(MAX_TUNNELS)
         self._serving: set[asyncio.Task[None]] = set()
 
     def start(self, send: Send, fault: Fault) -> None:
@@ -102,7 +103,7 @@ class Proxy:
     def take(self, method: str, params: object) -> None:
         """Handle a tunnel notification from the host. Raises WireError (INVALID_PARAMS)."""
         frame = tunnel_frame(method, params)
-        self._loop.call_soon_threadsafe(self._take, frame)
+        self._loop.call_soon_threadsafe(self._dispatch, frame)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._accept())
@@ -111,11 +112,11 @@ class Proxy:
         """Accept connections forever, at most MAX_TUNNELS at a time."""
         while True:
             # Above MAX_TUNNELS, connections stay in the backlog of the kernel.
-            await self._places.acquire()
+            await self._free_slots.acquire()
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
             except OSError:  # no descriptors left, or closed before it was accepted
-                self._places.release()
+                self._free_slots.release()
                 await asyncio.sleep(0.1)
                 continue
             task = self._loop.create_task(self._serve(connection))
@@ -127,33 +128,33 @@ class Proxy:
         tunnel = None
         reader, writer = await _streams(self._loop, connection)
         try:
-            request = read_head(await _head(reader, self._head_seconds))
+            request = read_head(await _read_request_head(reader, self._head_seconds))
             tunnel = self._open(request)
-            await tunnel.answered()
+            await tunnel.wait_for_answer()
             if not tunnel.opened:
                 raise BadRequest(tunnel.status, tunnel.reason)
             await _exchange(request, tunnel, reader, writer)
-        except BadRequest as refused:
+        except BadRequest as error:
             with suppress(OSError):
-                await _refuse(refused, reader, writer)
+                await _refuse(error, reader, writer)
         except (OSError, EOFError):  # includes TimeoutError
             pass  # the program or the other end has closed the connection
         finally:
             if tunnel is None:
-                self._places.release()
+                self._free_slots.release()
             else:
                 tunnel.close()
                 self._forget(tunnel)
             writer.close()
 
     def _open(self, request: ProxyRequest) -> "_Tunnel":
-        self._last += 1
-        tunnel = self._tunnels[self._last] = _Tunnel(self._last, self._send)
-        frame = TunnelFrame("tunnel_open", self._last, host=request.host, port=request.port)
+        self._last_number += 1
+        tunnel = self._tunnels[self._last_number] = _Tunnel(self._last_number, self._send)
+        frame = TunnelFrame("tunnel_open", self._last_number, host=request.host, port=request.port)
         self._send(tunnel_notice(frame))
         return tunnel
 
-    def _take(self, frame: TunnelFrame) -> None:
+    def _dispatch(self, frame: TunnelFrame) -> None:
         """Pass a frame to its tunnel. A frame that breaks the contract is reported."""
         tunnel = self._tunnels.get(frame.tunnel)
         try:
@@ -170,9 +171,9 @@ class Proxy:
 
         Until then frames of the host may be on their way, which must not be taken for faults.
         """
-        if tunnel.gone and tunnel.number in self._tunnels:
+        if tunnel.is_gone and tunnel.number in self._tunnels:
             del self._tunnels[tunnel.number]
-            self._places.release()
+            self._free_slots.release()
 
 
 class _Tunnel:
@@ -187,25 +188,25 @@ class _Tunnel:
         self._window = TUNNEL_WINDOW  # bytes that may still be sent
         self._granted = TUNNEL_WINDOW  # bytes that may still arrive
         self._ended = False
-        self._closed = self._closed_there = False
+        self._closed = self._closed_by_host = False
         self._changed = asyncio.Event()
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """True if both sides have closed it."""
-        return self._closed and self._closed_there
+        return self._closed and self._closed_by_host
 
     @property
-    def torn(self) -> bool:
+    def is_torn(self) -> bool:
         """True if it was closed before the other side had sent all of its data."""
-        return self.opened and not self._ended and self._closed_there
+        return self.opened and not self._ended and self._closed_by_host
 
     def take(self, frame: TunnelFrame) -> None:
         """Process a notification of the host.
 
         Raises WireError if it is not allowed in this state.
         """
-        if self._closed_there:
+        if self._closed_by_host:
             raise WireError(INVALID_PARAMS, f"tunnel {self.number} is closed")
         match frame.method:
             case "tunnel_opened" if not self.opened:
@@ -221,20 +222,20 @@ class _Tunnel:
             case "tunnel_credit" if self.opened:
                 self._window += frame.count
             case "tunnel_close":
-                self._closed_there = True
+                self._closed_by_host = True
                 self.status, self.reason = frame.status, frame.reason
             case _:
                 raise WireError(INVALID_PARAMS, f"{frame.method} is out of turn")
         self._changed.set()
 
-    async def answered(self) -> None:
+    async def wait_for_answer(self) -> None:
         """Wait until the host has opened or refused the tunnel."""
-        while not (self.opened or self._closed_there):
+        while not (self.opened or self._closed_by_host):
             await self._change()
 
-    async def closed_there(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Wait until the host has closed the tunnel."""
-        while not self._closed_there:
+        while not self._closed_by_host:
             await self._change()
 
     async def write(self, data: bytes) -> None:
@@ -242,21 +243,21 @@ class _Tunnel:
 
         Raises EOFError if the tunnel is closed.
         """
-        rest = memoryview(data)
-        while rest:
-            while self._window <= 0 and not self._closed_there:
+        remaining = memoryview(data)
+        while remaining:
+            while self._window <= 0 and not self._closed_by_host:
                 await self._change()
-            if self._closed_there:
+            if self._closed_by_host:
                 raise EOFError
-            part = bytes(rest[: min(self._window, TUNNEL_CHUNK)])
-            self._window -= len(part)
-            rest = rest[len(part) :]
-            self._notify(TunnelFrame("tunnel_data", self.number, data=part))
+            chunk = bytes(remaining[: min(self._window, TUNNEL_CHUNK)])
+            self._window -= len(chunk)
+            remaining = remaining[len(chunk) :]
+            self._notify(TunnelFrame("tunnel_data", self.number, data=chunk))
 
     async def read(self) -> bytes:
         """Return the next data; b"" at the end."""
         while not self._inbox:
-            if self._ended or self._closed or self._closed_there:
+            if self._ended or self._closed or self._closed_by_host:
                 return b""
             await self._change()
         return self._inbox.popleft()
@@ -268,12 +269,12 @@ class _Tunnel:
         own tunnel and no other one.
         """
         self._granted += count
-        if not self._closed_there:
+        if not self._closed_by_host:
             self._notify(TunnelFrame("tunnel_credit", self.number, count=count))
 
     def end(self) -> None:
         """Tell the host that no more data follows."""
-        if not self._closed_there:
+        if not self._closed_by_host:
             self._notify(TunnelFrame("tunnel_end", self.number))
 
     def close(self) -> None:
@@ -295,19 +296,19 @@ class _Tunnel:
 async def _streams(
     loop: asyncio.AbstractEventLoop, connection: socket.socket
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader = asyncio.StreamReader(limit=MAX_HEAD, loop=loop)
+    reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-async def _head(reader: asyncio.StreamReader, seconds: float) -> bytes:
+async def _read_request_head(reader: asyncio.StreamReader, seconds: float) -> bytes:
     try:
         return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), seconds)
     except TimeoutError:
         raise BadRequest(408, "the request did not come in time") from None
     except asyncio.LimitOverrunError:
-        raise BadRequest(431, f"the request's head is over {MAX_HEAD} bytes") from None
+        raise BadRequest(431, f"the request's head is over {MAX_HEAD_BYTES} bytes") from None
 
 
 async def _exchange(
@@ -322,27 +323,27 @@ async def _exchange(
     """
     if request.tunnel:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    up = asyncio.ensure_future(_up(request, tunnel, reader))
+    sending = asyncio.ensure_future(_send_request(request, tunnel, reader))
 
     def close_if_torn(done: "asyncio.Task[None]") -> None:
         if not done.cancelled() and done.exception():
             tunnel.close()
 
-    up.add_done_callback(close_if_torn)
-    closing = asyncio.ensure_future(_follow_closing(tunnel, writer))
+    sending.add_done_callback(close_if_torn)
+    watching_close = asyncio.ensure_future(_follow_closing(tunnel, writer))
     try:
-        await _down(tunnel, writer)
+        await _send_response(tunnel, writer)
         if request.tunnel:
-            await asyncio.wait({up, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, watching_close}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        up.cancel()
-        closing.cancel()
-        await asyncio.gather(up, closing, return_exceptions=True)
+        sending.cancel()
+        watching_close.cancel()
+        await asyncio.gather(sending, watching_close, return_exceptions=True)
 
 
 async def _follow_closing(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
-    await tunnel.closed_there()
-    if tunnel.torn:
+    await tunnel.wait_until_closed()
+    if tunnel.is_torn:
         _reset(writer)
 
 
@@ -358,7 +359,9 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamReader) -> None:
+async def _send_request(
+    request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamReader
+) -> None:
     """Send the request to the host: the head, then the body, or all data of a CONNECT tunnel.
 
     Only CONNECT passes on the end of the data. After a plain request the target closes the
@@ -366,39 +369,41 @@ async def _up(request: ProxyRequest, tunnel: _Tunnel, reader: asyncio.StreamRead
     """
     if request.head:
         await tunnel.write(request.head)
-    left = request.body
-    while left is None or left > 0:
-        data = await reader.read(TUNNEL_CHUNK if left is None else min(left, TUNNEL_CHUNK))
+    bytes_left = request.body
+    while bytes_left is None or bytes_left > 0:
+        data = await reader.read(
+            TUNNEL_CHUNK if bytes_left is None else min(bytes_left, TUNNEL_CHUNK)
+        )
         if not data:
             break
-        left = None if left is None else left - len(data)
+        bytes_left = None if bytes_left is None else bytes_left - len(data)
         await tunnel.write(data)
     if request.tunnel:
         tunnel.end()
 
 
-async def _down(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
+async def _send_response(tunnel: _Tunnel, writer: asyncio.StreamWriter) -> None:
     """Send the data of the host to the program until the end."""
     while data := await tunnel.read():
         writer.write(data)
         await asyncio.wait_for(writer.drain(), DRAIN_SECONDS)
         tunnel.credit(len(data))
-    if tunnel.torn:
+    if tunnel.is_torn:
         _reset(writer)
         raise EOFError
     writer.write_eof()
 
 
 async def _refuse(
-    refused: BadRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    error: BadRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Send a response with the reason, also in the first line, which many programs show."""
-    words = "".join(c if " " <= c <= "~" else "?" for c in refused.reason)
-    known = refused.status in HTTPStatus._value2member_map_
-    line = f"{HTTPStatus(refused.status).phrase}: {words}" if known else words
-    body = f"{words}\n".encode()
+    reason = "".join(character if " " <= character <= "~" else "?" for character in error.reason)
+    is_known_status = error.status in HTTPStatus._value2member_map_
+    line = f"{HTTPStatus(error.status).phrase}: {reason}" if is_known_status else reason
+    body = f"{reason}\n".encode()
     writer.write(
-        f"HTTP/1.1 {refused.status} {line}\r\nContent-Type: text/plain\r\n"
+        f"HTTP/1.1 {error.status} {line}\r\nContent-Type: text/plain\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
         + body
     )
@@ -422,7 +427,7 @@ def _listen() -> socket.socket:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
-            listener.listen(_WAITING)
+            listener.listen(_BACKLOG)
             listener.setblocking(False)
             return listener
         except OSError:

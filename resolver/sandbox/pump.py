@@ -18,11 +18,11 @@ from typing import Final, Literal
 
 from .spool import Spool
 
-CHUNK: Final = 1 << 16
-SET_PIPE_SIZE: Final = 1031  # F_SETPIPE_SZ of fcntl.h
-PIPE_SIZE: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 16
+SET_PIPE_SIZE_COMMAND: Final = 1031  # F_SETPIPE_SZ of fcntl.h
+PIPE_BYTES: Final = 1 << 20
 
-MAX_PENDING: Final = 1 << 24
+MAX_PENDING_BYTES: Final = 1 << 24
 """Bytes on the control pipe without a terminator after which they are discarded as garbage."""
 
 Event = Literal["done", "ended", "timeout", "quiet"]
@@ -39,7 +39,7 @@ def wide_pipe() -> tuple[int, int]:
     """Return a pipe (reader, writer) with a 1 MiB buffer if the kernel permits it."""
     reader, writer = os.pipe()
     with suppress(OSError):  # over the user's limit: the default of 64 kB is enough
-        fcntl.fcntl(writer, SET_PIPE_SIZE, PIPE_SIZE)
+        fcntl.fcntl(writer, SET_PIPE_SIZE_COMMAND, PIPE_BYTES)
     return reader, writer
 
 
@@ -87,7 +87,7 @@ class Pump:
             self._last_output = time.monotonic()
             return self._spool.total > 0
 
-    def stir(self) -> None:
+    def reset_silence(self) -> None:
         """Restart the measurement of silence."""
         with self._changed:
             self._last_output = time.monotonic()
@@ -97,7 +97,7 @@ class Pump:
 
         quiet: also return after this many seconds without output.
         """
-        until = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         with self._changed:
             while True:
                 if self._message is not None:
@@ -105,14 +105,14 @@ class Pump:
                 if self._ended:
                     return "ended"
                 now = time.monotonic()
-                if now >= until:
+                if now >= deadline:
                     return "timeout"
-                pause = until - now
+                pause = deadline - now
                 if quiet is not None:
-                    rest = self._last_output + quiet - now
-                    if rest <= 0:
+                    silence_left = self._last_output + quiet - now
+                    if silence_left <= 0:
                         return "quiet"
-                    pause = min(pause, rest)
+                    pause = min(pause, silence_left)
                 self._changed.wait(pause)
 
     @property
@@ -160,15 +160,15 @@ class Pump:
                     return
                 with self._changed:
                     for source in self._outputs:
-                        if source in ready and not self._collect(source, CHUNK):
+                        if source in ready and not self._collect(source, CHUNK_BYTES):
                             selector.unregister(source)
-                    if self._control in ready and not self._listen():
+                    if self._control in ready and not self._read_control():
                         selector.unregister(self._control)
 
-    def _listen(self) -> bool:
+    def _read_control(self) -> bool:
         """Read the control pipe and look for the terminator; return False at its end."""
-        data = os.read(self._control, CHUNK)
-        if len(self._pending) > MAX_PENDING:
+        data = os.read(self._control, CHUNK_BYTES)
+        if len(self._pending) > MAX_PENDING_BYTES:
             self._pending.clear()
         self._pending += data
         end = self._pending.find(self._terminator) if self._terminator else -1
@@ -190,19 +190,19 @@ class Pump:
             fcntl.ioctl(source, termios.FIONREAD, size)
         except OSError:
             return
-        rest = size[0]
-        while rest > 0:
-            got = self._collect(source, min(rest, CHUNK))
-            if not got:
+        bytes_left = size[0]
+        while bytes_left > 0:
+            count = self._collect(source, min(bytes_left, CHUNK_BYTES))
+            if not count:
                 return
-            rest -= got
+            bytes_left -= count
 
-    def _collect(self, source: int, most: int) -> int:
-        """Read up to `most` bytes into the spool, and return their number; 0 at the end."""
+    def _collect(self, source: int, max_bytes: int) -> int:
+        """Read up to `max_bytes` bytes into the spool, and return their number; 0 at the end."""
         try:
-            data = os.read(source, most)
+            data = os.read(source, max_bytes)
         except BlockingIOError:
-            return most  # no data now: stay registered
+            return max_bytes  # no data now: stay registered
         except OSError:
             return 0  # a terminal whose other side is closed
         self._last_output = time.monotonic()

@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-MAX_HEAD: Final = 64 * 1024
+MAX_HEAD_BYTES: Final = 64 * 1024
 """Maximum size of a request's head in bytes."""
 
 MAX_HEADERS: Final = 200
 """Maximum number of header lines."""
 
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_START: Final = re.compile(rf"({_TOKEN}) ([\x21-\x7e]+) (HTTP/1\.[01])")
+_REQUEST_LINE: Final = re.compile(rf"({_TOKEN}) ([\x21-\x7e]+) (HTTP/1\.[01])")
 _HEADER: Final = re.compile(rf"({_TOKEN}):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 _AUTHORITY: Final = re.compile(
     r"(?P<host>\[[0-9A-Za-z:.%]+\]|[^\[\]:@/?#\\]+)(?::(?P<port>\d{1,5}))?"
@@ -65,7 +65,7 @@ class ProxyRequest:
 def read_head(head: bytes) -> ProxyRequest:
     """Return the request with this head, which includes the empty line. Raises BadRequest."""
     lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    start = _START.fullmatch(lines[0])
+    start = _REQUEST_LINE.fullmatch(lines[0])
     if start is None:
         raise BadRequest(400, "not an HTTP/1 request line")
     headers = _headers(lines[1:])
@@ -75,10 +75,10 @@ def read_head(head: bytes) -> ProxyRequest:
             raise BadRequest(400, "methods are in capitals")
         host, port = _authority(target, None)
         return ProxyRequest(host, port, tunnel=True)
-    return _forwarded(method, target, version, headers)
+    return _plain_request(method, target, version, headers)
 
 
-def _forwarded(
+def _plain_request(
     method: str, target: str, version: str, headers: list[tuple[str, str]]
 ) -> ProxyRequest:
     """Return a plain HTTP request, with the target in origin form and without hop-by-hop fields.
@@ -94,17 +94,17 @@ def _forwarded(
         path = f"/{path}"
     if path == "/" and method == "OPTIONS" and not match["path"]:
         path = "*"
-    body = _body(headers)
-    named = {
-        word.strip().lower()
+    body = _body_length(headers)
+    connection_fields = {
+        field.strip().lower()
         for name, value in headers
         if name.lower() == "connection"
-        for word in value.split(",")
+        for field in value.split(",")
     }
-    dropped = _HOP_BY_HOP | (named - {"content-length", "transfer-encoding"})
+    dropped_fields = _HOP_BY_HOP | (connection_fields - {"content-length", "transfer-encoding"})
     # The request target counts: a Host header that names another host is not forwarded.
     lines = [f"{method} {path} {version}", f"Host: {match['authority']}", "Connection: close"]
-    lines += [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
+    lines += [f"{name}: {value}" for name, value in headers if name.lower() not in dropped_fields]
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
     return ProxyRequest(host, port, tunnel=False, head=head, body=body)
 
@@ -112,31 +112,31 @@ def _forwarded(
 def _headers(lines: list[str]) -> list[tuple[str, str]]:
     if len(lines) > MAX_HEADERS:
         raise BadRequest(431, "too many header lines")
-    found = []
+    headers = []
     for line in lines:
         match = _HEADER.fullmatch(line)
         if match is None:
             raise BadRequest(400, "a header line is not of the form `name: value`")
-        found.append((match[1], match[2].rstrip(" \t")))
-    return found
+        headers.append((match[1], match[2].rstrip(" \t")))
+    return headers
 
 
-def _authority(text: str, default: int | None) -> tuple[str, int]:
+def _authority(text: str, default_port: int | None) -> tuple[str, int]:
     """Return host and port of a target. Raises BadRequest.
 
-    default: the port if the target names none; None if it has to.
+    default_port: the port if the target names none; None if it has to.
     """
     match = _AUTHORITY.fullmatch(text)
     if match is None:
-        what = "has user information" if "@" in text else "is not a host and a port"
-        raise BadRequest(400, f"the target {what}")
-    port = int(match["port"]) if match["port"] else default
+        problem = "has user information" if "@" in text else "is not a host and a port"
+        raise BadRequest(400, f"the target {problem}")
+    port = int(match["port"]) if match["port"] else default_port
     if port is None or not 0 < port < 65536:
         raise BadRequest(400, "the target has no port")
     return match["host"].strip("[]"), port
 
 
-def _body(headers: list[tuple[str, str]]) -> int | None:
+def _body_length(headers: list[tuple[str, str]]) -> int | None:
     """Return the length of the body; None if it is chunked.
 
     A request with both lengths, or with several, is a request smuggling attempt or an error. See

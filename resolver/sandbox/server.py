@@ -37,10 +37,10 @@ from .wire import (
     encode,
 )
 
-MAX_WAITING: Final = 64
+MAX_REQUESTS: Final = 64
 """Maximum number of requests that run or wait; further ones are refused."""
 
-CHUNK: Final = 1 << 16
+CHUNK_BYTES: Final = 1 << 16
 
 _PR_SET_DUMPABLE: Final = 4  # linux/prctl.h
 
@@ -64,10 +64,10 @@ def take_over_stdio() -> tuple[int, int]:
     error.
     """
     reader, writer = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    null_input = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_input, 0)
     os.dup2(2, 1)
-    os.close(nothing)
+    os.close(null_input)
     return reader, writer
 
 
@@ -88,7 +88,7 @@ def frames(reader: int) -> Iterator[bytes]:
     Raises WireError (PARSE_ERROR) at a line longer than MAX_FRAME.
     """
     pending = bytearray()
-    while data := os.read(reader, CHUNK):
+    while data := os.read(reader, CHUNK_BYTES):
         # Search only what is new: rescanning a long unfinished frame after each read would take
         # quadratic time.
         searched = len(pending)
@@ -118,11 +118,13 @@ class Server:
         self._family = family
         self._reader = reader
         self._writer = writer
-        self._writing = FairLock()
+        self._write_lock = FairLock()
         self._proxy = proxy
         self._worker = ThreadPoolExecutor(1)
-        self._beside = ThreadPoolExecutor(3 * MAX_PROGRAMS)  # a read, a write and an end each
-        self._places = threading.BoundedSemaphore(MAX_WAITING)
+        self._program_threads = ThreadPoolExecutor(
+            3 * MAX_PROGRAMS
+        )  # a read, a write and an end each
+        self._free_slots = threading.BoundedSemaphore(MAX_REQUESTS)
         self._interruptible: set[Future[dict[str, Any]]] = set()
 
     def serve(self) -> None:
@@ -163,15 +165,15 @@ class Server:
         elif method == "shutdown":
             self._reply(message, {})
             return False
-        elif self._places.acquire(blocking=False):
-            threads = self._beside if method in PROGRAM_METHODS else self._worker
-            running = threads.submit(self._actions.run, method, message.get("params", {}))
+        elif self._free_slots.acquire(blocking=False):
+            executor = self._program_threads if method in PROGRAM_METHODS else self._worker
+            future = executor.submit(self._actions.run, method, message.get("params", {}))
             if method in INTERRUPTIBLE:
-                self._interruptible.add(running)
-            running.add_done_callback(lambda done: self._conclude(message, done))
+                self._interruptible.add(future)
+            future.add_done_callback(lambda done: self._conclude(message, done))
         else:
-            busy = WireError(ACTION_FAILED, f"{MAX_WAITING} requests are waiting already")
-            self._fail(message.get("id"), busy)
+            error = WireError(ACTION_FAILED, f"{MAX_REQUESTS} requests are waiting already")
+            self._fail(message.get("id"), error)
         return True
 
     def _interrupt(self) -> bool:
@@ -180,10 +182,10 @@ class Server:
         A request that has only just begun can't be interrupted yet, but counts: the host can try
         again.
         """
-        under_way = list(self._interruptible)
-        for waiting in under_way:
-            waiting.cancel()
-        return self._actions.interrupt() or bool(under_way)
+        requests = list(self._interruptible)
+        for request in requests:
+            request.cancel()
+        return self._actions.interrupt() or bool(requests)
 
     def _to_proxy(self, message: dict[str, Any]) -> None:
         if self._proxy is None:
@@ -192,22 +194,22 @@ class Server:
             raise WireError(INVALID_REQUEST, "tunnels take notifications")
         self._proxy.take(message["method"], message.get("params", {}))
 
-    def _conclude(self, message: dict[str, Any], done: "Future[dict[str, Any]]") -> None:
+    def _conclude(self, message: dict[str, Any], future: "Future[dict[str, Any]]") -> None:
         """Send the result or the error of a request that has ended."""
-        self._places.release()
-        self._interruptible.discard(done)
-        if done.cancelled():
+        self._free_slots.release()
+        self._interruptible.discard(future)
+        if future.cancelled():
             self._fail(message.get("id"), WireError(ACTION_FAILED, "interrupted before it began"))
             return
-        error = done.exception()
+        error = future.exception()
         if error is None:
-            self._reply(message, done.result())
+            self._reply(message, future.result())
         elif isinstance(error, WireError):
             self._fail(message.get("id"), error)
         else:
             traceback.print_exception(error, file=sys.stderr)
-            fault = WireError(INTERNAL_ERROR, readable(f"{type(error).__name__}: {error}"))
-            self._fail(message.get("id"), fault)
+            internal_error = WireError(INTERNAL_ERROR, readable(f"{type(error).__name__}: {error}"))
+            self._fail(message.get("id"), internal_error)
 
     def _reply(self, message: dict[str, Any], result: dict[str, Any]) -> None:
         if "id" in message:
@@ -223,7 +225,7 @@ class Server:
     def _write(self, data: bytes) -> None:
         frame = memoryview(data)
         # If the host no longer reads, the end of stdin follows and ends the server.
-        with suppress(OSError), self._writing:
+        with suppress(OSError), self._write_lock:
             while frame:
                 frame = frame[os.write(self._writer, frame) :]
 

@@ -34,47 +34,60 @@ PATTERNS: Final = (
 VIRTUAL_ENVIRONMENTS: Final = frozenset({b".venv", b"venv"})
 """Names of folders that are left out if they contain a `pyvenv.cfg`."""
 
-MOST_NAMED: Final = 100
+MAX_LISTED: Final = 100
 """Maximum number of files and folders that are listed as left out."""
 
-_MARK = b"/pyvenv.cfg"
+_ENVIRONMENT_MARKER = b"/pyvenv.cfg"
 
 
-def find_patterns(new: Sequence[bytes], list_tracked: Callable[[], Sequence[bytes]]) -> list[bytes]:
-    """Return gitignore patterns for the generated files among `new`.
+def find_patterns(
+    new_files: Sequence[bytes], list_tracked: Callable[[], Sequence[bytes]]
+) -> list[bytes]:
+    """Return gitignore patterns for the generated files among `new_files`.
 
     list_tracked: returns the paths that the base tracks. A pattern that matches one of them is not
         used, because this repository commits such files.
     """
-    names = _components(new)
-    found = [pattern for pattern in PATTERNS if _matches(pattern, names)]
-    folders = {path[: -len(_MARK)] for path in new if path.endswith(_MARK)}
-    environments = [f for f in sorted(folders) if f.rpartition(b"/")[2] in VIRTUAL_ENVIRONMENTS]
-    if not found and not environments:
+    names = _components(new_files)
+    patterns = [pattern for pattern in PATTERNS if _matches(pattern, names)]
+    folders = {
+        path[: -len(_ENVIRONMENT_MARKER)]
+        for path in new_files
+        if path.endswith(_ENVIRONMENT_MARKER)
+    }
+    environments = [
+        environment
+        for environment in sorted(folders)
+        if environment.rpartition(b"/")[2] in VIRTUAL_ENVIRONMENTS
+    ]
+    if not patterns and not environments:
         return []
     tracked = list_tracked()
-    known = _components(tracked)
-    found = [pattern for pattern in found if not _matches(pattern, known)]
+    tracked_names = _components(tracked)
+    patterns = [pattern for pattern in patterns if not _matches(pattern, tracked_names)]
     for folder in environments:
         if not any(path.startswith(folder + b"/") for path in tracked) and b"\n" not in folder:
-            found.append(b"/" + escape_glob(folder) + b"/")
-    return found
+            patterns.append(b"/" + escape_glob(folder) + b"/")
+    return patterns
 
 
 def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[bytes]:
     """Return the generated files and folders that contain the paths, sorted.
 
-    A folder ends with "/". There are at most MOST_NAMED.
+    A folder ends with "/". There are at most MAX_LISTED.
 
     patterns: the patterns by which the paths were left out.
     """
-    return sorted({_outermost(path, patterns) for path in paths})[:MOST_NAMED]
+    return sorted({_outermost(path, patterns) for path in paths})[:MAX_LISTED]
 
 
 def escape_glob(name: bytes) -> bytes:
     """Return a gitignore pattern that matches `name` literally."""
-    out = b"".join(b"\\" + c if c in b"\\*?[" else c for c in (bytes([b]) for b in name))
-    return out[:-1] + b"\\ " if out.endswith(b" ") else out
+    escaped = b"".join(
+        b"\\" + character if character in b"\\*?[" else character
+        for character in (bytes([byte]) for byte in name)
+    )
+    return escaped[:-1] + b"\\ " if escaped.endswith(b" ") else escaped
 
 
 def _components(paths: Sequence[bytes]) -> set[bytes]:
@@ -90,20 +103,20 @@ def _matches(pattern: bytes, names: set[bytes]) -> bool:
 def _outermost(path: bytes, patterns: Sequence[bytes]) -> bytes:
     parts = path.split(b"/")
     for number, name in enumerate(parts, 1):
-        found = b"/".join(parts[:number])
-        is_environment = b"/" + escape_glob(found) + b"/" in patterns
+        prefix = b"/".join(parts[:number])
+        is_environment = b"/" + escape_glob(prefix) + b"/" in patterns
         if is_environment or any(fnmatchcase(name, pattern) for pattern in patterns):
-            return found + (b"/" if number < len(parts) else b"")
+            return prefix + (b"/" if number < len(parts) else b"")
     return path
 
 
-MOST_RESTORED = 100
+MAX_RESTORED_LISTED = 100
 """Maximum number of restored paths that are listed."""
 
-_SETTLED = "resolver-settled"
+_SETTLED_MARKER = "resolver-settled"
 """Marker file in the private git directory: `settle` was the last operation on it."""
 
-MOST_FILES = 5_000
+MAX_EXCLUDED_FILES = 5_000
 """Maximum number of untracked files that are excluded one by one.
 
 Files that the agent later adds next to them are then part of the change. With more files, whole
@@ -114,57 +127,57 @@ Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
 """Runs git with arguments and variables, and returns its stdout."""
 
 
-def settle_files(kept: str, root: str, commit: str, run: Run) -> SettleResult:
+def settle_files(git_dir: str, root: str, commit: str, run: Run) -> SettleResult:
     """Undo changes to tracked files, and keep untracked files out of later changes.
 
-    kept: the private git directory that changes are exported with.
+    git_dir: the private git directory that changes are exported with.
     commit: the commit that is checked out.
     """
-    place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
-    changed = _names(run(["diff-index", "-z", "--name-only", commit], place))
+    variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": root}
+    changed = _names(run(["diff-index", "-z", "--name-only", commit], variables))
     if changed:
-        run(["read-tree", "--reset", "-u", commit], place)
-        run(["checkout-index", "--all", "--force", "--quiet"], place)
+        run(["read-tree", "--reset", "-u", commit], variables)
+        run(["checkout-index", "--all", "--force", "--quiet"], variables)
     listing = ["ls-files", "-z", "--others", "--exclude-standard"]
-    untracked = _names(run(listing, place))
-    if len(untracked) > MOST_FILES:
-        untracked = _names(run([*listing, "--directory"], place))
+    untracked = _names(run(listing, variables))
+    if len(untracked) > MAX_EXCLUDED_FILES:
+        untracked = _names(run([*listing, "--directory"], variables))
     patterns = [b"/" + escape_glob(name) for name in untracked if b"\n" not in name]
-    keep_out(kept, patterns)
-    keep_out(os.path.join(root, ".git"), patterns)
-    with open(os.path.join(kept, _SETTLED), "wb"):
+    exclude_from_change(git_dir, patterns)
+    exclude_from_change(os.path.join(root, ".git"), patterns)
+    with open(os.path.join(git_dir, _SETTLED_MARKER), "wb"):
         pass
     return SettleResult(
-        restored=[name.decode("utf-8", "replace") for name in changed[:MOST_RESTORED]],
+        restored=[name.decode("utf-8", "replace") for name in changed[:MAX_RESTORED_LISTED]],
         untracked=len(untracked),
     )
 
 
-def is_settled(kept: str) -> bool:
+def is_settled(git_dir: str) -> bool:
     """Return True if `settle` was the last operation on this git directory."""
-    return os.path.isfile(os.path.join(kept, _SETTLED))
+    return os.path.isfile(os.path.join(git_dir, _SETTLED_MARKER))
 
 
-def make_way(kept: str, root: str, run: Run) -> list[bytes]:
+def remove_checkout(git_dir: str, root: str, run: Run) -> list[bytes]:
     """Remove the files and git directories of an earlier checkout from `root`.
 
     Untracked files that its set-up has created stay. Return the patterns that keep them out of
     changes; none if no set-up was saved.
     """
-    if not is_settled(kept):
+    if not is_settled(git_dir):
         return []
-    place = {"GIT_DIR": kept, "GIT_WORK_TREE": root}
-    for name in _names(run(["ls-files", "-z"], place)):
+    variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": root}
+    for name in _names(run(["ls-files", "-z"], variables)):
         path = os.path.join(os.fsencode(root), name)
         if os.path.islink(path) or os.path.isfile(path):
             os.unlink(path)
-    patterns = _patterns(kept)
-    for folder in (kept, os.path.join(root, ".git")):
+    patterns = _patterns(git_dir)
+    for folder in (git_dir, os.path.join(root, ".git")):
         shutil.rmtree(folder, ignore_errors=True)
     return patterns
 
 
-def keep_out(git_dir: str, patterns: Sequence[bytes]) -> None:
+def exclude_from_change(git_dir: str, patterns: Sequence[bytes]) -> None:
     """Add the patterns to those that a git directory ignores (info/exclude)."""
     folder = os.path.join(git_dir, "info")
     if not patterns or not os.path.isdir(git_dir) or os.path.islink(folder):
@@ -175,9 +188,9 @@ def keep_out(git_dir: str, patterns: Sequence[bytes]) -> None:
         file.writelines(line + b"\n" for line in lines)
 
 
-def _patterns(kept: str) -> list[bytes]:
+def _patterns(git_dir: str) -> list[bytes]:
     try:
-        with open(os.path.join(kept, "info", "exclude"), "rb") as file:
+        with open(os.path.join(git_dir, "info", "exclude"), "rb") as file:
             return file.read().splitlines()
     except FileNotFoundError:
         return []

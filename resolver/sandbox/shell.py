@@ -30,9 +30,9 @@ from .processes import Family, end_session, is_stopped, session_members, signal_
 from .pump import Event, Pump, wide_pipe
 
 # What a command prints must not be mistaken for the shell's own report on it. So the shell reports
-# on a second pipe, CONTROL, which the command never holds: RUN closes these descriptors for the
-# sourced file. The numbers are far above those that scripts use and that bash allocates for itself
-# (from 10 upwards, and 255).
+# on a second pipe, CONTROL, which the command never holds: RUN_COMMAND closes these descriptors for
+# the sourced file. The numbers are far above those that scripts use and that bash allocates for
+# itself (from 10 upwards, and 255).
 CONTROL, OUTPUT, TERMINAL = 240, 241, 242
 """Descriptors of the shell itself; a redirection closes them for every command that it runs."""
 
@@ -48,14 +48,14 @@ trap {last_words} EXIT
 """
 """First input of the shell: no prompts, no history, a trap that saves the state on exit."""
 
-LAST_WORDS: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}'
+SAVE_STATE: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -px >>{saved}'
 """Saves the directory and the exported variables in a file; the arguments of the EXIT trap."""
 
 # `\builtin` bypasses functions and aliases that the agent may have defined under these names. The
 # report is: token, exit status, shell options ($-), directory and `declare -px`, separated by NUL,
 # which no variable can hold. The random token marks where the report begins and ends, in case
 # something else has written to the pipe (through /proc/PID/fd).
-RUN: Final = rf"""{{before}}
+RUN_COMMAND: Final = rf"""{{before}}
 \builtin . {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
 {{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"; \builtin declare -px
 \builtin printf '\000{{token}}\000'; }}}} >&{CONTROL}
@@ -63,25 +63,25 @@ RUN: Final = rf"""{{before}}
 """
 """Input that runs one command and then reports on CONTROL how it ended."""
 
-STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
+SET_STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
 """Sets `$?` for the next command, unless `set -e` is on, which would end the shell."""
 
-FIRST_LOOK: Final = 1.0
+FIRST_CHECK_SECONDS: Final = 1.0
 """Seconds until the first check whether a command has ended without a report.
 
 The interval doubles after each check.
 """
 
-READS: Final = (b"0 0x0 ", b"63 0x0 ")
+READ_CALLS: Final = (b"0 0x0 ", b"63 0x0 ")
 """How /proc/PID/syscall (proc(5)) begins during read(2) of descriptor 0 on x86_64 and aarch64."""
 
-SPARE: Final = "/dev/shm"
+SPARE_FOLDER: Final = "/dev/shm"
 """Where the command is written if the disk is full: it may be the one that frees space."""
 
 KEYS: Final = {"C-c": b"\x03", "C-d": b"\x04", "C-z": b"\x1a", "C-\\": b"\x1c"}
 """Keys that can be sent to a program, and the bytes that a terminal sends for them."""
 
-LONG_LINE: Final = 3000
+MAX_LINE_BYTES: Final = 3000
 """Bytes that are sent at once to a terminal in canonical mode.
 
 It holds lines of at most 4095 bytes (termios(3)); a longer line is passed on in parts, each ended
@@ -133,10 +133,10 @@ class Shell:
         bash: str,
         environment: Mapping[str, str],
         folder: str,
-        outputs: Outputs,
+        new_spool: Outputs,
     ) -> None:
         self._family = family
-        self._files = _own_folder(outputs.scratch)
+        self._files = _make_folder(new_spool.scratch)
         self.source = os.path.join(self._files, "command")
         """Path of the file with the command, which also appears in the shell's error messages."""
         self._master, self._slave = _open_terminal()
@@ -145,7 +145,7 @@ class Shell:
         self._output = output
         os.set_blocking(output, False)
         stdin, self._stdin = os.pipe()
-        nothing = os.open(os.devnull, os.O_WRONLY)
+        null_output = os.open(os.devnull, os.O_WRONLY)
         os.dup2(control_writer, CONTROL)
         os.dup2(output_writer, OUTPUT)
         try:
@@ -154,19 +154,19 @@ class Shell:
                 environment=environment,
                 folder=folder,
                 stdin=stdin,
-                output=nothing,
+                output=null_output,
                 passed=(CONTROL, OUTPUT),
             )
         finally:
-            for descriptor in (stdin, nothing, control_writer, output_writer, CONTROL, OUTPUT):
+            for descriptor in (stdin, null_output, control_writer, output_writer, CONTROL, OUTPUT):
                 os.close(descriptor)
-        self.pump = Pump(self.process, [output, self._master], control, outputs)
+        self.pump = Pump(self.process, [output, self._master], control, new_spool)
         self._token = b""
-        last_words = LAST_WORDS.format(saved=_quoted(self._saved))
-        self._tell(SETUP.format(last_words=_quoted(last_words)))
+        save_state = SAVE_STATE.format(saved=_quoted(self._saved_state_file))
+        self._write_input(SETUP.format(last_words=_quoted(save_state)))
 
     @property
-    def _saved(self) -> str:
+    def _saved_state_file(self) -> str:
         return os.path.join(self._files, "state")
 
     def start(self, command: str, last_status: int) -> bool:
@@ -177,10 +177,12 @@ class Shell:
         """
         text = command.encode("utf-8", "surrogateescape") + b"\n"
         try:
-            self.source = _written(os.path.join(self._files, "command"), text)
+            self.source = _write_file(os.path.join(self._files, "command"), text)
         except OSError:
-            self.source = _written(os.path.join(SPARE, os.path.basename(self._files)), text)
-        return self._begin(STATUS.format(status=last_status) if last_status else "")
+            self.source = _write_file(
+                os.path.join(SPARE_FOLDER, os.path.basename(self._files)), text
+            )
+        return self._run_source(SET_STATUS.format(status=last_status) if last_status else "")
 
     def restore(self, state: ShellState) -> None:
         """Give a new shell the directory and the exported variables of an old one."""
@@ -194,42 +196,42 @@ class Shell:
         It means that the command has ended but the shell's report did not arrive, because the
         command has closed a descriptor or replaced a builtin.
         """
-        until = time.monotonic() + timeout
-        look = FIRST_LOOK
+        deadline = time.monotonic() + timeout
+        check_interval = FIRST_CHECK_SECONDS
         while True:
-            rest = until - time.monotonic()
-            event = self.pump.wait(min(rest, look), quiet)
+            seconds_left = deadline - time.monotonic()
+            event = self.pump.wait(min(seconds_left, check_interval), quiet)
             if event != "timeout":
                 return event
-            if self._waits_for_orders():
+            if self._waits_for_input():
                 event = self.pump.wait(0.1)
                 return "lost" if event == "timeout" else event
-            if rest <= look:
+            if seconds_left <= check_interval:
                 return "timeout"
             if is_stopped(self.process.pid):  # by `suspend`; nothing else would continue it
                 signal_group(self.process.pid, signal.SIGCONT)
-            look *= 2
+            check_interval *= 2
 
     def finished(self) -> CommandFinished | None:
         """Return how the command ended, after `wait` returned "done".
 
         None if something else wrote to the shell's own pipes.
         """
-        said = self.pump.message.partition(self._token + b"\0")[2]
-        status, mark, rest = said.partition(b"\0")
+        report = self.pump.message.partition(self._token + b"\0")[2]
+        status, mark, remaining = report.partition(b"\0")
         if not mark or not status.isdigit():
             return None
-        options, _, rest = rest.partition(b"\0")
-        cwd, _, exported = rest.partition(b"\0")
+        options, _, remaining = remaining.partition(b"\0")
+        cwd, _, exported = remaining.partition(b"\0")
         return CommandFinished(int(status), _state(cwd, exported), b"r" in options)
 
-    def last_words(self) -> ShellState | None:
+    def read_saved_state(self) -> ShellState | None:
         """Return the state that the shell saved on a regular exit, or None.
 
         Valid after `wait` returned "ended".
         """
         try:
-            with open(self._saved, "rb") as file:
+            with open(self._saved_state_file, "rb") as file:
                 cwd, mark, exported = file.read().partition(b"\0")
         except OSError:
             return None
@@ -238,12 +240,14 @@ class Shell:
     def type(self, text: str, timeout: float) -> bool:
         """Send a line, or one of KEYS, to the running program; return False if some was left."""
         if text in KEYS:
-            return self._feed(KEYS[text], timeout)
+            return self._write_terminal(KEYS[text], timeout)
         line = text.encode("utf-8", "surrogateescape") + b"\n"
-        if len(line) <= LONG_LINE or not termios.tcgetattr(self._master)[3] & termios.ICANON:
-            return self._feed(line, timeout)
-        parts = [line[at : at + LONG_LINE] for at in range(0, len(line), LONG_LINE)]
-        return self._feed(KEYS["C-d"].join(parts), timeout)
+        if len(line) <= MAX_LINE_BYTES or not termios.tcgetattr(self._master)[3] & termios.ICANON:
+            return self._write_terminal(line, timeout)
+        parts = [
+            line[start : start + MAX_LINE_BYTES] for start in range(0, len(line), MAX_LINE_BYTES)
+        ]
+        return self._write_terminal(KEYS["C-d"].join(parts), timeout)
 
     def interrupt(self) -> None:
         """Send SIGINT to the foreground job and to the shell, whatever the terminal's mode."""
@@ -251,18 +255,18 @@ class Shell:
             signal_group(group, signal.SIGINT)
         signal_group(self.process.pid, signal.SIGCONT)
 
-    def end_job(self, patience: float, shell_patience: float) -> CommandFinished | None:
-        """End the running command: with SIGINT, and after `patience` seconds with SIGKILL.
+    def end_job(self, interrupt_seconds: float, ready_seconds: float) -> CommandFinished | None:
+        """End the running command: with SIGINT, and after `interrupt_seconds` seconds with SIGKILL.
 
-        Return None if the shell is not ready within `shell_patience` seconds after that.
+        Return None if the shell is not ready within `ready_seconds` seconds after that.
         """
         self.interrupt()
-        if self.wait(patience) == "timeout":
+        if self.wait(interrupt_seconds) == "timeout":
             job = self._foreground()
             if job != self.process.pid:
                 signal_group(job, signal.SIGKILL)
             signal_group(self.process.pid, signal.SIGINT)
-            self.wait(shell_patience)
+            self.wait(ready_seconds)
         return self.finished()
 
     def has_jobs(self) -> bool:
@@ -282,11 +286,11 @@ class Shell:
         for descriptor in (self._stdin, self._output, self._master, self._slave):
             os.close(descriptor)
         shutil.rmtree(self._files, ignore_errors=True)
-        if self.source.startswith(f"{SPARE}/"):
+        if self.source.startswith(f"{SPARE_FOLDER}/"):
             with suppress(OSError):
                 os.unlink(self.source)
 
-    def _waits_for_orders(self) -> bool:
+    def _waits_for_input(self) -> bool:
         """Return True if the shell has consumed its input and blocks in read(2) for more.
 
         False if /proc is unavailable.
@@ -295,27 +299,31 @@ class Shell:
         # and descriptor 0 is that pipe (a command may have redirected it with `exec <file`).
         unread = array.array("i", [0])
         fcntl.ioctl(self._stdin, termios.FIONREAD, unread)
-        place = f"/proc/{self.process.pid}"
+        process_folder = f"/proc/{self.process.pid}"
         try:
-            with open(f"{place}/syscall", "rb") as file:
-                reads = file.read().startswith(READS)
-            own = os.path.samestat(os.stat(f"{place}/fd/0"), os.fstat(self._stdin))
-            return reads and own and not unread[0]
+            with open(f"{process_folder}/syscall", "rb") as file:
+                is_reading = file.read().startswith(READ_CALLS)
+            is_own_input = os.path.samestat(
+                os.stat(f"{process_folder}/fd/0"), os.fstat(self._stdin)
+            )
+            return is_reading and is_own_input and not unread[0]
         except OSError:
             return False
 
-    def _begin(self, before: str) -> bool:
+    def _run_source(self, first_line: str) -> bool:
         """Let the shell run the command file. Return True if there is output from before.
 
-        before: line to run first.
+        first_line: line to run first.
         """
         token = secrets.token_hex(16)
         self._token = token.encode()
-        waiting = self.pump.expect(b"\0" + self._token + b"\0")
-        self._tell(RUN.format(before=before, source=_quoted(self.source), token=token))
-        return waiting
+        has_earlier_output = self.pump.expect(b"\0" + self._token + b"\0")
+        self._write_input(
+            RUN_COMMAND.format(before=first_line, source=_quoted(self.source), token=token)
+        )
+        return has_earlier_output
 
-    def _tell(self, line: str) -> None:
+    def _write_input(self, line: str) -> None:
         with suppress(BrokenPipeError):  # the shell is gone; `wait` reports it
             os.write(self._stdin, line.encode())
 
@@ -327,21 +335,21 @@ class Shell:
         except OSError:
             return self.process.pid
 
-    def _feed(self, data: bytes, timeout: float) -> bool:
+    def _write_terminal(self, data: bytes, timeout: float) -> bool:
         """Write to the terminal; return False if the program does not read all of it in time."""
-        until = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         while data:
             try:
                 data = data[os.write(self._master, data) :]
             except BlockingIOError:
-                if time.monotonic() > until or self.pump.wait(0.02) != "timeout":
+                if time.monotonic() > deadline or self.pump.wait(0.02) != "timeout":
                     return False
             except OSError:
                 return False
         return True
 
 
-def _own_folder(scratch: str) -> str:
+def _make_folder(scratch: str) -> str:
     """Return a new folder for the files of one shell; only its name if the disk is full."""
     try:
         os.makedirs(scratch, exist_ok=True)
@@ -350,7 +358,7 @@ def _own_folder(scratch: str) -> str:
         return os.path.join(scratch, f"shell-{secrets.token_hex(4)}")
 
 
-def _written(path: str, text: bytes) -> str:
+def _write_file(path: str, text: bytes) -> str:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(os.open(path, flags, 0o600), "wb", buffering=0) as file:
@@ -371,7 +379,7 @@ def _state(cwd: bytes, exported: bytes) -> ShellState:
 
 def syntax_error(bash: str, command: str, environment: Mapping[str, str]) -> str:
     """Return bash's error message if it can't parse the command; "" if it can. Nothing is run."""
-    checked = subprocess.run(
+    process = subprocess.run(
         [bash, "--norc", "--noprofile", "-O", "extglob", "-n"],
         input=command.encode("utf-8", "surrogateescape") + b"\n",
         stdout=subprocess.PIPE,
@@ -379,5 +387,5 @@ def syntax_error(bash: str, command: str, environment: Mapping[str, str]) -> str
         env=dict(environment),
         check=False,
     )
-    said = checked.stdout.decode("utf-8", "replace").replace(f"{bash}: ", "bash: ")
-    return said if checked.returncode else ""
+    message = process.stdout.decode("utf-8", "replace").replace(f"{bash}: ", "bash: ")
+    return message if process.returncode else ""

@@ -19,14 +19,14 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-ALLOWED: Final = (1, 2, 10, 16)
+ALLOWED_FAMILIES: Final = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
 # (AUDIT_ARCH_* of linux/audit.h, number of socket(2), number of socketcall(2) where it exists). One
 # machine runs several kinds of programs: an x86_64 kernel also takes i386 system calls, with other
 # numbers. A filter that checked the numbers alone could be evaded by switching the mode, so the
 # numbers are looked at per architecture, and an unknown one gets ENOSYS for everything.
-_PROCESSORS: Final = (
+_ARCHITECTURES: Final = (
     (0xC000003E, 41, None),  # x86_64
     (0x40000003, 359, 102),  # i386
     (0xC00000B7, 198, None),  # aarch64
@@ -41,29 +41,29 @@ Operations submitted through its rings, IORING_OP_SOCKET among them, do not pass
 """
 
 _LOAD, _EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
-_NUMBER, _PROCESSOR, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data, little-endian
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data, little-endian
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def refuse_sockets() -> None:
-    """Restrict this thread and all that it starts to sockets of ALLOWED families, without io_uring.
+    """Restrict this thread and all that it starts to ALLOWED_FAMILIES of sockets, without io_uring.
 
     Raises OSError if the kernel has no seccomp filters or the processor is unknown. Source:
     seccomp(2).
     """
     if sys.byteorder != "little" or os.uname().machine not in ("x86_64", "aarch64"):
         raise OSError(errno.ENOSYS, f"no filter for a {os.uname().machine}")
-    steps = _program()
-    code = ctypes.create_string_buffer(steps)
+    program = _program()
+    buffer = ctypes.create_string_buffer(program)
     header = ctypes.create_string_buffer(
-        struct.pack("@HP", len(steps) // 8, ctypes.addressof(code))
+        struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     )
     libc = ctypes.CDLL(None, use_errno=True)
-    no_more = (ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
+    arguments = (ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
     # The kernel takes a filter from an unprivileged process only if neither it nor a child can gain
     # privileges by exec.
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, *no_more)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, *arguments)
     if libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), header) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"the kernel takes no filter: {os.strerror(number)}")
@@ -74,44 +74,46 @@ def _program() -> bytes:
 
     Source: https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html
     """
-    steps = b""
-    for processor, socket_call, multiplexer in _PROCESSORS:
-        steps += _when(_PROCESSOR, processor, _rules(socket_call, multiplexer))
-    return steps + _end(_ERROR | errno.ENOSYS)
+    program = b""
+    for architecture, socket_call, multiplexer in _ARCHITECTURES:
+        program += _when(_ARCHITECTURE, architecture, _rules(socket_call, multiplexer))
+    return program + _return(_ERROR | errno.ENOSYS)
 
 
 def _rules(socket_call: int, multiplexer: int | None) -> bytes:
     """Return the part of the filter for one architecture, given the numbers of its system calls."""
-    families = b"".join(_when(_FIRST_ARGUMENT, family, _end(_ALLOW)) for family in ALLOWED)
-    rules = _when(_NUMBER, _IO_URING_SETUP, _end(_ERROR | errno.ENOSYS), mask=~_X32_BIT)
+    families = b"".join(
+        _when(_FIRST_ARGUMENT, family, _return(_ALLOW)) for family in ALLOWED_FAMILIES
+    )
+    rules = _when(_NUMBER, _IO_URING_SETUP, _return(_ERROR | errno.ENOSYS), mask=~_X32_BIT)
     rules += _when(
-        _NUMBER, socket_call, families + _end(_ERROR | errno.EAFNOSUPPORT), mask=~_X32_BIT
+        _NUMBER, socket_call, families + _return(_ERROR | errno.EAFNOSUPPORT), mask=~_X32_BIT
     )
     if multiplexer is not None:
         # A filter sees only registers, and the address family of socketcall(2) is in memory behind
         # a pointer. So SYS_SOCKET (1) is refused altogether; programs of the last ten years use
         # socket(2) itself.
-        make = _when(_FIRST_ARGUMENT, 1, _end(_ERROR | errno.ENOSYS))
-        rules += _when(_NUMBER, multiplexer, make + _end(_ALLOW))
-    return rules + _end(_ALLOW)
+        refuse_socket = _when(_FIRST_ARGUMENT, 1, _return(_ERROR | errno.ENOSYS))
+        rules += _when(_NUMBER, multiplexer, refuse_socket + _return(_ALLOW))
+    return rules + _return(_ALLOW)
 
 
-def _when(offset: int, value: int, then: bytes, mask: int = -1) -> bytes:
-    """Return code that runs `then` if the word at `offset`, masked with `mask`, equals `value`.
+def _when(offset: int, value: int, code: bytes, mask: int = -1) -> bytes:
+    """Return code that runs `code` if the word at `offset`, masked with `mask`, equals `value`.
 
-    `then` must end with a return instruction: classic BPF only jumps forward.
+    `code` must end with a return instruction: classic BPF only jumps forward.
     """
-    test = _step(_LOAD, offset)
+    condition = _instruction(_LOAD, offset)
     if mask != -1:
-        test += _step(_AND, mask & 0xFFFFFFFF)
-    return test + struct.pack("=HBBI", _EQUAL, 0, len(then) // 8, value) + then
+        condition += _instruction(_AND, mask & 0xFFFFFFFF)
+    return condition + struct.pack("=HBBI", _EQUAL, 0, len(code) // 8, value) + code
 
 
-def _end(answer: int) -> bytes:
-    return _step(_RETURN, answer)
+def _return(action: int) -> bytes:
+    return _instruction(_RETURN, action)
 
 
-def _step(code: int, value: int) -> bytes:
+def _instruction(code: int, value: int) -> bytes:
     return struct.pack("=HBBI", code, 0, 0, value)
 
 

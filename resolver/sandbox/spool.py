@@ -10,13 +10,13 @@ from typing import Final
 
 from .wire import MAX_TEXT
 
-EDGE: Final = 4 * MAX_TEXT
+EDGE_BYTES: Final = 4 * MAX_TEXT
 """Bytes kept at each end: a character has at most four bytes in UTF-8."""
 
-MAX_FILE: Final = 100 * 1024 * 1024
+MAX_FILE_BYTES: Final = 100 * 1024 * 1024
 """Maximum number of bytes of one output that are written to disk."""
 
-KEPT_FILES: Final = 8
+MAX_KEPT_FILES: Final = 8
 """Number of output files that stay in the scratch folder; older ones are removed."""
 
 
@@ -48,7 +48,7 @@ class Spool:
         self.path = path
         self.total = 0
         self._head = bytearray()
-        self._tail = bytearray()  # the bytes after the head, of which the last EDGE are kept
+        self._tail = bytearray()  # the bytes after the head, of which the last EDGE_BYTES are kept
         self._file: int | None = None
         self._opened = False  # reopening would truncate the file
         self._on_disk = 0
@@ -56,16 +56,16 @@ class Spool:
     def add(self, data: bytes) -> None:
         """Append bytes. On a full or read-only disk the file is lost, but never the excerpt."""
         self.total += len(data)
-        if not self._opened and self.total > EDGE:
+        if not self._opened and self.total > EDGE_BYTES:
             self._open()
         self._write(data)
-        room = EDGE - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
+        head_room = EDGE_BYTES - len(self._head)
+        if head_room > 0:
+            self._head += data[:head_room]
+            data = data[head_room:]
         self._tail += data
-        if len(self._tail) > 4 * EDGE:
-            del self._tail[:-EDGE]
+        if len(self._tail) > 4 * EDGE_BYTES:
+            del self._tail[:-EDGE_BYTES]
 
     def excerpt(self) -> Excerpt:
         """Stop collecting and return the text; over MAX_TEXT characters, only its head and tail."""
@@ -74,18 +74,18 @@ class Spool:
             text = _text(self._head + tail)
             if len(text) <= MAX_TEXT:
                 self._close()
-                return Excerpt(_shown(text), 0, None)
+                return Excerpt(_printable(text), 0, None)
         if not self._opened:
             self._open()
         self._close()
         head, end = _edges(bytes(self._head), bytes(tail), MAX_TEXT // 2)
         omitted = self.total - len(head) - len(end)
-        where = f"the whole output is in {self.path}" if self._on_disk else "it was not kept"
+        location = f"the whole output is in {self.path}" if self._on_disk else "it was not kept"
         if 0 < self._on_disk < self.total:
-            where = f"its first {self._on_disk} bytes are in {self.path}"
-        mark = f"\n[... {omitted} bytes left out here; {where} ...]\n"
+            location = f"its first {self._on_disk} bytes are in {self.path}"
+        note = f"\n[... {omitted} bytes left out here; {location} ...]\n"
         path = self.path if self._on_disk else None
-        return Excerpt(_shown(_text(head)) + mark + _shown(_text(end)), omitted, path)
+        return Excerpt(_printable(_text(head)) + note + _printable(_text(end)), omitted, path)
 
     def _open(self) -> None:
         """Open the file, remove old ones in its folder, and write what was collected so far."""
@@ -96,14 +96,14 @@ class Spool:
             self._file = os.open(self.path, flags, 0o600)
         except OSError:
             return
-        _forget_old(os.path.dirname(self.path), os.path.basename(self.path))
+        _remove_old(os.path.dirname(self.path), os.path.basename(self.path))
         self._write(bytes(self._head + self._tail))
 
     def _write(self, data: bytes) -> None:
-        """Append to the file, up to MAX_FILE bytes; stop writing at the first error."""
+        """Append to the file, up to MAX_FILE_BYTES bytes; stop writing at the first error."""
         if self._file is None:
             return
-        data = data[: MAX_FILE - self._on_disk]
+        data = data[: MAX_FILE_BYTES - self._on_disk]
         try:
             while data:
                 written = os.write(self._file, data)
@@ -131,7 +131,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return _bytes(text).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
@@ -141,15 +141,15 @@ def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:
     cut = first.rfind("\n") + 1
     if cut > size // 2:
         first = first[:cut]
-    last = _text((head + tail)[-EDGE:])[-size:]
+    last = _text((head + tail)[-EDGE_BYTES:])[-size:]
     cut = last.find("\n") + 1
     if 0 < cut < size // 2:
         last = last[cut:]
     return _bytes(first), _bytes(last)
 
 
-def _forget_old(folder: str, newest: str) -> None:
-    """Remove the oldest output files, so that KEPT_FILES remain with the newest."""
+def _remove_old(folder: str, newest: str) -> None:
+    """Remove the oldest output files, so that MAX_KEPT_FILES remain with the newest."""
     files = sorted(entry.name for entry in os.scandir(folder) if entry.name != newest)
-    for name in files[: max(0, len(files) - KEPT_FILES + 1)]:
+    for name in files[: max(0, len(files) - MAX_KEPT_FILES + 1)]:
         os.unlink(os.path.join(folder, name))

@@ -17,23 +17,23 @@ from typing import Final
 
 from .wire import ActionFailed
 
-MAX_FILE: Final = 32 * 1024 * 1024
+MAX_FILE_BYTES: Final = 32 * 1024 * 1024
 """Size in bytes of the largest file that can be viewed or edited."""
 
-MAX_DIFF: Final = 10_000
+MAX_DIFF_BYTES: Final = 10_000
 """Maximum size of a hunk in bytes."""
 
-MAX_SHOWN_LINE: Final = 400
+MAX_SHOWN_LINE_BYTES: Final = 400
 """Maximum size of one line of a hunk or around an edit, in bytes as in the event log.
 
 It keeps the event of a one-line edit small even if the lines around it are very long.
 """
 
-CONTEXT: Final = 3
+CONTEXT_LINES: Final = 3
 """Number of unchanged lines around a hunk."""
 
 BOM: Final = "\ufeff"
-WIDE: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+UTF16_MARKS: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 """Byte order marks of UTF-16, which some Windows programs write."""
 
 
@@ -65,12 +65,12 @@ class TextFile:
             ) from error
 
 
-def decoded(data: bytes) -> TextFile:
+def decode_text(data: bytes) -> TextFile:
     """Decode bytes as UTF-8, as UTF-16 if they begin with its mark, or else as Latin-1.
 
     Each of them gives the same bytes back.
     """
-    for mark, encoding in WIDE.items():
+    for mark, encoding in UTF16_MARKS.items():
         if data.startswith(mark):
             with suppress(UnicodeDecodeError):
                 return TextFile(data.decode(encoding).removeprefix(BOM), encoding, True)
@@ -86,27 +86,27 @@ def is_binary(data: bytes) -> bool:
 
     UTF-16 with a byte order mark counts as text.
     """
-    return b"\0" in data[:8000] and not decoded(data).mark
+    return b"\0" in data[:8000] and not decode_text(data).mark
 
 
 def read_bytes(path: str) -> bytes:
     """Return the content of a regular file.
 
-    Raises ActionFailed if there is none, if it is larger than MAX_FILE, or if it can't be read.
+    Raises ActionFailed if there is none, if it is over MAX_FILE_BYTES, or if it can't be read.
     """
     try:
         # O_NONBLOCK: opening a named pipe would wait for its other end.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise ActionFailed(f"{path} is not a regular file.")
-            if found.st_size > MAX_FILE:
+            if status.st_size > MAX_FILE_BYTES:
                 raise ActionFailed(
-                    f"{path} has {found.st_size} bytes, over the {MAX_FILE} that can be opened "
-                    "here. Use the shell (sed -n, grep) on it."
+                    f"{path} has {status.st_size} bytes, over the {MAX_FILE_BYTES} that can be "
+                    "opened here. Use the shell (sed -n, grep) on it."
                 )
-            return file.read(MAX_FILE + 1)
+            return file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError as error:
         raise ActionFailed(f"There is no file {path}.") from error
     except OSError as error:
@@ -137,9 +137,9 @@ def write_bytes(path: str, data: bytes, before: bytes | None) -> None:
 
 def _write_all(descriptor: int, data: bytes) -> None:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
     os.ftruncate(descriptor, len(data))
 
 
@@ -154,10 +154,10 @@ def numbered(lines: list[str], first: int) -> str:
 
 
 def shorten_line(line: str) -> str:
-    """Return the first MAX_SHOWN_LINE bytes of a line and how many characters follow."""
-    start = line[:MAX_SHOWN_LINE]
-    while (size := _logged_size(start)) > MAX_SHOWN_LINE:
-        start = start[: len(start) * MAX_SHOWN_LINE // size]
+    """Return the first MAX_SHOWN_LINE_BYTES bytes of a line and how many characters follow."""
+    start = line[:MAX_SHOWN_LINE_BYTES]
+    while (size := _logged_size(start)) > MAX_SHOWN_LINE_BYTES:
+        start = start[: len(start) * MAX_SHOWN_LINE_BYTES // size]
     left_out = len(line) - len(start)
     return f"{start}[... {left_out} more characters]" if left_out else line
 
@@ -182,37 +182,37 @@ def line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def positions(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Return the (start, end) of each occurrence of `wanted`, including overlapping ones.
+def positions(text: str, sought: str) -> list[tuple[int, int]]:
+    """Return the (start, end) of each occurrence of `sought`, including overlapping ones.
 
-    LF in `wanted` also matches CR LF.
+    LF in `sought` also matches CR LF.
     """
     if "\r\n" not in text:
-        return _plain_positions(text, wanted)
-    pieces = wanted.replace("\r\n", "\n").split("\n")
-    pattern = re.compile(r"\r?\n".join(map(re.escape, pieces)))
-    found = []
+        return _plain_positions(text, sought)
+    sought_lines = sought.replace("\r\n", "\n").split("\n")
+    pattern = re.compile(r"\r?\n".join(map(re.escape, sought_lines)))
+    spans = []
     match = pattern.search(text)
     while match:
-        found.append(match.span())
+        spans.append(match.span())
         match = pattern.search(text, match.start() + 1)
-    return found
+    return spans
 
 
-def _plain_positions(text: str, wanted: str) -> list[tuple[int, int]]:
-    found = []
-    start = text.find(wanted)
+def _plain_positions(text: str, sought: str) -> list[tuple[int, int]]:
+    spans = []
+    start = text.find(sought)
     while start >= 0:
-        found.append((start, start + len(wanted)))
-        start = text.find(wanted, start + 1)
-    return found
+        spans.append((start, start + len(sought)))
+        start = text.find(sought, start + 1)
+    return spans
 
 
 @dataclass(frozen=True)
 class EditHunk:
     """The range of lines in which two texts differ."""
 
-    diff: str  # unified diff with shortened lines, truncated to MAX_DIFF
+    diff: str  # unified diff with shortened lines, truncated to MAX_DIFF_BYTES
     first: int  # first changed line in the new text, from 1
     last: int  # last changed line in the new text; first - 1 if lines were only removed
 
@@ -222,27 +222,33 @@ def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
 
     None stands for a file that does not exist.
     """
-    a, b = old or "", new or ""
-    start = a.rfind("\n", 0, _same_start(a, b)) + 1
-    end = _same_end(a, b, start)
-    above = a.count("\n", 0, start)
-    before = _kept_ends(a[_lines_back(a, start) : start])
-    after = _kept_ends(a[len(a) - end : _lines_ahead(a, len(a) - end)])
-    removed, added = _kept_ends(a[start : len(a) - end]), _kept_ends(b[start : len(b) - end])
+    old_text, new_text = old or "", new or ""
+    start = old_text.rfind("\n", 0, _same_start(old_text, new_text)) + 1
+    end = _same_end(old_text, new_text, start)
+    lines_before = old_text.count("\n", 0, start)
+    before = _lines_with_ends(old_text[_lines_back(old_text, start) : start])
+    after = _lines_with_ends(
+        old_text[len(old_text) - end : _lines_ahead(old_text, len(old_text) - end)]
+    )
+    removed, added = (
+        _lines_with_ends(old_text[start : len(old_text) - end]),
+        _lines_with_ends(new_text[start : len(new_text) - end]),
+    )
     body = [
         *(_diff_line(" ", line) for line in before),
         *(_diff_line("-", line) for line in removed),
         *(_diff_line("+", line) for line in added),
         *(_diff_line(" ", line) for line in after),
     ]
-    top, around = above - len(before), len(before) + len(after)
+    first_line, context_count = lines_before - len(before), len(before) + len(after)
     head = (
         f"--- {'/dev/null' if old is None else 'a/' + name}\n"
         f"+++ {'/dev/null' if new is None else 'b/' + name}\n"
-        f"@@ -{_extent(top, around + len(removed))} +{_extent(top, around + len(added))} @@\n"
+        f"@@ -{_hunk_range(first_line, context_count + len(removed))} "
+        f"+{_hunk_range(first_line, context_count + len(added))} @@\n"
     )
-    diff = _cut(head + "".join(body)) if a != b else ""
-    return EditHunk(diff, above + 1, above + len(added))
+    diff = _cut(head + "".join(body)) if old_text != new_text else ""
+    return EditHunk(diff, lines_before + 1, lines_before + len(added))
 
 
 def _same_start(a: str, b: str) -> int:
@@ -272,86 +278,96 @@ def _same_end(a: str, b: str, start: int) -> int:
 
 
 def _lines_back(text: str, position: int) -> int:
-    """Return where the CONTEXT lines before the beginning of a line start."""
-    for _ in range(CONTEXT):
+    """Return where the CONTEXT_LINES lines before the beginning of a line start."""
+    for _ in range(CONTEXT_LINES):
         position = text.rfind("\n", 0, max(0, position - 1)) + 1
     return position
 
 
 def _lines_ahead(text: str, position: int) -> int:
-    """Return where the CONTEXT lines from the beginning of a line end."""
-    for _ in range(CONTEXT):
+    """Return where the CONTEXT_LINES lines from the beginning of a line end."""
+    for _ in range(CONTEXT_LINES):
         position = text.find("\n", position) + 1 or len(text)
     return position
 
 
-def _kept_ends(text: str) -> list[str]:
+def _lines_with_ends(text: str) -> list[str]:
     parts = text.split("\n")
     lines = [part + "\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
 def _diff_line(sign: str, line: str) -> str:
-    shown = sign + shorten_line(line.removesuffix("\n")) + "\n"
-    return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
+    shortened = sign + shorten_line(line.removesuffix("\n")) + "\n"
+    return shortened if line.endswith("\n") else f"{shortened}\\ No newline at end of file\n"
 
 
-def _extent(top: int, count: int) -> str:
+def _hunk_range(top: int, count: int) -> str:
     return f"{top + 1 if count else top},{count}"
 
 
 def _cut(diff: str) -> str:
-    """Truncate the diff in the middle to at most MAX_DIFF bytes of UTF-8."""
+    """Truncate the diff in the middle to at most MAX_DIFF_BYTES bytes of UTF-8."""
     data = diff.encode("utf-8", "surrogatepass")
-    if len(data) <= MAX_DIFF:
+    if len(data) <= MAX_DIFF_BYTES:
         return diff
-    half = MAX_DIFF // 2 - 40
+    half = MAX_DIFF_BYTES // 2 - 40
     left_out = len(data) - 2 * half
     head = data[:half].decode("utf-8", "ignore")
     tail = data[-half:].decode("utf-8", "ignore")
     return f"{head}\n[... {left_out} bytes left out ...]\n{tail}"
 
 
-MAX_COMPARED: Final = 4_000
+MAX_COMPARED_LINES: Final = 4_000
 """Number of lines that are compared by similarity. Equal lines are searched in the whole file."""
 
-MAX_SHOWN: Final = 12
-MAX_WIDTH: Final = 300
-LIKE_ENOUGH: Final = 0.6
+MAX_SHOWN_LINES: Final = 12
+MAX_LINE_CHARACTERS: Final = 300
+MIN_SIMILARITY: Final = 0.6
 
 
-def nearest(lines: list[str], wanted: str) -> str:
+def describe_nearest(lines: list[str], sought: str) -> str:
     """Return a sentence with the most similar lines, or one that says there are none."""
-    pieces = [piece.removesuffix("\r") for piece in wanted.split("\n")]
-    if len(pieces) > 1 and not pieces[-1]:
-        pieces.pop()
-    offset = next((at for at, piece in enumerate(pieces) if piece.strip()), 0)
-    key = pieces[offset].strip()
-    starts = [at - offset for at, line in enumerate(lines) if line.strip() == key]
-    starts = starts or [at - offset for at in _alike(lines[:MAX_COMPARED], key)]
-    starts = [max(0, at) for at in starts[:50]]
+    sought_lines = [sought_line.removesuffix("\r") for sought_line in sought.split("\n")]
+    if len(sought_lines) > 1 and not sought_lines[-1]:
+        sought_lines.pop()
+    offset = next(
+        (index for index, sought_line in enumerate(sought_lines) if sought_line.strip()), 0
+    )
+    key = sought_lines[offset].strip()
+    starts = [index - offset for index, line in enumerate(lines) if line.strip() == key]
+    starts = starts or [index - offset for index in _similar_lines(lines[:MAX_COMPARED_LINES], key)]
+    starts = [max(0, index) for index in starts[:50]]
     if not starts:
         return " Nothing in it is like it: view the file."
-    best = max(starts, key=lambda at: _likeness(lines[at : at + len(pieces)], pieces))
-    found = lines[best : best + len(pieces)]
+    best = max(starts, key=lambda at: _similarity(lines[at : at + len(sought_lines)], sought_lines))
+    candidates = lines[best : best + len(sought_lines)]
     # The most frequent reason, which is hard to see in the lines themselves: indentation.
-    spaces = [line.split() for line in found] == [piece.split() for piece in pieces]
-    why = " They differ in white space only." if spaces else ""
-    shown = numbered([line[:MAX_WIDTH] for line in found[:MAX_SHOWN]], best + 1)
-    return f" The nearest lines are:\n{shown}\n{why}".rstrip()
+    differs_in_space = [line.split() for line in candidates] == [
+        sought_line.split() for sought_line in sought_lines
+    ]
+    hint = " They differ in white space only." if differs_in_space else ""
+    shown = numbered(
+        [line[:MAX_LINE_CHARACTERS] for line in candidates[:MAX_SHOWN_LINES]], best + 1
+    )
+    return f" The nearest lines are:\n{shown}\n{hint}".rstrip()
 
 
-def _alike(lines: list[str], key: str) -> list[int]:
+def _similar_lines(lines: list[str], key: str) -> list[int]:
     """Return the indexes of at most ten lines that are similar to `key`, the most similar first."""
-    matcher = difflib.SequenceMatcher(None, "", key[:MAX_WIDTH])
+    matcher = difflib.SequenceMatcher(None, "", key[:MAX_LINE_CHARACTERS])
     scores = []
-    for at, line in enumerate(lines):
-        matcher.set_seq1(line.strip()[:MAX_WIDTH])
-        quick = matcher.real_quick_ratio() > LIKE_ENOUGH and matcher.quick_ratio() > LIKE_ENOUGH
-        if quick and (score := matcher.ratio()) > LIKE_ENOUGH:
-            scores.append((score, -at))
-    return [-at for _, at in sorted(scores, reverse=True)[:10]]
+    for index, line in enumerate(lines):
+        matcher.set_seq1(line.strip()[:MAX_LINE_CHARACTERS])
+        may_be_similar = (
+            matcher.real_quick_ratio() > MIN_SIMILARITY and matcher.quick_ratio() > MIN_SIMILARITY
+        )
+        if may_be_similar and (score := matcher.ratio()) > MIN_SIMILARITY:
+            scores.append((score, -index))
+    return [-index for _, index in sorted(scores, reverse=True)[:10]]
 
 
-def _likeness(found: list[str], pieces: list[str]) -> float:
-    return difflib.SequenceMatcher(None, "\n".join(found)[:2000], "\n".join(pieces)[:2000]).ratio()
+def _similarity(lines: list[str], sought_lines: list[str]) -> float:
+    return difflib.SequenceMatcher(
+        None, "\n".join(lines)[:2000], "\n".join(sought_lines)[:2000]
+    ).ratio()

@@ -8,14 +8,14 @@ from typing import Final
 from .textfile import numbered
 from .wire import MAX_TEXT, ActionFailed
 
-MAX_LINE: Final = 2_000
+MAX_LINE_CHARACTERS: Final = 2_000
 """Maximum number of characters shown of one line."""
 
 MAX_ENTRIES: Final = 500
 """Maximum number of entries listed of a folder."""
 
-SHOWN: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
-IMAGES: Final = {
+SHOWN_FORMATS: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
+IMAGE_FORMATS: Final = {
     b"\x89PNG\r\n\x1a\n": "PNG image",
     b"\xff\xd8\xff": "JPEG image",
     b"GIF8": "GIF image",
@@ -24,16 +24,16 @@ IMAGES: Final = {
 }
 
 
-MAX_IMAGE: Final = 2 * 1024 * 1024
+MAX_IMAGE_BYTES: Final = 2 * 1024 * 1024
 """Size in bytes of the largest image that is shown as one."""
 
 
 def as_images(data: bytes) -> list[str]:
     """Return the image as a data URL, if models accept its format and it is not too large."""
-    kind = next((kind for magic, kind in SHOWN.items() if data.startswith(magic)), None)
+    kind = next((kind for magic, kind in SHOWN_FORMATS.items() if data.startswith(magic)), None)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         kind = "webp"
-    if kind is None or len(data) > MAX_IMAGE:
+    if kind is None or len(data) > MAX_IMAGE_BYTES:
         return []
     return [f"data:image/{kind};base64,{base64.b64encode(data).decode()}"]
 
@@ -56,16 +56,17 @@ def show_lines(name: str, lines: list[str], view_range: tuple[int, int] | None) 
     shown: list[str] = []
     size = 0
     for line in lines[first - 1 : last]:
-        if len(line) > MAX_LINE:
-            line = f"{line[:MAX_LINE]}[... {len(line) - MAX_LINE} more characters]"
+        if len(line) > MAX_LINE_CHARACTERS:
+            left_out = len(line) - MAX_LINE_CHARACTERS
+            line = f"{line[:MAX_LINE_CHARACTERS]}[... {left_out} more characters]"
         size += len(line) + 8
         if size > MAX_TEXT:
             break
         shown.append(line)
     end = first + len(shown) - 1
-    where = f"Lines {first}-{end} of {count}:" if view_range or end < count else f"{count} lines:"
-    rest = f"\n[Lines {end + 1}-{last}: give them as view_range.]" if end < last else ""
-    return f"{where}\n{numbered(shown, first)}{rest}"
+    heading = f"Lines {first}-{end} of {count}:" if view_range or end < count else f"{count} lines:"
+    more_note = f"\n[Lines {end + 1}-{last}: give them as view_range.]" if end < last else ""
+    return f"{heading}\n{numbered(shown, first)}{more_note}"
 
 
 def list_folder(folder: str) -> str:
@@ -76,9 +77,9 @@ def list_folder(folder: str) -> str:
             hidden += 1
         else:
             shown.append("  " * depth + name + ("/" if os.path.isdir(path) else ""))
-    more = f"\n[{len(shown) - MAX_ENTRIES} more entries]" if len(shown) > MAX_ENTRIES else ""
+    more_note = f"\n[{len(shown) - MAX_ENTRIES} more entries]" if len(shown) > MAX_ENTRIES else ""
     note = f"\n[{hidden} hidden entries are not shown]" if hidden else ""
-    return f"{folder}/\n" + "\n".join(shown[:MAX_ENTRIES]) + more + note
+    return f"{folder}/\n" + "\n".join(shown[:MAX_ENTRIES]) + more_note + note
 
 
 def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
@@ -89,13 +90,13 @@ def _entries(folder: str, depth: int = 1) -> list[tuple[str, str, int]]:
         if depth == 1:
             raise ActionFailed(f"{folder} can't be read: {error.strerror}.") from error
         return []
-    found = []
+    entries = []
     for name in names:
         path = os.path.join(folder, name)
-        found.append((path, name, depth))
+        entries.append((path, name, depth))
         if depth < 2 and not name.startswith(".") and _is_own_folder(path):
-            found.extend(_entries(path, depth + 1))
-    return found
+            entries.extend(_entries(path, depth + 1))
+    return entries
 
 
 def _is_own_folder(path: str) -> bool:
@@ -108,9 +109,12 @@ def _is_own_folder(path: str) -> bool:
 
 def describe_binary(name: str, data: bytes) -> str:
     """Return one sentence to show instead of bytes that a model can't read."""
-    kind = next((word for magic, word in IMAGES.items() if data.startswith(magic)), "binary file")
+    kind = next(
+        (name_of_kind for magic, name_of_kind in IMAGE_FORMATS.items() if data.startswith(magic)),
+        "binary file",
+    )
     size = ""
     if kind == "PNG image" and len(data) >= 24:
-        width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+        width, height = (int.from_bytes(data[offset : offset + 4], "big") for offset in (16, 20))
         size = f" of {width}x{height} pixels"
     return f"{name} is a {kind}{size}, {len(data)} bytes; it is not shown as text."

@@ -352,32 +352,34 @@ def tunnel_frame(method: str, params: object) -> TunnelFrame:
     """
     if not isinstance(params, dict):
         raise WireError(INVALID_PARAMS, "params must be an object")
-    fields: dict[str, Any] = {"tunnel": _whole(params, "tunnel", _MAX_NUMBER)}
+    fields: dict[str, Any] = {"tunnel": _number_field(params, "tunnel", _MAX_NUMBER)}
     for name in TUNNEL_METHODS[method]:
         if name == "data":
-            fields[name] = _payload(params.get(name))
+            fields[name] = _decode_data(params.get(name))
         elif name in ("host", "reason"):
-            fields[name] = _short(params, name, _MAX_HOST)
+            fields[name] = _text_field(params, name, _MAX_HOST)
         else:
-            fields[name] = _whole(params, name, {"port": 65535, "status": 599}.get(name))
+            fields[name] = _number_field(params, name, {"port": 65535, "status": 599}.get(name))
     return TunnelFrame(method, **fields)
 
 
-def _whole(params: dict[str, Any], name: str, most: int | None) -> int:
+def _number_field(params: dict[str, Any], name: str, limit: int | None) -> int:
     value = params.get(name)
-    if type(value) is not int or not 0 < value <= (most or TUNNEL_WINDOW):
-        raise WireError(INVALID_PARAMS, f"{name} must be a number up to {most or TUNNEL_WINDOW}")
+    if type(value) is not int or not 0 < value <= (limit or TUNNEL_WINDOW):
+        raise WireError(INVALID_PARAMS, f"{name} must be a number up to {limit or TUNNEL_WINDOW}")
     return value
 
 
-def _short(params: dict[str, Any], name: str, most: int) -> str:
+def _text_field(params: dict[str, Any], name: str, max_characters: int) -> str:
     value = params.get(name)
-    if not isinstance(value, str) or len(value) > most:
-        raise WireError(INVALID_PARAMS, f"{name} must be a text of at most {most} characters")
+    if not isinstance(value, str) or len(value) > max_characters:
+        raise WireError(
+            INVALID_PARAMS, f"{name} must be a text of at most {max_characters} characters"
+        )
     return value
 
 
-def _payload(value: object) -> bytes:
+def _decode_data(value: object) -> bytes:
     """Return the decoded data of a `tunnel_data`. Raises WireError (INVALID_PARAMS)."""
     if not isinstance(value, str) or not 0 < len(value) <= 2 * TUNNEL_CHUNK:
         raise WireError(INVALID_PARAMS, "data must be base64, and not too much of it")

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from resolver.events.log import Event
 from resolver.security.formats import find_credentials
 
-KEPT_AFTER = timedelta(hours=1)
+KEPT_AFTER_EXPIRY = timedelta(hours=1)
 """How long an expired secret is still redacted: a log may quote it late."""
 
 
@@ -37,7 +37,7 @@ class IssuedTokens:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ends: dict[str, datetime] = {}
+        self._expiry: dict[str, datetime] = {}
         self._values: tuple[str, ...] = ()
 
     @property
@@ -46,28 +46,32 @@ class IssuedTokens:
         detect changes by identity."""
         return self._values
 
-    def add(self, secret: str, ends: datetime, now: datetime) -> None:
-        """Add a secret that expires at `ends`, and drop those that expired long before `now`."""
+    def add(self, secret: str, expires_at: datetime, now: datetime) -> None:
+        """Add a secret, and drop those that expired long before `now`."""
         with self._lock:
-            kept = {s: end for s, end in self._ends.items() if now < end + KEPT_AFTER}
-            self._ends = {**kept, secret: ends}
-            self._values = tuple(self._ends)
+            remaining = {
+                value: expiry
+                for value, expiry in self._expiry.items()
+                if now < expiry + KEPT_AFTER_EXPIRY
+            }
+            self._expiry = {**remaining, secret: expires_at}
+            self._values = tuple(self._expiry)
 
 
 MARK = "[redacted]"
 """Text that replaces a secret."""
 
-SHORTEST = 6
+MIN_SECRET_CHARACTERS = 6
 """Minimum length of a secret in characters. Shorter ones are ignored: ordinary words contain them.
 """
 
-PIECE = 16
+MIN_PIECE_CHARACTERS = 16
 """Minimum length, in characters of the secret, of a piece of a secret that is redacted too."""
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Maximum nesting depth of a value. Deeper values can't be searched, so they are replaced whole."""
 
-_POSITIONS = 8
+_MAX_POSITIONS = 8
 """Maximum positions that are tried for each block of a form. Only a repetitive secret has more."""
 
 _INVISIBLE = re.compile(
@@ -90,30 +94,30 @@ class Redactor:
 
     secrets: the complete values. Those shorter than 6 characters are ignored. Of a PEM key, the
         lines of the body are the secret, not the BEGIN and END lines.
-    minted: further secrets, whose number may grow at any time.
+    issued_tokens: further secrets, whose number may grow at any time.
 
     A piece shorter than 16 characters is not found, so a secret that is split more finely, reversed
     or encrypted is not redacted. What must not leak must therefore not be within reach at all.
     """
 
-    def __init__(self, secrets: Iterable[str], minted: IssuedTokens | None = None) -> None:
-        self._given = tuple(secrets)
-        self._minted = minted or IssuedTokens()
-        self._known = self._of(self._minted.values)
+    def __init__(self, secrets: Iterable[str], issued_tokens: IssuedTokens | None = None) -> None:
+        self._secrets = tuple(secrets)
+        self._issued_tokens = issued_tokens or IssuedTokens()
+        self._search_index = self._build_index(self._issued_tokens.values)
 
-    def _of(self, more: tuple[str, ...]) -> "_Known":
-        """Build the index of the given secrets and of `more`."""
+    def _build_index(self, issued: tuple[str, ...]) -> "_SearchIndex":
+        """Build the index of the given secrets and of `issued`."""
         literals: set[str] = set()
         by_block: dict[int, set[str]] = defaultdict(set)
-        for piece in {p for secret in (*self._given, *more) for p in _parts(secret)}:
+        for piece in {part for secret in (*self._secrets, *issued) for part in _parts(secret)}:
             for width, form in _forms(piece):
-                block = PIECE // 2 * width
+                block = MIN_PIECE_CHARACTERS // 2 * width
                 if len(form) < 2 * block:
                     literals.add(form)
                 else:
                     by_block[block].add(form)
         indexes = [_BlockIndex(block, sorted(forms)) for block, forms in by_block.items()]
-        return _Known(more, sorted(literals), indexes)
+        return _SearchIndex(issued, sorted(literals), indexes)
 
     def __call__(self, event: Event) -> Event:
         """Return the event without secrets; the same object if it contains none."""
@@ -131,8 +135,8 @@ class Redactor:
         Meant for comments, logs and error messages, which may quote credentials that are not known.
         """
         spans = self._spans(text)
-        spans += [(found.start, found.end) for found in find_credentials(text)]
-        return _replaced(text, spans)
+        spans += [(credential.start, credential.end) for credential in find_credentials(text)]
+        return _replace_spans(text, spans)
 
     def holds_secret(self, text: str) -> bool:
         """Return True if the text contains one of the secrets in any of the encodings."""
@@ -141,28 +145,30 @@ class Redactor:
     def _spans(self, text: str) -> list[Span]:
         if not _INVISIBLE.search(text):
             return self._visible_spans(text)
-        shown, origin = _without_invisible(text)
-        seen_through = [(origin(a), origin(b - 1) + 1) for a, b in self._visible_spans(shown)]
-        return self._visible_spans(text) + seen_through
+        visible, origin = _strip_invisible(text)
+        visible_spans = [
+            (origin(start), origin(end - 1) + 1) for start, end in self._visible_spans(visible)
+        ]
+        return self._visible_spans(text) + visible_spans
 
     def _visible_spans(self, text: str) -> list[Span]:
-        minted = self._minted.values
+        issued = self._issued_tokens.values
         # compared by identity: `values` is a new object after each change
-        if minted is not self._known.minted:
-            self._known = self._of(minted)
-        known = self._known
-        spans = [span for literal in known.literals for span in _occurrences(text, literal)]
-        for index in known.indexes:
+        if issued is not self._search_index.issued:
+            self._search_index = self._build_index(issued)
+        search_index = self._search_index
+        spans = [span for literal in search_index.literals for span in _find_literal(text, literal)]
+        for index in search_index.indexes:
             spans += index.spans(text)
         return spans
 
     def _value(self, value: Any, depth: int) -> Any:
         # The exact type: an enum member is a str too, but its value is one of our own constants.
         if type(value) is str:
-            return _replaced(value, self._spans(value))
+            return _replace_spans(value, self._spans(value))
         if not isinstance(value, BaseModel | dict | list | tuple):
             return value
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return MARK
         if isinstance(value, BaseModel):
             return self._model(value, depth)
@@ -172,37 +178,37 @@ class Redactor:
 
     def _model(self, model: BaseModel, depth: int) -> Any:
         changed = {}
-        own_words = _own_words(type(model))
+        constant_fields = _constant_fields(type(model))
         for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
-            if name not in own_words:
-                new = self._value(value, depth + 1)
-                if new is not value:
-                    changed[name] = new
+            if name not in constant_fields:
+                new_value = self._value(value, depth + 1)
+                if new_value is not value:
+                    changed[name] = new_value
         return model.model_copy(update=changed) if changed else model
 
     def _dict(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
-        new = {}
-        same = True
+        redacted = {}
+        is_unchanged = True
         for key, item in value.items():
             new_key, new_item = self._value(key, depth + 1), self._value(item, depth + 1)
-            same = same and new_key is key and new_item is item
-            new[new_key] = new_item
-        return value if same else new
+            is_unchanged = is_unchanged and new_key is key and new_item is item
+            redacted[new_key] = new_item
+        return value if is_unchanged else redacted
 
     def _sequence(self, value: Any, depth: int) -> Any:
-        new = []
-        same = True
+        redacted = []
+        is_unchanged = True
         for item in value:
             new_item = self._value(item, depth + 1)
-            same = same and new_item is item
-            new.append(new_item)
-        return value if same else type(value)(new)
+            is_unchanged = is_unchanged and new_item is item
+            redacted.append(new_item)
+        return value if is_unchanged else type(value)(redacted)
 
 
-class _Known(NamedTuple):
+class _SearchIndex(NamedTuple):
     """Holds everything that is searched for. minted: the issued secrets that it includes."""
 
-    minted: tuple[str, ...]
+    issued: tuple[str, ...]
     literals: list[str]
     indexes: "list[_BlockIndex]"
 
@@ -218,44 +224,50 @@ class _BlockIndex:
 
     def __init__(self, block: int, forms: Iterable[str]) -> None:
         self._block = block
-        self._places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._positions: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for form in forms:
-            seen: dict[str, int] = defaultdict(int)
+            counts: dict[str, int] = defaultdict(int)
             for start in range(len(form) - block + 1):
-                part = form[start : start + block]
-                seen[part] += 1
-                if seen[part] <= _POSITIONS:
-                    self._places[part].append((form, start))
+                block_text = form[start : start + block]
+                counts[block_text] += 1
+                if counts[block_text] <= _MAX_POSITIONS:
+                    self._positions[block_text].append((form, start))
 
     def spans(self, text: str) -> list[Span]:
         """Return the spans of the text that agree with a form over at least two blocks."""
-        block, places = self._block, self._places
+        block, positions = self._block, self._positions
         hits = [
             start
             for start in range(0, len(text) - block + 1, block)
-            if text[start : start + block] in places
+            if text[start : start + block] in positions
         ]
         spans: list[Span] = []
         end = 0
         for start in hits:
             if start + block <= end:
                 continue
-            here = places[text[start : start + block]]
-            found = [_extended(text, start, form, place, block) for form, place in here]
-            long_enough = [span for span in found if span[1] - span[0] >= 2 * block]
+            candidates = positions[text[start : start + block]]
+            extended = [
+                _extend_match(text, start, form, place, block) for form, place in candidates
+            ]
+            long_enough = [span for span in extended if span[1] - span[0] >= 2 * block]
             spans += long_enough
             end = max((span[1] for span in long_enough), default=end)
         return spans
 
 
-def _extended(text: str, start: int, form: str, place: int, block: int) -> Span:
-    """Return the longest span around `start` that agrees with `form` around `place`."""
+def _extend_match(text: str, start: int, form: str, form_position: int, block: int) -> Span:
+    """Return the longest span around `start` that agrees with `form` around `form_position`."""
     left = 0
-    while left < start and left < place and text[start - left - 1] == form[place - left - 1]:
+    while (
+        left < start
+        and left < form_position
+        and text[start - left - 1] == form[form_position - left - 1]
+    ):
         left += 1
     right = block
-    room = min(len(text) - start, len(form) - place)
-    while right < room and text[start + right] == form[place + right]:
+    max_right = min(len(text) - start, len(form) - form_position)
+    while right < max_right and text[start + right] == form[form_position + right]:
         right += 1
     return start - left, start + right
 
@@ -265,7 +277,7 @@ def _parts(secret: str) -> Iterator[str]:
     lines = secret.split("\n") if "-----BEGIN" in secret else [secret]
     for line in lines:
         part = line.strip()
-        if len(part) >= SHORTEST and not part.startswith("-----"):
+        if len(part) >= MIN_SECRET_CHARACTERS and not part.startswith("-----"):
             yield part
 
 
@@ -297,37 +309,37 @@ def _base64_forms(data: bytes) -> Iterator[str]:
         yield base64.urlsafe_b64encode(padded).decode()[first:last]
 
 
-def _occurrences(text: str, literal: str) -> Iterator[Span]:
+def _find_literal(text: str, literal: str) -> Iterator[Span]:
     start = text.find(literal)
     while start >= 0:
         yield start, start + len(literal)
         start = text.find(literal, start + len(literal))
 
 
-def _without_invisible(text: str) -> tuple[str, Any]:
+def _strip_invisible(text: str) -> tuple[str, Any]:
     """Return the text without characters that a terminal or page does not show, and a function that
     maps a position in it to the position in the original text."""
-    kept: list[str] = []
+    parts: list[str] = []
     starts: list[int] = []
     position = 0
     for match in _INVISIBLE.finditer(text):
         if match.start() > position:
-            kept.append(text[position : match.start()])
+            parts.append(text[position : match.start()])
             starts.append(position)
         position = match.end()
     if position < len(text):
-        kept.append(text[position:])
+        parts.append(text[position:])
         starts.append(position)
-    shown_at = list(accumulate((len(part) for part in kept), initial=0))
+    visible_starts = list(accumulate((len(part) for part in parts), initial=0))
 
-    def origin(place: int) -> int:
-        part = bisect_right(shown_at, place) - 1
-        return starts[part] + place - shown_at[part]
+    def origin(visible_position: int) -> int:
+        index = bisect_right(visible_starts, visible_position) - 1
+        return starts[index] + visible_position - visible_starts[index]
 
-    return "".join(kept), origin
+    return "".join(parts), origin
 
 
-def _replaced(text: str, spans: list[Span]) -> str:
+def _replace_spans(text: str, spans: list[Span]) -> str:
     """Return the text with each span replaced. Spans that overlap or touch are replaced as one."""
     if not spans:
         return text
@@ -345,11 +357,15 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 
 @cache
-def _own_words(model: type[BaseModel]) -> frozenset[str]:
+def _constant_fields(model: type[BaseModel]) -> frozenset[str]:
     """Return the fields that hold one of a fixed set of constants, such as `kind`. They are left
     alone, because the log is parsed by them."""
-    fixed = {n for n, f in model.model_fields.items() if get_origin(f.annotation) is Literal}
-    return frozenset(fixed | {"kind"})
+    literals = {
+        name
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is Literal
+    }
+    return frozenset(literals | {"kind"})
 
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import basename
 
-from resolver.security.shell.checkers import checking
-from resolver.security.shell.checks import MOST_READ
+from resolver.security.shell.checkers import find_check
+from resolver.security.shell.checks import MAX_READ_CHARACTERS
 from resolver.security.shell.syntax import Pipeline, parse
-from resolver.security.shell.wrappers import MOST_WORDS, plain_word, skip_assignments, unwrapped
+from resolver.security.shell.wrappers import MAX_WORDS, plain_word, skip_assignments, unwrapped
 
 _COVERAGE = frozenset({"cross-env", "cross-env-shell", "c8", "nyc", "env-cmd", "dotenv"})
 """Programs of package scripts that run the command after their options and assignments."""
@@ -80,7 +80,7 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
 
     A script that is too long to be parsed has none.
     """
-    if len(command) > MOST_READ:
+    if len(command) > MAX_READ_CHARACTERS:
         return ()
     return tuple(_commands(parse(command).pipelines))
 
@@ -96,13 +96,13 @@ def last_runner(command: str) -> str:
     It is the runner of the last simple command, if that command is not part of a compound command
     and nothing of it comes after its arguments.
     """
-    if len(command) > MOST_READ or "#" in command:
+    if len(command) > MAX_READ_CHARACTERS or "#" in command:
         return ""
     pipelines = parse(command).pipelines
     if not pipelines or len(pipelines[-1]) != 1:
         return ""
     stage = pipelines[-1][0]
-    if stage.body is not None or stage.redirects or stage.turned or stage.behind:
+    if stage.body is not None or stage.redirects or stage.is_inverted or stage.behind:
         return ""
     found = tuple(_commands([pipelines[-1]]))
     return found[0].runner if len(found) == 1 else ""
@@ -125,7 +125,7 @@ def _commands(pipelines: Sequence[Pipeline]) -> Iterator[SimpleCommand]:
             if stage.kind != "function":
                 stack.append(iter([each for pipeline in stage.body for each in pipeline]))
         else:
-            words = skip_assignments(stage.words[:MOST_WORDS])
+            words = skip_assignments(stage.words[:MAX_WORDS])
             yield read_words(tuple(plain_word(word) for word in words))
 
 
@@ -134,7 +134,7 @@ def read_words(argv: tuple[str, ...]) -> SimpleCommand:
     words = _unwrapped(argv)
     if not words:
         return SimpleCommand(())
-    words = checking(words) or words
+    words = find_check(words) or words
     return SimpleCommand(words, _runner(words), _script(words), _target(words))
 
 

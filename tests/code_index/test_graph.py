@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.code_index.graph import MOST_ROWS, ROOT, explore
+from resolver.code_index.graph import MAX_WALK_ROWS, ROOT, explore
 from resolver.code_index.search import find_named
 from tests.code_index.scene import REPOSITORIES, graph_of
 
@@ -56,9 +56,9 @@ def test_what_is_defined_again_keeps_a_place_of_its_own() -> None:
 
 
 def test_a_walk_is_bounded_and_says_so() -> None:
-    body = "".join(f"def f{n}(): ...\n" for n in range(MOST_ROWS + 50))
+    body = "".join(f"def f{n}(): ...\n" for n in range(MAX_WALK_ROWS + 50))
     rows, cut = explore(graph_of({"a.py": body}), "a.py", "downstream")
-    assert (len(rows), cut) == (MOST_ROWS, True)
+    assert (len(rows), cut) == (MAX_WALK_ROWS, True)
 
 
 def test_a_circle_of_calls_ends() -> None:

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from resolver.code_index.index import (
-    MOST_TEXT,
+    MAX_ANSWER_CHARACTERS,
     IndexBounds,
     ProcessorTimeLimit,
     index_action_handlers,
@@ -78,7 +78,7 @@ def test_an_answer_is_bounded(tmp_path: Path) -> None:
     with index_of(tmp_path, {f"m{n}.py": wide for n in range(8)}) as index:
         terms = tuple(f"m{n}.py::f" for n in range(8))
         told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=terms))
-    assert MOST_TEXT / 2 < len(told.content) < MOST_TEXT + 1_000
+    assert MAX_ANSWER_CHARACTERS / 2 < len(told.content) < MAX_ANSWER_CHARACTERS + 1_000
     assert told.content.endswith("later edits are not in it]")
 
 

@@ -16,7 +16,7 @@ from resolver.git.workspace import Workspace
 from resolver.runs.wiring.sandbox import RunHost, open_environment
 from resolver.runtime.environment.environment import (
     Environment,
-    EnvironmentWishes,
+    EnvironmentOptions,
     SetupRepository,
     choose_environment,
     derive_environment_key,
@@ -94,7 +94,7 @@ def test_an_environment_is_one_repository_s_and_one_tree_s(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     def choose(given: SetupRepository) -> Environment:
-        return choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+        return choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
 
     first = choose(repository(identity))
     assert (first.image, first.is_prepared) == (engine.images.get(BASE).id, False)
@@ -111,13 +111,13 @@ def test_an_image_that_only_has_the_name_is_not_started_from(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     given = repository(identity)
-    first = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+    first = choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
     other = replace(first, key=hashlib.sha256(b"other").hexdigest())
     shelf.keep(other, key=first.key)
-    found = choose_environment(EnvironmentWishes(BASE), given, lambda: engine)
+    found = choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
     assert (found.image, found.is_prepared) == (first.image, False)
     kept = shelf.keep(first)
-    assert choose_environment(EnvironmentWishes(BASE), given, lambda: engine).image == kept
+    assert choose_environment(EnvironmentOptions(BASE), given, lambda: engine).image == kept
 
 
 def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:

@@ -17,7 +17,7 @@ from resolver.git.git import HostGit
 from resolver.git.tree import DOCKERFILE_NAME, context_tar
 from resolver.runtime.environment.environment import (
     Environment,
-    EnvironmentWishes,
+    EnvironmentOptions,
     SetupRepository,
     choose_environment,
 )
@@ -100,8 +100,8 @@ def test_a_build_needs_the_operator_s_leave() -> None:
         pytest.fail("the engine was asked")
 
     with pytest.raises(UsageError, match="building is not allowed"):
-        choose_environment(EnvironmentWishes("dockerfile:Dockerfile"), repository, engine)
-    assert choose_environment(EnvironmentWishes("a:1"), repository, engine) == Environment("a:1")
+        choose_environment(EnvironmentOptions("dockerfile:Dockerfile"), repository, engine)
+    assert choose_environment(EnvironmentOptions("a:1"), repository, engine) == Environment("a:1")
 
 
 def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) -> None:

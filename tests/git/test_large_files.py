@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver.sandbox.change import export_change
-from resolver.sandbox.change_bundle import LARGE
+from resolver.sandbox.change_bundle import LARGE_BYTES
 from tests.git.scene import (
     GIT,
     Scene,
@@ -19,8 +19,8 @@ from tests.git.scene import (
     write,
 )
 
-BIG = os.urandom(LARGE + 70_000)
-TEXT = b"a line of text\r\n" * (LARGE // 10)
+BIG = os.urandom(LARGE_BYTES + 70_000)
+TEXT = b"a line of text\r\n" * (LARGE_BYTES // 10)
 BASE: dict[str | bytes, bytes | str] = {
     "changed.bin": BIG,
     "touched.bin": BIG[::-1],

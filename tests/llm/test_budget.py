@@ -7,7 +7,7 @@ import pytest
 from resolver.errors import LimitReached
 from resolver.llm.base import ModelConfig
 from resolver.llm.litellm_model import LiteLLMModel
-from resolver.llm.request import Counted, affordable_output, characters_of
+from resolver.llm.request import CallSize, affordable_output, characters_of
 from resolver.models.run import Tokens
 from tests.parts.model_endpoint import ModelEndpoint, Usage, reply
 
@@ -37,12 +37,12 @@ def test_a_call_that_would_pass_the_budget_is_not_made() -> None:
 
 
 def test_what_the_last_call_had_cached_is_cheap_again() -> None:
-    last = Counted(40_000, Tokens(input=10_000, output=5, cached=9_000))
+    last = CallSize(40_000, Tokens(input=10_000, output=5, cached=9_000))
     assert affordable_output(0.04, price, 40_000, last) == 2_466
 
 
 def test_the_last_call_says_how_many_characters_a_token_has() -> None:
-    last = Counted(20_000, Tokens(input=10_000))
+    last = CallSize(20_000, Tokens(input=10_000))
     assert affordable_output(0.33, price, 40_000, last) == 18_000
 
 

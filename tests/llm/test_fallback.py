@@ -6,7 +6,7 @@ import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
 from resolver.llm.base import Model, ModelConfig
-from resolver.llm.registry import Others, make_models, service_models
+from resolver.llm.registry import OtherModels, make_models, service_models
 from resolver.llm.router import parse_rule
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
@@ -27,7 +27,7 @@ class Line:
         endpoint.answer_with(self._answer)
         self.model: Model = make_models(
             ModelConfig(model="first", base_url=endpoint.url, retries=0),
-            Others(("second", "third"), tuple(parse_rule(rule) for rule in rules)),
+            OtherModels(("second", "third"), tuple(parse_rule(rule) for rule in rules)),
             on_retry=lambda *_: None,
             on_switch=lambda *told: self.switches.append(told),
             sleep=lambda _: None,

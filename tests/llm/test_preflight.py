@@ -25,7 +25,7 @@ def check(
     return check_model(
         config,
         environment or {},
-        ask=ask,
+        make_short_model=ask,
         on_retry=lambda attempt, wait, reason: told.append(reason),
         sleep=lambda _: None,
     )

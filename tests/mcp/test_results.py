@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.mcp.results import (
-    MAX_IMAGE,
-    MAX_KEPT,
-    MAX_STRUCTURED,
-    MAX_TEXT,
-    MOST_IMAGES,
+    MAX_FILE_CHARACTERS,
+    MAX_IMAGE_CHARACTERS,
+    MAX_IMAGES,
+    MAX_STRUCTURED_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
     observation_of_result,
 )
 from tests.mcp.test_schemas import json_values, plain
@@ -45,7 +45,7 @@ def image(data: str = "AAAA", kind: str = "image/png") -> dict[str, str]:
 )
 def test_any_result_gives_an_observation(result: dict[str, Any]) -> None:
     found = observation_of_result(result, plain, lambda kept: "/kept")
-    assert len(found.content) < MAX_TEXT + 500
+    assert len(found.content) < MAX_TEXT_CHARACTERS + 500
     assert all(url.startswith("data:image/") for url in found.images)
 
 
@@ -64,15 +64,15 @@ def test_data_without_words_is_told_as_text() -> None:
 
 
 def test_a_lot_of_data_is_told_as_text_alone() -> None:
-    found = of(structuredContent={"a": "x" * MAX_STRUCTURED})
+    found = of(structuredContent={"a": "x" * MAX_STRUCTURED_CHARACTERS})
     assert found.structured is None and "xxx" in found.content
 
 
 def test_pictures_are_bounded_in_kind_size_and_number() -> None:
-    found = of(*[image()] * (MOST_IMAGES + 1), image(kind="image/svg+xml"))
-    assert found.images == ("data:image/png;base64,AAAA",) * MOST_IMAGES
+    found = of(*[image()] * (MAX_IMAGES + 1), image(kind="image/svg+xml"))
+    assert found.images == ("data:image/png;base64,AAAA",) * MAX_IMAGES
     assert "the most of one result" in found.content and "PNG, JPEG" in found.content
-    assert of(image("A" * (MAX_IMAGE + 4))).images == ()
+    assert of(image("A" * (MAX_IMAGE_CHARACTERS + 4))).images == ()
     assert of(image("<script>")).images == ()
 
 
@@ -94,15 +94,15 @@ def test_a_long_text_is_kept_up_to_a_bound_and_its_ends_are_told() -> None:
         kept.append(words)
         return "/kept"
 
-    long = "begin" + "x" * MAX_KEPT + "end"
+    long = "begin" + "x" * MAX_FILE_CHARACTERS + "end"
     found = observation_of_result({"content": [text(long)]}, plain, keep)
-    assert len(kept[0]) == MAX_KEPT and found.output_file == "/kept"
+    assert len(kept[0]) == MAX_FILE_CHARACTERS and found.output_file == "/kept"
     assert found.content.startswith("begin") and found.content.endswith("end")
     assert "first part of the result is in /kept" in found.content
 
 
 def test_without_a_place_to_keep_it_the_rest_is_said_to_be_lost() -> None:
-    found = of(text("x" * (MAX_TEXT + 1)))
+    found = of(text("x" * (MAX_TEXT_CHARACTERS + 1)))
     assert found.output_file is None and "Ask for less at a time" in found.content
 
 

@@ -1,4 +1,4 @@
-"""Schemas and listings of servers, reduced to what a model can be offered."""
+"""Schemas and listings of servers, reduced to what a model can be choose_tools."""
 
 import json
 
@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.mcp.tool_listing import (
-    DEEPEST,
+    MAX_DEPTH,
     MAX_DESCRIPTION,
-    MAX_SCHEMA,
-    MOST_CHARACTERS,
-    MOST_TOOLS,
+    MAX_SCHEMA_CHARACTERS,
+    MAX_TOOLS,
+    MAX_TOTAL_CHARACTERS,
     ToolListing,
-    offered,
+    choose_tools,
     reduce_schema,
 )
 
@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 def is_plain(schema: dict[str, object], depth: int = 0) -> bool:
     kept = {"type", "properties", "items", "required", "enum", "description"}
-    assert schema.keys() <= kept and depth <= DEEPEST + 1
+    assert schema.keys() <= kept and depth <= MAX_DEPTH + 1
     assert schema["type"] in {"string", "number", "integer", "boolean", "array", "object"}
     inner = list((schema.get("properties") or {}).values())  # type: ignore[attr-defined]
     inner += [schema["items"]] if "items" in schema else []
@@ -50,7 +50,7 @@ def test_any_value_gives_the_plain_schema_of_an_object(schema: object) -> None:
     found = reduce_schema(schema, plain)
     assert found["type"] == "object" and is_plain(found)
     assert set(found.get("required", ())) <= found["properties"].keys()
-    assert len(json.dumps(found, ensure_ascii=False)) <= MAX_SCHEMA
+    assert len(json.dumps(found, ensure_ascii=False)) <= MAX_SCHEMA_CHARACTERS
 
 
 def test_references_within_the_schema_are_followed() -> None:
@@ -78,7 +78,7 @@ def test_a_choice_becomes_the_first_that_says_something() -> None:
 
 def test_a_schema_that_leads_into_itself_ends() -> None:
     node = {"type": "object", "properties": {f"p{n}": {"$ref": "#"} for n in range(60)}}
-    assert len(json.dumps(reduce_schema(node, plain))) <= MAX_SCHEMA
+    assert len(json.dumps(reduce_schema(node, plain))) <= MAX_SCHEMA_CHARACTERS
 
 
 def test_names_that_providers_refuse_are_left_out() -> None:
@@ -98,16 +98,16 @@ def test_a_large_schema_loses_its_words_before_its_parts() -> None:
 
 @given(st.lists(json_values.filter(lambda v: isinstance(v, dict)), max_size=60))
 def test_any_listing_gives_tools_within_the_bounds(listed: list[dict[str, object]]) -> None:
-    found = offered([ToolListing("s", listed, lambda _: True)], plain)
-    assert len(found.tools) <= MOST_TOOLS
+    found = choose_tools([ToolListing("s", listed, lambda _: True)], plain)
+    assert len(found.tools) <= MAX_TOOLS
 
 
 def test_what_does_not_fit_is_named() -> None:
     big = [{"name": f"t{n}", "description": "x" * 5000} for n in range(60)]
-    found = offered(
+    found = choose_tools(
         [ToolListing("a", big, lambda _: True), ToolListing("b", big, lambda _: True)], plain
     )
-    assert sum(len(t.model_dump_json()) for t in found.tools) <= MOST_CHARACTERS
+    assert sum(len(t.model_dump_json()) for t in found.tools) <= MAX_TOTAL_CHARACTERS
     assert all(len(t.description) <= MAX_DESCRIPTION for t in found.tools)
     assert len(found.tools) + sum(map(len, found.left_out.values())) == 120
 
@@ -118,7 +118,7 @@ def test_a_secret_is_neither_in_a_description_nor_in_a_schema() -> None:
         "description": "key SECRET",
         "inputSchema": {"properties": {"SECRET": {}, "b": {"enum": ["SECRET"]}}},
     }
-    found = offered(
+    found = choose_tools(
         [ToolListing("s", [listed], lambda _: True)], lambda t: t.replace("SECRET", "[]")
     )
     assert "SECRET" not in found.tools[0].model_dump_json()

@@ -12,7 +12,7 @@ import pytest
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.host_process import HostProcess
-from resolver.mcp.results import MAX_TEXT
+from resolver.mcp.results import MAX_TEXT_CHARACTERS
 from resolver.mcp.transports import Address, Endpoint
 from tests.mcp.conftest import HOST, SCRIPT, Scene
 from tests.parts.processes import count_running
@@ -156,7 +156,7 @@ def test_a_long_result_is_cut_and_kept_whole(transport: str, scene: Scene) -> No
     servers = scene.open(scene.endpoint(transport, "good"))
     result = servers.call(call("long", count=10_000))
     assert isinstance(result, McpResult)
-    assert len(result.content) < MAX_TEXT + 300
+    assert len(result.content) < MAX_TEXT_CHARACTERS + 300
     assert result.output_file == "/scratch/mcp-0001.txt"
     assert "/scratch/mcp-0001.txt" in result.content
     assert scene.kept[0].endswith("line 9999\n") and "line 5000\n" in scene.kept[0]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
-from resolver.runtime.service.stream import HELD, Incoming, OffsetError, Outgoing
+from resolver.runtime.service.stream import MAX_HELD_BYTES, Incoming, OffsetError, Outgoing
 
 T = TypeVar("T")
 
@@ -67,15 +67,15 @@ def test_pieces_said_again_from_anywhere_are_taken_once(
 def test_a_fast_client_waits_for_a_slow_machine() -> None:
     async def send() -> None:
         incoming = Incoming(asyncio.get_running_loop())
-        await incoming.accept(0, bytes(HELD))
-        late = asyncio.create_task(incoming.accept(HELD, b"late"))
+        await incoming.accept(0, bytes(MAX_HELD_BYTES))
+        late = asyncio.create_task(incoming.accept(MAX_HELD_BYTES, b"late"))
         await asyncio.sleep(0.05)
         assert not late.done()
         thread, taken = collect(incoming)
         await late
-        incoming.finish(HELD + 4)
+        incoming.finish(MAX_HELD_BYTES + 4)
         await asyncio.to_thread(thread.join)
-        assert sum(map(len, taken)) == HELD + 4
+        assert sum(map(len, taken)) == MAX_HELD_BYTES + 4
 
     run(send())
 
@@ -83,8 +83,8 @@ def test_a_fast_client_waits_for_a_slow_machine() -> None:
 def test_closing_frees_whoever_waits() -> None:
     async def close() -> None:
         incoming = Incoming(asyncio.get_running_loop())
-        await incoming.accept(0, bytes(HELD))
-        late = asyncio.create_task(incoming.accept(HELD, b"late"))
+        await incoming.accept(0, bytes(MAX_HELD_BYTES))
+        late = asyncio.create_task(incoming.accept(MAX_HELD_BYTES, b"late"))
         await asyncio.sleep(0)
         incoming.close()
         with pytest.raises(OffsetError):
@@ -142,22 +142,22 @@ def test_what_was_let_go_and_what_never_was_can_not_be_asked_for() -> None:
 def test_a_fast_machine_waits_for_a_slow_client_until_the_end() -> None:
     async def write() -> None:
         outgoing = Outgoing(asyncio.get_running_loop())
-        outgoing.write(bytes(HELD))
+        outgoing.write(bytes(MAX_HELD_BYTES))
         failures: list[SandboxError] = []
 
         def more() -> None:
             try:
                 for _ in range(2):
-                    outgoing.write(bytes(HELD))
+                    outgoing.write(bytes(MAX_HELD_BYTES))
             except SandboxError as error:
                 failures.append(error)
 
         thread = threading.Thread(target=more)
         thread.start()
         await asyncio.sleep(0.05)
-        assert await outgoing.read(HELD, 0.01) == b""
-        outgoing.release(HELD)
-        assert await outgoing.read(HELD, 5)
+        assert await outgoing.read(MAX_HELD_BYTES, 0.01) == b""
+        outgoing.release(MAX_HELD_BYTES)
+        assert await outgoing.read(MAX_HELD_BYTES, 5)
         outgoing.end(StreamEnd(failure=RemoteFailure(what="removed")))
         await asyncio.to_thread(thread.join)
         assert len(failures) == 1

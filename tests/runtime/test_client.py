@@ -234,7 +234,7 @@ def test_stdout_and_stderr_are_told_apart_however_the_stream_is_cut(
             theirs.sendall(stream[start : start + cut])
     assert received(channel) == b"".join(data for kind, data in parts if kind == 1)
     errors = b"".join(data for kind, data in parts if kind == 2)
-    assert channel.last_words() == errors.decode(errors="replace").strip()
+    assert channel.exit_details() == errors.decode(errors="replace").strip()
     channel.close()
 
 
@@ -253,8 +253,8 @@ def test_a_flood_of_stderr_is_kept_only_in_part() -> None:
     with theirs:
         theirs.sendall(frames(*[(2, b"e" * 1000)] * 50, (2, b"the end")))
     assert received(channel) == b""
-    assert len(channel.last_words()) <= 4000
-    assert channel.last_words().endswith("the end")
+    assert len(channel.exit_details()) <= 4000
+    assert channel.exit_details().endswith("the end")
     channel.close()
 
 

@@ -16,16 +16,16 @@ from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.lifecycle import Egress
 from resolver.runtime.egress import (
-    EACH,
-    MOST_CONNECTIONS,
-    MOST_KINDS,
+    MAX_CONNECTIONS,
+    MAX_GROUPS,
+    MAX_SEPARATE_EVENTS,
     EgressLog,
     EgressPolicy,
     EgressRefusal,
     refusal_reason,
     system_resolve,
 )
-from resolver.runtime.tunnel import MOST, check_first_bytes
+from resolver.runtime.tunnel import MAX_HEAD_BYTES, check_first_bytes
 from tests.runtime.outside import let_out, names
 
 LIST = AllowList.parse([
@@ -245,14 +245,14 @@ def test_the_ledger_is_bounded_however_many_connections_there_are() -> None:
     for number in range(5_000):
         ledger.note(Egress(host=f"h{number}.example", port=1, allowed=False, reason="no"))
     taken = ledger.take()
-    assert len(taken) <= EACH + MOST_KINDS + 1
+    assert len(taken) <= MAX_SEPARATE_EVENTS + MAX_GROUPS + 1
     assert sum(connection.connections for connection in taken) == 5_000
     assert ledger.take() == []
 
 
 def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
     ledger = EgressLog(10)
-    for _ in range(EACH + 50):
+    for _ in range(MAX_SEPARATE_EVENTS + 50):
         ledger.note(Egress(host="h", port=1, allowed=True, bytes_sent=2, bytes_received=3))
     last = ledger.take()[-1]
     assert (last.connections, last.bytes_sent, last.bytes_received) == (50, 100, 150)
@@ -265,7 +265,7 @@ def test_a_run_has_so_many_connections_and_bytes_and_no_more() -> None:
         ledger.begin()
     assert refused.value.status == 429
     many = EgressLog(100)
-    for _ in range(MOST_CONNECTIONS):
+    for _ in range(MAX_CONNECTIONS):
         many.begin()
     with pytest.raises(EgressRefusal, match="20,000 connections"):
         many.begin()
@@ -330,7 +330,7 @@ def test_any_first_bytes_are_judged(noise: bytes, start: bytes) -> None:
     verdict = check_first_bytes(start + noise, "pypi.org", 443)
     assert verdict is None or isinstance(verdict, str)
     assert (
-        check_first_bytes(start + noise + b"x" * MOST, "pypi.org", 443) is not None
+        check_first_bytes(start + noise + b"x" * MAX_HEAD_BYTES, "pypi.org", 443) is not None
         or not start + noise
     )
 

@@ -26,7 +26,7 @@ from resolver.runtime.base import SandboxSpec
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
-from resolver.runtime.remote.protocol import SHORTEST_TOKEN, SandboxRequest
+from resolver.runtime.remote.protocol import MIN_TOKEN_CHARACTERS, SandboxRequest
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.service.sandboxes import ServiceBounds
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
@@ -107,7 +107,7 @@ def test_a_body_without_the_token_is_not_read(local_sandbox_server: SandboxServe
 
 
 def test_a_wrong_token_is_a_clear_error(local_sandbox_server: SandboxServer) -> None:
-    access = local_sandbox_server.access(token="x" * SHORTEST_TOKEN)
+    access = local_sandbox_server.access(token="x" * MIN_TOKEN_CHARACTERS)
     machine = RemoteMachine(SandboxSpec(image="", run="r"), access)
     with pytest.raises(SandboxError, match="does not accept the token") as refused:
         machine.__enter__()

@@ -60,7 +60,7 @@ def test_standard_error_is_kept_apart_and_only_its_end(live: Programs) -> None:
     number = shell(live, "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; echo out")
     whole, words = read_all(live, number)
     assert whole == b"out\n"
-    assert words.endswith("the end") and len(words) <= programs.KEPT_WORDS
+    assert words.endswith("the end") and len(words) <= programs.KEPT_STDERR_BYTES
 
 
 def test_nothing_to_read_comes_back_in_time(live: Programs) -> None:

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox import wire
-from resolver.sandbox.proxy import PORT, Proxy, variables
-from resolver.sandbox.request_head import MAX_HEAD, BadRequest, read_head
+from resolver.sandbox.proxy import PORT, Proxy, proxy_variables
+from resolver.sandbox.request_head import MAX_HEAD_BYTES, BadRequest, read_head
 from tests.parts.waiting import becomes_true
 from tests.sandbox.conftest import BASH
 from tests.sandbox.connection import Connection
@@ -230,7 +230,7 @@ def test_any_head_is_a_request_or_refused(noise: bytes) -> None:
 
 def test_a_head_without_end_is_cut_off(hosts: Callable[..., Host]) -> None:
     host = hosts(echo)
-    request = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD)
+    request = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD_BYTES)
     assert ask(host, request).startswith(b"HTTP/1.1 431 ")
     many = b"GET http://a.example/ HTTP/1.1\r\n" + b"X: 1\r\n" * 300 + b"\r\n"
     assert ask(host, many).startswith(b"HTTP/1.1 431 ")
@@ -393,7 +393,7 @@ def test_two_proxies_on_one_machine_have_two_ports(hosts: Callable[..., Host]) -
 
 
 def test_every_usual_variable_names_the_proxy_and_none_a_credential() -> None:
-    found = variables(4000, {"no_proxy": "db.internal"})
+    found = proxy_variables(4000, {"no_proxy": "db.internal"})
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         assert found[name] == found[name.lower()] == "http://127.0.0.1:4000"
     assert found["NO_PROXY"] == found["no_proxy"] == "db.internal,localhost,127.0.0.1"

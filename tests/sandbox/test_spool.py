@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.sandbox.spool import EDGE, MAX_FILE, Spool, readable
+from resolver.sandbox.spool import EDGE_BYTES, MAX_FILE_BYTES, Spool, readable
 from resolver.sandbox.wire import MAX_TEXT
 
 
@@ -23,7 +23,9 @@ def test_a_short_output_is_shown_whole_and_leaves_no_file(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("size", [MAX_TEXT, MAX_TEXT + 1, EDGE, EDGE + 1, 3 * EDGE, 20 * EDGE])
+@pytest.mark.parametrize(
+    "size", [MAX_TEXT, MAX_TEXT + 1, EDGE_BYTES, EDGE_BYTES + 1, 3 * EDGE_BYTES, 20 * EDGE_BYTES]
+)
 def test_every_byte_is_shown_or_counted(tmp_path: Path, size: int) -> None:
     data = b"".join(b"%09d\n" % n for n in range(size // 10 + 1))[:size]
     excerpt = _filled(tmp_path / "o", data).excerpt()
@@ -58,14 +60,14 @@ def test_a_cut_inside_broken_text_still_counts_right(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_folder_loses_the_file_and_says_so() -> None:
-    excerpt = _filled(Path("/proc/none/o"), b"x" * 10 * EDGE).excerpt()
+    excerpt = _filled(Path("/proc/none/o"), b"x" * 10 * EDGE_BYTES).excerpt()
     assert excerpt.path is None and "was not kept" in excerpt.text
-    assert excerpt.omitted == 10 * EDGE - MAX_TEXT
+    assert excerpt.omitted == 10 * EDGE_BYTES - MAX_TEXT
 
 
 def test_old_outputs_are_removed(tmp_path: Path) -> None:
     for number in range(30):
-        _filled(tmp_path / f"{number:06d}.txt", b"x" * 2 * EDGE).excerpt()
+        _filled(tmp_path / f"{number:06d}.txt", b"x" * 2 * EDGE_BYTES).excerpt()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 8 and names[-1] == "000029.txt"
 
@@ -80,6 +82,6 @@ def test_an_endless_output_stops_growing_on_disk(tmp_path: Path) -> None:
     for _ in range(120):
         spool.add(b"x" * (1 << 20))
     excerpt = spool.excerpt()
-    assert (tmp_path / "o").stat().st_size == MAX_FILE
-    assert f"its first {MAX_FILE} bytes" in excerpt.text
+    assert (tmp_path / "o").stat().st_size == MAX_FILE_BYTES
+    assert f"its first {MAX_FILE_BYTES} bytes" in excerpt.text
     assert excerpt.omitted == 120 * (1 << 20) - MAX_TEXT

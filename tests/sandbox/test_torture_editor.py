@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resolver.sandbox.editor import Editor
-from resolver.sandbox.viewing import MAX_IMAGE
+from resolver.sandbox.viewing import MAX_IMAGE_BYTES
 from resolver.sandbox.wire import ActionFailed
 
 PNG = base64.b64decode(
@@ -163,7 +163,7 @@ def test_a_picture_is_shown_as_one(
 
 
 def test_a_picture_that_is_too_large_is_only_described(editor: Editor, root: Path) -> None:
-    (root / "p.png").write_bytes(PNG + bytes(MAX_IMAGE))
+    (root / "p.png").write_bytes(PNG + bytes(MAX_IMAGE_BYTES))
     shown = editor.view("p.png", None)
     assert shown["images"] == [] and "PNG image of 1x1 pixels" in shown["output"]
 

@@ -6,7 +6,7 @@ from resolver.events import actions as a
 from resolver.events.base import ActionBase, Source
 from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.security.risk.findings import MOST_REASONS, Risk
+from resolver.security.risk.findings import MAX_REASONS, Risk
 
 ANALYZER = RuleAnalyzer("/workspace/repo")
 
@@ -54,7 +54,7 @@ def test_a_subshell_does_not_move_the_shell() -> None:
 def test_many_reasons_are_cut_and_the_gravest_are_kept() -> None:
     many = "; ".join(f"echo x > /opt/{n}" for n in range(20)) + "; rm -rf /"
     risk = shell(many)
-    assert len(risk.reasons) == MOST_REASONS
+    assert len(risk.reasons) == MAX_REASONS
     assert rule(risk) == "destructive"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resolver.events.actions import BrowseInteractive, CmdRun, FileRead, IPythonRunCell
 from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.security.risk.findings import ORDER
+from resolver.security.risk.findings import LEVEL_ORDER
 from resolver.security.shell.syntax import parse, word_end
 from tests.security.command_lists import commands
 
@@ -82,4 +82,4 @@ DANGERS = [c for c in commands("dangerous")[::6] if "\n" not in c and "'" not in
 def test_wrapping_a_danger_hides_nothing(danger: str, around: str) -> None:
     plain = ANALYZER.assess(CmdRun(command=danger)).level
     wrapped = ANALYZER.assess(CmdRun(command=around.format(danger))).level
-    assert ORDER.index(wrapped) >= ORDER.index(plain)
+    assert LEVEL_ORDER.index(wrapped) >= LEVEL_ORDER.index(plain)

@@ -23,7 +23,7 @@ from resolver.models.run import Completion
 SERVICE = "condenser"
 """Name of the service in the log whose model writes summaries for condensers."""
 
-CHARACTERS_A_TOKEN = 4.0
+CHARACTERS_PER_TOKEN = 4.0
 """Average for English text and code, used until a model call has reported a token count."""
 
 LEAST_DENSE, MOST_DENSE = 0.2, 1.0
@@ -156,9 +156,9 @@ class AgentLog:
             or characters < LEAST_COUNTED
             or any(isinstance(event, Condensation) for event in events)
         ):
-            return 1 / CHARACTERS_A_TOKEN
+            return 1 / CHARACTERS_PER_TOKEN
         counted = reply.completion.tokens.input / characters
-        return min(MOST_DENSE, max(counted, LEAST_DENSE)) if counted else 1 / CHARACTERS_A_TOKEN
+        return min(MOST_DENSE, max(counted, LEAST_DENSE)) if counted else 1 / CHARACTERS_PER_TOKEN
 
 
 @dataclass(frozen=True)

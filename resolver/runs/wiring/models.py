@@ -30,9 +30,9 @@ from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
 from resolver.llm.library import preload_model
 from resolver.llm.preflight import check_model
-from resolver.llm.registry import Others, for_service, make_model, make_models, service_models
+from resolver.llm.registry import OtherModels, for_service, make_model, make_models, service_models
 from resolver.llm.replay import ReplayModel, scripted_models
-from resolver.llm.router import RoutingRule, parse_rule, settle_rules
+from resolver.llm.router import RoutingRule, parse_rule, resolve_static_rules
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser", "judge")
@@ -100,7 +100,7 @@ def model_config(settings: Settings) -> ModelConfig:
 
 def service_config(
     settings: Settings, service: str, agent: str = "", model: str = ""
-) -> tuple[ModelConfig, Others]:
+) -> tuple[ModelConfig, OtherModels]:
     """Return the configuration of a service's model, and the models that may replace it.
 
     In order of precedence: a routing rule for the service or agent, the `services` setting for the
@@ -114,10 +114,10 @@ def service_config(
             given = {k: v for k, v in settings.services[name] if v is not None}
             config = for_service(config, name, given)
     rules = [_rule(text) for text in settings.model_rules]
-    chosen, left = settle_rules(rules, service, agent)
-    others = Others(settings.fallback_models, left, known=(main,))
+    chosen, left = resolve_static_rules(rules, service, agent)
+    others = OtherModels(settings.fallback_models, left, known=(main,))
     if chosen is not None and chosen != config.model:
-        config = Others(rules=rules, known=(main,)).beside(config, chosen)
+        config = OtherModels(rules=rules, known=(main,)).beside(config, chosen)
     return config, others
 
 
@@ -248,7 +248,9 @@ def check_run_model(
 
     started = time.monotonic()
     try:
-        found = check_model(config, environment, ask=ask, on_retry=on_retry, sleep=time.sleep)
+        found = check_model(
+            config, environment, make_short_model=ask, on_retry=on_retry, sleep=time.sleep
+        )
     except ModelError as error:
         if isinstance(error, ModelAuthError) or not others.fallbacks:
             raise

@@ -15,7 +15,7 @@ from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
 from resolver.runtime.environment.environment import (
     Environment,
-    EnvironmentWishes,
+    EnvironmentOptions,
     SetupRepository,
     choose_environment,
 )
@@ -72,7 +72,9 @@ def open_environment(
 ) -> Environment:
     """Return the image that the sandbox is created from and the set-up that is run in it."""
     options = settings.image_options
-    wishes = EnvironmentWishes(settings.image, settings.setup, options.build, options.keep_prepared)
+    wishes = EnvironmentOptions(
+        settings.image, settings.setup, options.build, options.keep_prepared
+    )
     if kind == "local":
         return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted

@@ -21,7 +21,7 @@ _QUOTING: Final = str.maketrans("", "", "\"'\\")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters. Programs differ in whether a line of nothing but such characters is empty."""
 
-_BASE: Final = re.compile(
+_FROM_ARGUMENT: Final = re.compile(
     r"(?:--[^\s\"'\\]+ )*(?:\"([^\s\"'\\]+)\"|([^\s\"'\\]+))(?: as ([^\s\"'\\]+))?", re.IGNORECASE
 )
 _ARGUMENT: Final = re.compile(
@@ -31,7 +31,7 @@ _ARGUMENT: Final = re.compile(
 and backslashes within a word are excluded: where a variable's name ends would then depend on the
 order in which they are processed."""
 
-_COPIED: Final = re.compile(r"--from=(\S*)", re.IGNORECASE)
+_COPY_FROM: Final = re.compile(r"--from=(\S*)", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[\t\v\f\r ]+")
 _VARIABLE: Final = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::([-+])([^${}]*))?\})"
@@ -46,14 +46,14 @@ def read_base_images(path: str, text: str, args: Mapping[str, str]) -> tuple[str
     Raises UsageError for a name that is not a name in a registry, and for one that can't be read.
     """
     content = text.removeprefix("\ufeff")
-    if found := _CONTROL.search(content):
-        raise _unreadable(path, f"the character {found[0]!r}")
+    if match := _CONTROL.search(content):
+        raise _unreadable_error(path, f"the character {match[0]!r}")
     if any(_DIRECTIVE.match(line.strip()) for line in content.split("\n")):
-        raise _unreadable(path, "another escape character than \\")
-    reading = _DockerfileReader(path, args)
+        raise _unreadable_error(path, "another escape character than \\")
+    reader = _DockerfileReader(path, args)
     for line in _instructions(content):
-        reading.take(line)
-    return tuple(dict.fromkeys(reading.bases))
+        reader.take(line)
+    return tuple(dict.fromkeys(reader.bases))
 
 
 def refuse_triggers(path: str, image: str, triggers: Sequence[str]) -> None:
@@ -63,8 +63,8 @@ def refuse_triggers(path: str, image: str, triggers: Sequence[str]) -> None:
     https://docs.docker.com/reference/dockerfile/#onbuild
     """
     for trigger in triggers:
-        plain = trigger.translate(_QUOTING)
-        if "from=" in plain.lower() or "\n" in trigger or "<<" in trigger or trigger[:1] == "#":
+        unquoted = trigger.translate(_QUOTING)
+        if "from=" in unquoted.lower() or "\n" in trigger or "<<" in trigger or trigger[:1] == "#":
             raise UsageError(
                 f"{path} is built from {image}, which adds `{trigger[:80]!r}` to each build",
                 "build from an image that copies nothing from others with ONBUILD",
@@ -81,74 +81,74 @@ class _DockerfileReader:
         self._values: dict[str, str] = {}
         self._stages: set[str] = set()
         self._stage = ""
-        self._begun = False
+        self._in_stage = False
 
     def take(self, line: str) -> None:
         """Process one instruction."""
-        instruction, _, rest = _SPACE.sub(" ", line.strip()).partition(" ")
+        instruction, _, arguments = _SPACE.sub(" ", line.strip()).partition(" ")
         name = instruction.upper()
         while name == "ONBUILD":
-            instruction, _, rest = rest.partition(" ")
+            instruction, _, arguments = arguments.partition(" ")
             name = instruction.upper()
-        if _HEREDOC.search(rest) and name in {"RUN", "COPY", "ADD"}:
-            raise _unreadable(self._path, "a here-document")
+        if _HEREDOC.search(arguments) and name in {"RUN", "COPY", "ADD"}:
+            raise _unreadable_error(self._path, "a here-document")
         match name:
             case "FROM":
-                self._begin_stage(rest)
-            case "ARG" if not self._begun:
-                self._declare(rest)
+                self._begin_stage(arguments)
+            case "ARG" if not self._in_stage:
+                self._declare(arguments)
             case "COPY" | "ADD":
-                self._copy(rest)
+                self._copy(arguments)
 
-    def _begin_stage(self, rest: str) -> None:
+    def _begin_stage(self, arguments: str) -> None:
         """Begin a stage and check its base image.
 
         A stage can be referred to only after it has ended; until then its name refers to an image.
         """
-        self._begun = True
+        self._in_stage = True
         self._stages |= {self._stage} - {""}
-        found = _BASE.fullmatch(rest)
-        if found is None:
-            raise _unreadable(self._path, f"`FROM {rest[:80]}`")
-        image = self._expand(found[1] or found[2])
+        match = _FROM_ARGUMENT.fullmatch(arguments)
+        if match is None:
+            raise _unreadable_error(self._path, f"`FROM {arguments[:80]}`")
+        image = self._expand(match[1] or match[2])
         if image.lower() not in {*self._stages, "scratch"}:
             self.bases.append(self._check(image, "FROM"))
-        self._stage = (found[3] or "").lower()
+        self._stage = (match[3] or "").lower()
 
-    def _declare(self, rest: str) -> None:
-        at = 0
-        while at < len(rest):
-            found = _ARGUMENT.match(rest, at)
-            if found is None or found[1] in self._values:
-                raise _unreadable(self._path, f"`ARG {rest[:80]}`")
-            at = found.end()
-            default = found[2] or found[3] or found[4] or ""
-            self._values[found[1]] = self._args.get(found[1], self._expand(default))
+    def _declare(self, arguments: str) -> None:
+        position = 0
+        while position < len(arguments):
+            match = _ARGUMENT.match(arguments, position)
+            if match is None or match[1] in self._values:
+                raise _unreadable_error(self._path, f"`ARG {arguments[:80]}`")
+            position = match.end()
+            default = match[2] or match[3] or match[4] or ""
+            self._values[match[1]] = self._args.get(match[1], self._expand(default))
 
-    def _copy(self, rest: str) -> None:
-        for found in _COPIED.finditer(rest.translate(_QUOTING)):
-            named = found[1]
-            if not named.isdecimal() and named.lower() not in self._stages:
-                self._check(named, "COPY --from")
+    def _copy(self, arguments: str) -> None:
+        for match in _COPY_FROM.finditer(arguments.translate(_QUOTING)):
+            image = match[1]
+            if not image.isdecimal() and image.lower() not in self._stages:
+                self._check(image, "COPY --from")
 
     def _expand(self, text: str) -> str:
-        def value(found: re.Match[str]) -> str:
-            known = self._values.get(found[1] or found[2], "")
-            if found[3]:
-                return found[4] if bool(known) == (found[3] == "+") else known
-            return known
+        def value(match: re.Match[str]) -> str:
+            variable = self._values.get(match[1] or match[2], "")
+            if match[3]:
+                return match[4] if bool(variable) == (match[3] == "+") else variable
+            return variable
 
         expanded = _VARIABLE.sub(value, text)
         if "$" in expanded or len(expanded) > _MAX_EXPANDED:
-            raise _unreadable(self._path, f"the name {text[:80]!r}")
+            raise _unreadable_error(self._path, f"the name {text[:80]!r}")
         return expanded
 
     def _check(self, image: str, instruction: str) -> str:
-        where = f"{self._path}, {instruction},"
-        reference = parse_registry_reference(image, where)
+        location = f"{self._path}, {instruction},"
+        reference = parse_registry_reference(image, location)
         if could_be_id(image):
             raise UsageError(
-                f"{where} names {image!r}, which an engine may take for the beginning of an "
+                f"{location} names {image!r}, which an engine may take for the beginning of an "
                 "image's id",
                 f"write {reference} for the image of that name in its registry",
             )
@@ -162,18 +162,18 @@ def _instructions(text: str) -> Iterator[str]:
         content = line.rstrip("\r")
         if not content.strip() or content.lstrip().startswith("#"):
             continue
-        more = _CONTINUES.search(content)
-        joined += content[: more.start()] if more else content
-        if more is None:
+        continuation = _CONTINUES.search(content)
+        joined += content[: continuation.start()] if continuation else content
+        if continuation is None:
             yield joined
             joined = ""
     if joined:
         yield joined
 
 
-def _unreadable(path: str, what: str) -> UsageError:
+def _unreadable_error(path: str, problem: str) -> UsageError:
     return UsageError(
-        f"{path} has {what}, so that Resolver can't tell which images its build takes",
+        f"{path} has {problem}, so that Resolver can't tell which images its build takes",
         "write each image's name out, without here-documents; or build it yourself and name the "
         "image in the settings",
     )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SCRIPT: Final = "setup.sh"
 EXPORTS: Final = "setup.env"
-TAIL: Final = 3_000
+MAX_TAIL_CHARACTERS: Final = 3_000
 """Number of characters of a failed set-up's output that the agent and people are shown."""
 
 # `export -p` prints the variables in a form that bash can read again. GITHUB_ENV and GITHUB_PATH
@@ -117,20 +117,25 @@ def prepare(
     sandbox.put_file(SCRIPT, f"{_WRAPPER}\n{plan.script}\n".encode())
     command = f"bash {sandbox.scratch}/{SCRIPT}"
     thought = render("run/setup.md.j2", plan=plan).strip()
-    done = _run(a.CmdRun(command=command, timeout=seconds, thought=thought), sandbox, stream)
+    observation = _run(a.CmdRun(command=command, timeout=seconds, thought=thought), sandbox, stream)
     warnings = [render("run/setup_left_out.md.j2", plan=plan).strip()] if plan.left_out else []
-    ok = isinstance(done, o.CmdOutput) and done.exit_code == 0
-    if not ok:
-        _interrupt_if_running(done, sandbox, stream)
-        told = {"plan": plan, "done": done, "tail": done.content[-TAIL:], "seconds": seconds}
-        message = render("agent/setup_failed.md.j2", **told).strip()
+    succeeded = isinstance(observation, o.CmdOutput) and observation.exit_code == 0
+    if not succeeded:
+        _interrupt_if_running(observation, sandbox, stream)
+        variables = {
+            "plan": plan,
+            "done": observation,
+            "tail": observation.content[-MAX_TAIL_CHARACTERS:],
+            "seconds": seconds,
+        }
+        message = render("agent/setup_failed.md.j2", **variables).strip()
         stream.add(Warned(about="setup", message=message, to_agent=True))
-        warnings.append(render("run/setup_failed.md.j2", **told).strip())
+        warnings.append(render("run/setup_failed.md.j2", **variables).strip())
     take_exports(sandbox, stream)
-    undone = sandbox.settle(base)["restored"]
-    if undone:
-        warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=undone).strip())
-    return PreparedEnvironment(ok, tuple(warnings))
+    restored = sandbox.settle(base)["restored"]
+    if restored:
+        warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=restored).strip())
+    return PreparedEnvironment(succeeded, tuple(warnings))
 
 
 def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
@@ -149,10 +154,10 @@ def _run(action: a.CmdRun, sandbox: SetupSandbox, stream: EventStream) -> Observ
 
 
 def _interrupt_if_running(
-    done: ObservationBase, sandbox: SetupSandbox, stream: EventStream
+    observation: ObservationBase, sandbox: SetupSandbox, stream: EventStream
 ) -> None:
     """End a set-up that exceeded its time and still runs: the next command ends it and says so."""
-    if isinstance(done, o.CmdOutput) and done.exit_code is None:
+    if isinstance(observation, o.CmdOutput) and observation.exit_code is None:
         _run(a.CmdRun(command=":"), sandbox, stream)
 
 
@@ -160,8 +165,8 @@ def _conclude_cut_off(stream: EventStream, state: State) -> None:
     """Add an error for a set-up that was cut off when its process ended. It will be run again."""
     for action in list(state.pending.values()):
         if action.source is Source.ENVIRONMENT:
-            words = render("run/setup_cut_off.md.j2").strip()
-            stream.add(o.ErrorObservation(content=words, code="cut_off", cause=action.id))
+            message = render("run/setup_cut_off.md.j2").strip()
+            stream.add(o.ErrorObservation(content=message, code="cut_off", cause=action.id))
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class SetupRepository:
 
 
 @dataclass(frozen=True)
-class EnvironmentWishes:
+class EnvironmentOptions:
     """The settings for the environment.
 
     image: an image's name, `devcontainer` or `dockerfile:PATH`.
@@ -214,7 +219,7 @@ class Environment:
 
 
 def choose_environment(
-    wishes: EnvironmentWishes,
+    options: EnvironmentOptions,
     repository: SetupRepository,
     engine: "Callable[[], DockerClient] | None",
 ) -> Environment:
@@ -224,34 +229,36 @@ def choose_environment(
         not a container of an engine that can be reached from here.
     Raises UsageError, and SandboxError if the image can't be built or pulled.
     """
-    plan = find_setup(repository.trusted.read, wishes.setup)
-    wanted = requested_image(wishes.image, repository.trusted.read)
+    plan = find_setup(repository.trusted.read, options.setup)
+    requested = requested_image(options.image, repository.trusted.read)
     if engine is None:
-        if isinstance(wanted, Build):
+        if isinstance(requested, Build):
             raise UsageError(
-                f"an image is built from {wanted.dockerfile} only by a Docker engine",
+                f"an image is built from {requested.dockerfile} only by a Docker engine",
                 "use --runtime docker, or name an image",
             )
-        return Environment(wanted, plan)
-    if isinstance(wanted, Build):
-        _require_leave(wanted, wishes)
-    keeps = plan is not None and wishes.keep
-    if not keeps and not isinstance(wanted, Build):
-        return Environment(wanted, plan)
-    owner = derive_key("repository", repository.identity)
+        return Environment(requested, plan)
+    if isinstance(requested, Build):
+        _require_build_permission(requested, options)
+    keep = plan is not None and options.keep
+    if not keep and not isinstance(requested, Build):
+        return Environment(requested, plan)
+    repository_key = derive_key("repository", repository.identity)
     with closing(engine()) as client:
-        if isinstance(wanted, Build):
-            image = build_image(client, wanted, owner, repository.trusted)
+        if isinstance(requested, Build):
+            image = build_image(client, requested, repository_key, repository.trusted)
         else:
-            image_settings(client, wanted)  # pull it, so that it has an id
-            image = image_id(client, wanted)
-        if plan is None or not wishes.keep:
+            image_settings(client, requested)  # pull it, so that it has an id
+            image = image_id(client, requested)
+        if plan is None or not options.keep:
             return Environment(image, plan)
-        key = derive_environment_key(plan, image, owner, repository.base_tree())
-        kept = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
-        if kept is None:
-            remove_older_environments(client, owner)
-    return Environment(kept or image, plan, key, owner, kept is not None)
+        key = derive_environment_key(plan, image, repository_key, repository.base_tree())
+        prepared_image = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        if prepared_image is None:
+            remove_older_environments(client, repository_key)
+    return Environment(
+        prepared_image or image, plan, key, repository_key, prepared_image is not None
+    )
 
 
 def derive_environment_key(plan: SetupPlan, image: str, repository: str, tree: str) -> str:
@@ -284,22 +291,22 @@ def set_up(
     started = time.monotonic()
     if environment.is_prepared:
         take_exports(runtime, stream)
-        made, detail = PreparedEnvironment(ok=True), f"{plan.source}: kept from an earlier run"
+        prepared, detail = PreparedEnvironment(ok=True), f"{plan.source}: kept from an earlier run"
     else:
-        made = prepare(plan, runtime, stream, state, base, seconds)
-        detail = f"{plan.source}: {'done' if made.ok else 'failed'}"
-        if made.ok and environment.key:
+        prepared = prepare(plan, runtime, stream, state, base, seconds)
+        detail = f"{plan.source}: {'done' if prepared.ok else 'failed'}"
+        if prepared.ok and environment.key:
             name = f"{PREPARED}:{environment.key}"
             labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
-            kept = runtime.save(name, labels)
-            detail += ", kept for the next run" if kept else ""
-    took = round(time.monotonic() - started, 3)
-    stream.add(StageCompleted(stage="setup", detail=detail, seconds=took))
-    return made
+            is_saved = runtime.save(name, labels)
+            detail += ", kept for the next run" if is_saved else ""
+    duration = round(time.monotonic() - started, 3)
+    stream.add(StageCompleted(stage="setup", detail=detail, seconds=duration))
+    return prepared
 
 
-def _require_leave(build: Build, wishes: EnvironmentWishes) -> None:
-    if not wishes.builds:
+def _require_build_permission(build: Build, options: EnvironmentOptions) -> None:
+    if not options.builds:
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",
             "a build runs the repository's own commands with the engine's network: "

@@ -42,7 +42,7 @@ MAX_PREPARED_IMAGES: Final = 3
 make one, and the newest are most likely to be used again."""
 
 BUILD_SECONDS: Final = 3600
-_LAST_WORDS: Final = 2_000
+_MAX_OUTPUT_CHARACTERS: Final = 2_000
 
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 """Build arguments that the engine accepts without a declaration and leaves out of the keys of its
@@ -82,13 +82,13 @@ class Build:
 def requested_image(setting: str, read: Read) -> str | Build:
     """Return the image that the setting `image` means in this repository. Raises UsageError."""
     if setting == DEVCONTAINER:
-        found = read_devcontainer(read)
-        if found is None:
+        devcontainer = read_devcontainer(read)
+        if devcontainer is None:
             raise UsageError(
                 f"the setting image is {DEVCONTAINER!r} and there is none of {', '.join(FILES)}",
                 "add the file to the default branch, or name an image",
             )
-        return _of_devcontainer(found)
+        return _image_of_devcontainer(devcontainer)
     if setting.startswith(DOCKERFILE):
         path = setting.removeprefix(DOCKERFILE).strip()
         if read(path) is None:
@@ -112,8 +112,8 @@ def build_image(
     dockerfile = build.dockerfile
     key = derive_key("built", repository, repr(build), source.tree())
     name = f"{BUILT}:{key}"
-    if (found := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
-        return found
+    if (existing := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
+        return existing
     text = source.read(dockerfile)
     if text is None:
         raise UsageError(
@@ -138,10 +138,10 @@ def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> 
 
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         try:
-            found = client.images.get(name)
+            image = client.images.get(name)
         except docker.errors.ImageNotFound:
             return None
-    return str(found.id) if found.labels.get(label) == key else None
+    return str(image.id) if image.labels.get(label) == key else None
 
 
 def derive_key(*parts: str) -> str:
@@ -150,16 +150,16 @@ def derive_key(*parts: str) -> str:
 
 
 def remove_older_environments(
-    client: "DockerClient", repository: str, kept: int = MAX_PREPARED_IMAGES - 1
+    client: "DockerClient", repository: str, keep_count: int = MAX_PREPARED_IMAGES - 1
 ) -> None:
     """Remove the prepared images of a repository except the newest ones and those in use.
 
     repository: digest of the repository that they belong to.
-    kept: number of images that stay.
+    keep_count: number of images that stay.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
-        own = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
-        for image in sorted(own, key=_creation_time, reverse=True)[kept:]:
+        images = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
+        for image in sorted(images, key=_creation_time, reverse=True)[keep_count:]:
             _remove_names(client, image, PREPARED)
 
 
@@ -169,14 +169,16 @@ def image_id(client: "DockerClient", image: str) -> str:
         return str(client.images.get(image).id)
 
 
-def remove_old_images(client: "DockerClient", now: datetime, kept: timedelta = KEPT) -> list[str]:
-    """Remove unused built and prepared images of at least the age `kept`; return their names."""
+def remove_old_images(
+    client: "DockerClient", now: datetime, max_age: timedelta = KEPT
+) -> list[str]:
+    """Remove unused built and prepared images of at least the age `max_age`; return their names."""
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         return [
             tag
             for name in (BUILT, PREPARED)
             for image in _list_images(client, name)
-            if now - _creation_time(image) >= kept
+            if now - _creation_time(image) >= max_age
             for tag in _remove_names(client, image, name)
         ]
 
@@ -185,9 +187,9 @@ def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["I
     """Yield the images of that name. Other runs may remove some of them in the meantime."""
     import docker
 
-    for each in client.api.images(name=name, filters={"label": list(labels)}):
+    for image_info in client.api.images(name=name, filters={"label": list(labels)}):
         try:
-            yield client.images.get(each["Id"])
+            yield client.images.get(image_info["Id"])
         except docker.errors.ImageNotFound:
             continue
 
@@ -213,14 +215,16 @@ def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str
     return removed
 
 
-def _of_devcontainer(found: DevContainer) -> str | Build:
-    if found.image:
-        return parse_registry_reference(found.image, f"{found.path}, image,")
-    if found.dockerfile:
-        args = tuple(a for a in sorted(found.args.items()) if a[0].upper() not in _PROXIES)
-        return Build(found.dockerfile, found.context, args, found.target)
+def _image_of_devcontainer(devcontainer: DevContainer) -> str | Build:
+    if devcontainer.image:
+        return parse_registry_reference(devcontainer.image, f"{devcontainer.path}, image,")
+    if devcontainer.dockerfile:
+        args = tuple(
+            arg for arg in sorted(devcontainer.args.items()) if arg[0].upper() not in _PROXIES
+        )
+        return Build(devcontainer.dockerfile, devcontainer.context, args, devcontainer.target)
     raise UsageError(
-        f"{found.path} names neither an image nor a Dockerfile",
+        f"{devcontainer.path} names neither an image nor a Dockerfile",
         "add `image` or `build.dockerfile`, or name an image in the settings",
     )
 
@@ -234,7 +238,7 @@ def _run_build(
 ) -> None:
     from docker.errors import BuildError
 
-    words: list[str] = []
+    output: list[str] = []
     stream = client.api.build(
         fileobj=cast("IO[bytes]", context(build.context, build.dockerfile)),
         custom_context=True,
@@ -251,14 +255,14 @@ def _run_build(
     )
     for line in stream:
         if "error" in line:
-            last = "".join(words)[-_LAST_WORDS:]
-            raise BuildError(f"{line['error']}\n{last}".strip(), build_log=iter(()))
-        words = [*words[-200:], str(line.get("stream", ""))]
+            output_end = "".join(output)[-_MAX_OUTPUT_CHARACTERS:]
+            raise BuildError(f"{line['error']}\n{output_end}".strip(), build_log=iter(()))
+        output = [*output[-200:], str(line.get("stream", ""))]
 
 
 def _creation_time(image: "Image") -> datetime:
     try:
-        made = datetime.fromisoformat(str(image.attrs.get("Created")))
+        created = datetime.fromisoformat(str(image.attrs.get("Created")))
     except ValueError:
         return datetime.now(UTC)
-    return made if made.tzinfo else made.replace(tzinfo=UTC)
+    return created if created.tzinfo else created.replace(tzinfo=UTC)

@@ -28,8 +28,8 @@ Read = Callable[[str], bytes | None]
 Lifecycle = str | list[str] | dict[str, str | list[str]]
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::([^}]*))?\}")
-_UNUSED = ("features", "dockerComposeFile", "initializeCommand", "mounts", "runArgs")
-MOST_NESTED = 50
+_UNUSED_KEYS = ("features", "dockerComposeFile", "initializeCommand", "mounts", "runArgs")
+MAX_NESTING = 50
 
 
 class _Build(BaseModel):
@@ -41,7 +41,7 @@ class _Build(BaseModel):
     target: str | None = None
 
 
-class _File(BaseModel):
+class _DevContainerFile(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     image: str | None = None
@@ -91,23 +91,25 @@ def read_devcontainer(read: Read) -> DevContainer | None:
 def _parse(path: str, data: bytes) -> DevContainer:
     content = _object(path, data)
     try:
-        file = _File.model_validate(content)
+        file = _DevContainerFile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _wrong(path, f"{where}: {first['msg']}") from error
+        location = ".".join(str(part) for part in first["loc"])
+        raise _invalid_file(path, f"{location}: {first['msg']}") from error
     build = file.build or _Build(dockerfile=file.docker_file, context=file.context)
     folder = dirname(path)
     commands = (file.on_create, file.update_content, file.post_create)
     return DevContainer(
         path=path,
-        image=_filled(file.image) if file.image else None,
-        dockerfile=_inside(path, folder, build.dockerfile) if build.dockerfile else None,
-        context=_inside(path, folder, build.context),
-        args={name: _filled(value) for name, value in build.args.items()},
+        image=_expand_variables(file.image) if file.image else None,
+        dockerfile=_path_in_repository(path, folder, build.dockerfile)
+        if build.dockerfile
+        else None,
+        context=_path_in_repository(path, folder, build.context),
+        args={name: _expand_variables(value) for name, value in build.args.items()},
         target=build.target,
         script="\n".join(line for command in commands for line in _lines(command)),
-        unused=tuple(key for key in _UNUSED if content.get(key)),
+        unused=tuple(key for key in _UNUSED_KEYS if content.get(key)),
     )
 
 
@@ -118,22 +120,22 @@ def _object(path: str, data: bytes) -> dict[str, Any]:
     """
     try:
         text = data.decode("utf-8-sig")
-        if _depth(text) > MOST_NESTED:
-            raise _wrong(path, "nested too deeply")
+        if _depth(text) > MAX_NESTING:
+            raise _invalid_file(path, "nested too deeply")
         content = json5.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"not JSON: {error}") from error
+        raise _invalid_file(path, f"not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise _wrong(path, "not a JSON object")
+        raise _invalid_file(path, "not a JSON object")
     return content
 
 
 def _depth(text: str) -> int:
-    deepest = depth = 0
+    max_depth = depth = 0
     for character in text:
         depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    return deepest
+        max_depth = max(max_depth, depth)
+    return max_depth
 
 
 def _lines(command: Lifecycle | None) -> list[str]:
@@ -146,14 +148,14 @@ def _lines(command: Lifecycle | None) -> list[str]:
         case None | "":
             return []
         case str():
-            return [_filled(command)]
+            return [_expand_variables(command)]
         case list():
-            return [shlex.join(_filled(part) for part in command)] if command else []
+            return [shlex.join(_expand_variables(part) for part in command)] if command else []
         case dict():
             return [line for part in command.values() for line in _lines(part)]
 
 
-def _filled(text: str) -> str:
+def _expand_variables(text: str) -> str:
     """Return `text` with its variables replaced.
 
     Variables of the workspace become ".", those of the container become shell variables, those of
@@ -161,29 +163,29 @@ def _filled(text: str) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        name, rest = match[1], match[2] or ""
+        name, argument = match[1], match[2] or ""
         if name in {"containerWorkspaceFolder", "localWorkspaceFolder"}:
             return "."
         if name in {"localEnv", "env"}:
-            return rest.partition(":")[2]
+            return argument.partition(":")[2]
         if name == "containerEnv":
-            variable, _, default = rest.partition(":")
+            variable, _, default = argument.partition(":")
             return f"${{{variable}:-{default}}}" if variable.isidentifier() else default
         return ""
 
     return _VARIABLE.sub(value, text)
 
 
-def _inside(path: str, folder: str, given: str) -> str:
+def _path_in_repository(path: str, folder: str, relative: str) -> str:
     """Return a path from the repository's root; raises UsageError if it is outside of it."""
-    found = normpath(join(folder, _filled(given)))
-    if found.startswith(("/", "../")) or found == "..":
-        raise _wrong(path, f"{given} lies outside of the repository")
-    return found
+    normalized = normpath(join(folder, _expand_variables(relative)))
+    if normalized.startswith(("/", "../")) or normalized == "..":
+        raise _invalid_file(path, f"{relative} lies outside of the repository")
+    return normalized
 
 
-def _wrong(path: str, what: str) -> UsageError:
-    return UsageError(f"{path}: {what}", "correct the file on the default branch")
+def _invalid_file(path: str, problem: str) -> UsageError:
+    return UsageError(f"{path}: {problem}", "correct the file on the default branch")
 
 
 SETTING = ".github/resolver.yml"
@@ -261,14 +263,14 @@ def _copilot(path: str, data: bytes) -> SetupPlan:
             f"{path}: the steps of the job {COPILOT_JOB} can't be read: {error!r:.200}",
             "correct the file on the default branch",
         ) from error
-    parts: list[str] = ["set -e"]
+    commands: list[str] = ["set -e"]
     left_out: list[str] = []
     for step in steps:
         if isinstance(step.get("run"), str):
-            parts.append(_step({**_values(job, "env"), **_values(step, "env")}, step))
+            commands.append(_step({**_values(job, "env"), **_values(step, "env")}, step))
         elif "uses" in step and not str(step["uses"]).startswith("actions/checkout@"):
             left_out.append(f"the step that uses {step['uses']}")
-    return SetupPlan(path, "\n".join(parts), tuple(left_out))
+    return SetupPlan(path, "\n".join(commands), tuple(left_out))
 
 
 def _step(variables: Mapping[str, str], step: Mapping[str, Any]) -> str:
@@ -284,7 +286,7 @@ def _step(variables: Mapping[str, str], step: Mapping[str, Any]) -> str:
 
 
 def _values(holder: Mapping[str, Any], key: str) -> dict[str, str]:
-    found = holder.get(key)
-    if not isinstance(found, dict):
+    values = holder.get(key)
+    if not isinstance(values, dict):
         return {}
-    return {str(name): _EXPRESSION.sub("", str(value)) for name, value in found.items()}
+    return {str(name): _EXPRESSION.sub("", str(value)) for name, value in values.items()}

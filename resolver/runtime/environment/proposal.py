@@ -27,12 +27,14 @@ from resolver.security.shell.wrappers import plain_word, skip_assignments, unwra
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "source", "."})
 _INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "perl"})
-_TESTS = frozenset({"[", "[[", "test", "command", "which", "type"})
-_MADE = frozenset({"venv", ".venv", "env", "node_modules", "target", "build", "dist", "vendor"})
+_CONDITIONS = frozenset({"[", "[[", "test", "command", "which", "type"})
+_CREATED_FOLDERS = frozenset(
+    {"venv", ".venv", "env", "node_modules", "target", "build", "dist", "vendor"}
+)
 """Folders that tools create without their name being given."""
 
 _REQUIREMENTS = ("-r", "-c", "--requirement", "--constraint")
-_DEEPEST = 3
+_MAX_DEPTH = 3
 """Maximum depth of scripts that call scripts."""
 
 
@@ -48,14 +50,14 @@ class MissingFile:
 class _ScriptContext:
     """State of reading a script.
 
-    lost: the working folder is unknown. made: paths a command may create.
+    is_folder_unknown: the working folder is unknown. made: paths a command may create.
     """
 
     read: Read
     exists: Callable[[str], bool]
     folder: str = "."
-    lost: bool = False
-    made: set[str] = field(default_factory=set)
+    is_folder_unknown: bool = False
+    created: set[str] = field(default_factory=set)
 
 
 def missing_files(
@@ -73,7 +75,7 @@ def missing_files(
 
 def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iterator[MissingFile]:
     for stage in _unconditional(parse(text).pipelines):
-        if walk.lost:
+        if walk.is_folder_unknown:
             return
         argv = unwrapped(tuple(plain_word(w) for w in skip_assignments(stage.words)) or ("",))[0]
         if argv[0] == "cd":
@@ -81,44 +83,46 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
             continue
         script = _script_of(argv)
         for word in (*([script] if script else []), *_inputs(argv)):
-            path = _inside(word, walk)
-            if path is None or path.split("/")[0] in {*_MADE, *walk.made}:
+            path = _path_in_repository(word, walk)
+            if path is None or path.split("/")[0] in {*_CREATED_FOLDERS, *walk.created}:
                 continue
             if not walk.exists(path):
                 yield MissingFile(path, source)
-            elif word == script and depth < _DEEPEST and _is_shell(path, walk.read):
+            elif word == script and depth < _MAX_DEPTH and _is_shell(path, walk.read):
                 content = (walk.read(path) or b"").decode(errors="replace")
                 folder = walk.folder
                 yield from _in_script(content, path, walk, depth + 1)
-                walk.folder, walk.lost = folder, False
-        walk.made |= {p.split("/")[0] for w in argv[1:] if (p := _inside(w, walk)) is not None}
+                walk.folder, walk.is_folder_unknown = folder, False
+        walk.created |= {
+            p.split("/")[0] for w in argv[1:] if (p := _path_in_repository(w, walk)) is not None
+        }
 
 
 def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[PipelineStage]:
     """Yield the commands that run regardless of the result of other commands."""
-    guarded = False
-    joined = ""
+    is_conditional = False
+    joined_by = ""
     for pipeline in pipelines:
         behind = pipeline[-1].behind
-        guarded = guarded if joined else False
+        is_conditional = is_conditional if joined_by else False
         names = [stage.words[0] for stage in pipeline if stage.words]
-        if names and names[0] in _TESTS:
-            guarded = True
-        if not guarded and "||" not in (joined, behind):
+        if names and names[0] in _CONDITIONS:
+            is_conditional = True
+        if not is_conditional and "||" not in (joined_by, behind):
             for stage in pipeline:
                 if stage.body is None:
                     yield stage
                 elif stage.kind in {"{", "("}:
                     yield from _unconditional(stage.body)
-        joined = behind if behind in {"&&", "||"} else ""
+        joined_by = behind if behind in {"&&", "||"} else ""
 
 
 def _change_folder(argv: Sequence[str], walk: _ScriptContext) -> None:
-    found = _inside(argv[1], walk) if len(argv) == 2 else None
-    if found is None:
-        walk.lost = True  # the folder of the following commands is unknown
+    folder = _path_in_repository(argv[1], walk) if len(argv) == 2 else None
+    if folder is None:
+        walk.is_folder_unknown = True  # the folder of the following commands is unknown
     else:
-        walk.folder = found
+        walk.folder = folder
 
 
 def _script_of(argv: Sequence[str]) -> str:
@@ -134,9 +138,9 @@ def _inputs(argv: Sequence[str]) -> Iterator[str]:
     """Yield the files that a command certainly reads."""
     name = basename(argv[0])
     if name in {"pip", "pip3", "uv", "pip-sync"} or "pip" in argv[1:3]:
-        for at, word in enumerate(argv):
-            if word in _REQUIREMENTS and at + 1 < len(argv):
-                yield argv[at + 1]
+        for index, word in enumerate(argv):
+            if word in _REQUIREMENTS and index + 1 < len(argv):
+                yield argv[index + 1]
             elif word.startswith(tuple(f"{option}=" for option in _REQUIREMENTS[2:])):
                 yield word.partition("=")[2]
             elif word.startswith(("-r", "-c")) and "." in word:
@@ -146,7 +150,7 @@ def _inputs(argv: Sequence[str]) -> Iterator[str]:
         yield from operands[:-1] if name == "cp" else operands[1:]
 
 
-def _inside(word: str, walk: _ScriptContext) -> str | None:
+def _path_in_repository(word: str, walk: _ScriptContext) -> str | None:
     """Return the path from the repository's root, or None if the word is no path within it."""
     if not word or word.startswith(("-", "/", "~")) or set(word) & set("$`*?[]{}<>|;:=\n\"'"):
         return None
@@ -162,7 +166,7 @@ def _is_shell(path: str, read: Read) -> bool:
 NOTHING = "true"
 """A set-up that does nothing, used in place of one that would not work."""
 
-_BEYOND = ("features", "dockerComposeFile")
+_REQUIRED_KEYS = ("features", "dockerComposeFile")
 """Keys of a devcontainer without which its image lacks what its commands need."""
 
 
@@ -187,58 +191,59 @@ class ProposedEnvironment:
 
 
 def propose_environment(
-    found: Survey, read: Read, exists: Callable[[str], bool]
+    survey: Survey, read: Read, exists: Callable[[str], bool]
 ) -> ProposedEnvironment:
     """Return the proposed environment for a repository.
 
-    found: the survey of its files, used if it describes no environment that can be used.
+    survey: the survey of its files, used if it describes no environment that can be used.
     exists: returns True if a path is a file or a folder of the repository.
     """
     for path in SCRIPTS:
         if read(path) is not None:
-            return ProposedEnvironment(found.image, prepared_by=path)
+            return ProposedEnvironment(survey.image, prepared_by=path)
     for path in COPILOT:
         if read(path) is None:
             continue
-        if not found.setup:
-            return ProposedEnvironment(found.image, prepared_by=path)
+        if not survey.setup:
+            return ProposedEnvironment(survey.image, prepared_by=path)
         reason = f"{path} is written for GitHub's own runner, which is not an image"
-        return ProposedEnvironment(found.image, found.setup, skip_reasons=(reason,))
+        return ProposedEnvironment(survey.image, survey.setup, skip_reasons=(reason,))
     try:
         devcontainer = read_devcontainer(read)
-        reasons = list(_against(devcontainer, found, read, exists)) if devcontainer else []
+        reasons = list(_reasons_against(devcontainer, survey, read, exists)) if devcontainer else []
     except UsageError as error:
         devcontainer, reasons = None, [error.what]
     if devcontainer is not None and not reasons:
         return ProposedEnvironment(DEVCONTAINER, prepared_by=devcontainer.path)
-    setup = found.setup or (NOTHING if reasons else "")
-    return ProposedEnvironment(found.image, setup, skip_reasons=tuple(map(_flatten, reasons)))
+    setup = survey.setup or (NOTHING if reasons else "")
+    return ProposedEnvironment(survey.image, setup, skip_reasons=tuple(map(_flatten, reasons)))
 
 
-def _against(
-    found: DevContainer, seen: Survey, read: Read, exists: Callable[[str], bool]
+def _reasons_against(
+    devcontainer: DevContainer, survey: Survey, read: Read, exists: Callable[[str], bool]
 ) -> Iterator[str]:
     """Yield the reasons, for people, why a devcontainer can't be used; nothing if it can."""
-    for key in _BEYOND:
-        if key in found.unused:
-            yield f"{found.path} needs `{key}`, which Resolver does not act on"
-    if not found.image and not found.dockerfile:
-        if "dockerComposeFile" not in found.unused:
-            yield f"{found.path} names neither an image nor a Dockerfile"
+    for key in _REQUIRED_KEYS:
+        if key in devcontainer.unused:
+            yield f"{devcontainer.path} needs `{key}`, which Resolver does not act on"
+    if not devcontainer.image and not devcontainer.dockerfile:
+        if "dockerComposeFile" not in devcontainer.unused:
+            yield f"{devcontainer.path} names neither an image nor a Dockerfile"
         return
-    if found.dockerfile:
-        if not exists(found.dockerfile):
-            yield f"{found.path} names {found.dockerfile}, which is not in the repository"
+    if devcontainer.dockerfile:
+        if not exists(devcontainer.dockerfile):
+            dockerfile = devcontainer.dockerfile
+            yield f"{devcontainer.path} names {dockerfile}, which is not in the repository"
         yield (
-            f"{found.path} builds its image, which the operator has to allow: set "
+            f"{devcontainer.path} builds its image, which the operator has to allow: set "
             f"`RESOLVER_IMAGE_OPTIONS={{build: true}}` and `image: {DEVCONTAINER}`"
         )
     else:
         requested_image(DEVCONTAINER, read)  # raises an error unless it is an image of a registry
-    if not found.script and seen.setup:
-        yield f"{found.path} installs nothing"
-    for each in missing_files(found.script, found.path, read, exists):
-        yield f"{each.by} names {each.path}, which is not in the repository"
+    if not devcontainer.script and survey.setup:
+        yield f"{devcontainer.path} installs nothing"
+    for missing in missing_files(devcontainer.script, devcontainer.path, read, exists):
+        yield f"{missing.by} names {missing.path}, which is not in the repository"
 
 
 def _flatten(text: str) -> str:

@@ -20,10 +20,10 @@ Read = Callable[[str], bytes | None]
 EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
 """Names under which projects list what their tests need, the most likely first."""
 
-MOST_PROJECTS = 8
+MAX_PROJECTS = 8
 """Number of projects in folders that are set up."""
 
-DEEPEST = 2
+MAX_DEPTH = 2
 """Maximum depth of a folder with a project; 1 is a folder at the root."""
 
 _NO_PROJECTS = re.compile(
@@ -31,12 +31,12 @@ _NO_PROJECTS = re.compile(
     r"third_party|node_modules|dist|build)(?:/|$)",
     re.I,
 )
-_TESTS = re.compile(
+_TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testing)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_tests?)\.[a-z]+$|(?:^|/)tests?\.[a-z]+$"
     r"|[._-](?:test|spec)\.[a-z]+$|(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy)$"
 )
-_UNWRITTEN = "no test specified"
+_NO_TEST_SCRIPT = "no test specified"
 """Text of the test script that `npm init` writes for a project without tests."""
 
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
@@ -67,40 +67,50 @@ class Survey:
 
 
 def survey(
-    names: Collection[str], read: Read, below: Mapping[str, Collection[str]] | None = None
+    names: Collection[str], read: Read, files_by_folder: Mapping[str, Collection[str]] | None = None
 ) -> Survey:
     """Survey a repository by the files at its root.
 
     names: names of those files.
     read: returns the content of the file at a path.
-    below: names of the files in each folder that may hold a project, from `folders_of`.
+    files_by_folder: names of the files in each folder that may hold a project, from `folders_of`.
     """
     root = _project(names, read)
-    projects = _projects(below or {}, read)
-    spoken = [root.language, *(project.language for project in projects.values())]
+    projects = _projects(files_by_folder or {}, read)
+    languages = [root.language, *(project.language for project in projects.values())]
     if root.language or not projects:
-        return replace(root, others=_different((*root.others, *spoken), root.language))
+        return replace(root, others=_other_languages((*root.others, *languages), root.language))
     first = next(iter(projects.values()))
-    same = {f: each for f, each in projects.items() if each.language == first.language}
-    installs = [f"(cd {shlex.quote(f)} && {each.setup})" for f, each in same.items() if each.setup]
-    tests = [f"(cd {shlex.quote(f)} && {each.tests})" for f, each in same.items() if each.tests]
+    same_language = {
+        folder: each for folder, each in projects.items() if each.language == first.language
+    }
+    installs = [
+        f"(cd {shlex.quote(folder)} && {each.setup})"
+        for folder, each in same_language.items()
+        if each.setup
+    ]
+    tests = [
+        f"(cd {shlex.quote(folder)} && {each.tests})"
+        for folder, each in same_language.items()
+        if each.tests
+    ]
     return Survey(
         first.language,
         first.image,
-        " && ".join(installs[:MOST_PROJECTS]),
-        root.tests or " && ".join(tests[:MOST_PROJECTS]),
-        _different(spoken, first.language),
+        " && ".join(installs[:MAX_PROJECTS]),
+        root.tests or " && ".join(tests[:MAX_PROJECTS]),
+        _other_languages(languages, first.language),
     )
 
 
 def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the names of the files in each folder that may hold a project, for `survey`."""
-    found: dict[str, set[str]] = {}
+    files_by_folder: dict[str, set[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
-        if folder and folder.count("/") < DEEPEST and not _NO_PROJECTS.search(folder):
-            found.setdefault(folder, set()).add(name)
-    return dict(sorted(found.items()))
+        if folder and folder.count("/") < MAX_DEPTH and not _NO_PROJECTS.search(folder):
+            files_by_folder.setdefault(folder, set()).add(name)
+    return dict(sorted(files_by_folder.items()))
 
 
 def has_tests(paths: Iterable[str], language: str) -> bool:
@@ -108,33 +118,39 @@ def has_tests(paths: Iterable[str], language: str) -> bool:
 
     Always True for Rust, whose unit tests are in the code itself.
     """
-    return language == "Rust" or any(_TESTS.search(path) for path in paths)
+    return language == "Rust" or any(_TEST_PATH.search(path) for path in paths)
 
 
-def _projects(below: Mapping[str, Collection[str]], read: Read) -> dict[str, Survey]:
-    marks = frozenset[str]().union(*(mark for mark, _ in _LANGUAGES))
-    found: dict[str, Survey] = {}
-    for folder, names in below.items():
-        if marks & set(names) and not any(folder.startswith(f"{each}/") for each in found):
-            found[folder] = _project(names, partial(_within, read, folder))
-    return found
+def _projects(files_by_folder: Mapping[str, Collection[str]], read: Read) -> dict[str, Survey]:
+    marker_files = frozenset[str]().union(*(markers for markers, _ in _LANGUAGES))
+    projects: dict[str, Survey] = {}
+    for folder, names in files_by_folder.items():
+        if marker_files & set(names) and not any(
+            folder.startswith(f"{parent}/") for parent in projects
+        ):
+            projects[folder] = _project(names, partial(_within, read, folder))
+    return projects
 
 
 def _within(read: Read, folder: str, name: str) -> bytes | None:
     return read(f"{folder}/{name}")
 
 
-def _different(languages: Iterable[str], first: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for each in languages if each not in {"", first}))
+def _other_languages(languages: Iterable[str], first: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(language for language in languages if language not in {"", first}))
 
 
 def _project(names: Collection[str], read: Read) -> Survey:
-    found = [look(names, read) for mark, look in _LANGUAGES if mark & set(names)]
-    if not found:
+    surveys = [
+        survey_language(names, read)
+        for markers, survey_language in _LANGUAGES
+        if markers & set(names)
+    ]
+    if not surveys:
         return Survey(tests=_make_test(names, read))
-    first = found[0]
+    first = surveys[0]
     tests = _make_test(names, read) or first.tests
-    others = _different((each.language for each in found), first.language)
+    others = _other_languages((found_survey.language for found_survey in surveys), first.language)
     return Survey(first.language, first.image, first.setup, tests, others)
 
 
@@ -146,8 +162,10 @@ def _make_test(names: Collection[str], read: Read) -> str:
 
 def _python(names: Collection[str], read: Read) -> Survey:
     project = _toml(read, "pyproject.toml")
-    about = _table(project, "project")
-    version = _version(str(about.get("requires-python", "")), "3.12", least=(3, 9), most=(3, 14))
+    metadata = _table(project, "project")
+    version = _version(
+        str(metadata.get("requires-python", "")), "3.12", min_version=(3, 9), max_version=(3, 14)
+    )
     pytest = "pytest" in _text(read, "pyproject.toml") or bool(
         {"pytest.ini", "conftest.py", "tests", "test"} & set(names)
     )
@@ -168,7 +186,9 @@ def _python_setup(names: Collection[str], project: dict[str, Any]) -> str:
         return "pip install uv && uv sync --all-extras"
     if "poetry.lock" in names:
         return "pip install poetry && poetry install"
-    commands = [f"pip install -r {n}" for n in sorted(names) if _is_requirements(n)]
+    commands = [
+        f"pip install -r {file_name}" for file_name in sorted(names) if _is_requirements(file_name)
+    ]
     if {"setup.py", "setup.cfg"} & set(names) or "build-system" in project or "project" in project:
         extras = _table(_table(project, "project"), "optional-dependencies")
         extra = next((name for name in EXTRAS if name in extras), "")
@@ -189,8 +209,8 @@ def _is_requirements(name: str) -> bool:
 
 def _node(names: Collection[str], read: Read) -> Survey:
     package = _json(read, "package.json")
-    wanted = _text(read, ".nvmrc") or str(_table(package, "engines").get("node", ""))
-    version = _version(wanted, "22", least=(18,), most=(26,)).partition(".")[0]
+    version_text = _text(read, ".nvmrc") or str(_table(package, "engines").get("node", ""))
+    version = _version(version_text, "22", min_version=(18,), max_version=(26,)).partition(".")[0]
     installs = {
         "pnpm-lock.yaml": "corepack enable && pnpm install --frozen-lockfile",
         "yarn.lock": "corepack enable && yarn install --frozen-lockfile",
@@ -198,14 +218,14 @@ def _node(names: Collection[str], read: Read) -> Survey:
     }
     setup = next((command for lock, command in installs.items() if lock in names), "npm install")
     script = str(_table(package, "scripts").get("test", ""))
-    tests = "npm test" if script and _UNWRITTEN not in script else ""
+    tests = "npm test" if script and _NO_TEST_SCRIPT not in script else ""
     return Survey("JavaScript", f"node:{version}-bookworm-slim", setup, tests)
 
 
 def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - one signature for all
-    found = _GO.search(_text(read, "go.mod"))
+    match = _GO.search(_text(read, "go.mod"))
     return Survey(
-        "Go", f"golang:{found[1] if found else '1'}-bookworm", "go mod download", "go test ./..."
+        "Go", f"golang:{match[1] if match else '1'}-bookworm", "go mod download", "go test ./..."
     )
 
 
@@ -214,14 +234,14 @@ def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
 
     With another image rustup would download that version, from a host the sandbox can't reach.
     """
-    wanted = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
-    found = _RUST.search(wanted)
-    image = f"rust:{found[1] if found else '1'}-slim-bookworm"
+    toolchain = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
+    match = _RUST.search(toolchain)
+    image = f"rust:{match[1] if match else '1'}-slim-bookworm"
     return Survey("Rust", image, "cargo fetch", "cargo test")
 
 
 def _ruby(names: Collection[str], read: Read) -> Survey:
-    version = _version(_text(read, ".ruby-version"), "3.4", least=(2, 7), most=(4, 0))
+    version = _version(_text(read, ".ruby-version"), "3.4", min_version=(2, 7), max_version=(4, 0))
     tests = "bundle exec rake test"
     if ".rspec" in names or "spec" in names:
         tests = "bundle exec rspec"
@@ -235,10 +255,10 @@ def _maven(names: Collection[str], read: Read) -> Survey:
     # The set-up also downloads the Maven that the wrapper names, which the checks start.
     maven = "./mvnw" if "mvnw" in names else "mvn"
     setup = f"{maven} -q -B dependency:go-offline"
-    found = _JAVA.search(_text(read, "pom.xml"))
-    wanted = int(found[1]) if found else 0
-    release = next((each for each in _JAVA_IMAGES if each >= wanted), _JAVA_IMAGES[-1])
-    image = f"maven:3-eclipse-temurin-{release if found else 21}"
+    match = _JAVA.search(_text(read, "pom.xml"))
+    min_release = int(match[1]) if match else 0
+    release = next((each for each in _JAVA_IMAGES if each >= min_release), _JAVA_IMAGES[-1])
+    image = f"maven:3-eclipse-temurin-{release if match else 21}"
     return Survey("Java", image, setup, f"{maven} -q -B test")
 
 
@@ -258,18 +278,20 @@ _LANGUAGES: tuple[tuple[set[str], Callable[[Collection[str], Read], Survey]], ..
 )
 
 
-def _version(text: str, default: str, *, least: tuple[int, ...], most: tuple[int, ...]) -> str:
+def _version(
+    text: str, default: str, *, min_version: tuple[int, ...], max_version: tuple[int, ...]
+) -> str:
     """Return the first version in `text` if an image of it is likely to exist, or else the default.
 
     A lower bound (`>`, `^`, `~`) that is not above the default gives the default too.
     """
-    found = _NUMBER.search(text)
-    if found is None:
+    match = _NUMBER.search(text)
+    if match is None:
         return default
-    version = tuple(int(part) for part in found[0].split("."))
+    version = tuple(int(part) for part in match[0].split("."))
     if text.strip().startswith((">", "^", "~")) and version <= _numbers(default):
         return default
-    return found[0] if least <= version <= most else default
+    return match[0] if min_version <= version <= max_version else default
 
 
 def _numbers(version: str) -> tuple[int, ...]:

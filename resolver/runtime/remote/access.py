@@ -25,7 +25,7 @@ from resolver.errors import SandboxError, UsageError
 from resolver.runtime.remote.protocol import (
     JSON,
     MAX_JSON,
-    SHORTEST_TOKEN,
+    MIN_TOKEN_CHARACTERS,
     WAIT_SECONDS,
     RemoteFailure,
     RemoteLimits,
@@ -39,9 +39,9 @@ PATIENCE_SECONDS: Final = 60.0
 
 _CONNECT_SECONDS: Final = 10.0
 _ANSWER_SECONDS: Final = WAIT_SECONDS + 10.0
-_FIRST_PAUSE: Final = 0.02
-_LONGEST_PAUSE: Final = 2.0
-_MAY_PASS: Final = {408, 502, 503, 504}
+_FIRST_PAUSE_SECONDS: Final = 0.02
+_MAX_PAUSE_SECONDS: Final = 2.0
+_TRANSIENT_STATUSES: Final = {408, 502, 503, 504}
 """Status codes of a server, or of a proxy in front of it, that are worth a retry."""
 
 
@@ -70,9 +70,10 @@ class RemoteAccess:
     ) -> None:
         self.url = _checked_url(url, plain_http)
         self._patience = patience
-        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        if len(token) < MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable():
             raise UsageError(
-                f"the token of the remote runtime is no {SHORTEST_TOKEN} plain characters long",
+                "the token of the remote runtime is no "
+                f"{MIN_TOKEN_CHARACTERS} plain characters long",
                 "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
             )
         # No compression: the bodies are read with `iter_raw`, and a compressed body could expand
@@ -83,7 +84,7 @@ class RemoteAccess:
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,
-            verify=_trust(ca) if self.url.startswith("https:") else False,
+            verify=_trusted_certificates(ca) if self.url.startswith("https:") else False,
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=8),
             follow_redirects=False,
@@ -96,11 +97,11 @@ class RemoteAccess:
 
     def limits(self) -> RemoteLimits:
         """Return the limits of the server. Raises SandboxError if it does not answer or refuses."""
-        found = self.persist(
+        limits = self.persist(
             partial(self.ask, "GET", "/v1/limits", RemoteLimits), threading.Event(), 0
         )
-        assert found is not None, "it has nothing to wait for"
-        return found
+        assert limits is not None, "it has nothing to wait for"
+        return limits
 
     def persist(
         self, function: Callable[[], T], given_up: threading.Event, seconds: float | None = None
@@ -115,7 +116,7 @@ class RemoteAccess:
             return function()
         except ConnectionCut as cut:
             last = cut
-        again = Retrying(
+        retry = Retrying(
             retry=retry_if_exception_type(ConnectionCut),
             stop=stop_when_event_set(given_up)
             | stop_after_delay(self._patience if seconds is None else seconds),
@@ -124,7 +125,7 @@ class RemoteAccess:
             reraise=True,
         )
         try:
-            return again(function)
+            return retry(function)
         except ConnectionCut as cut:
             last = cut
         raise SandboxError(
@@ -148,7 +149,7 @@ class RemoteAccess:
         """
         body = content.model_dump_json().encode() if isinstance(content, BaseModel) else content
         with self.open(method, path, body, params) as response:
-            return None if response.status_code == 202 else _parsed(response, result)
+            return None if response.status_code == 202 else _parse_body(response, result)
 
     def delete(self, path: str) -> bool:
         """Delete a resource. Return False if the request must be repeated because it takes longer.
@@ -169,7 +170,7 @@ class RemoteAccess:
         if self._client.is_closed:
             raise SandboxError("the remote sandbox was closed", "start the run again")
         request = self._client.build_request(method, path, content=content, params=params)
-        with _cuts():
+        with _convert_errors():
             response = self._client.send(request, stream=True)
             try:
                 if not response.is_success:
@@ -180,7 +181,7 @@ class RemoteAccess:
 
     def _refusal(self, response: httpx.Response) -> Exception:
         status = response.status_code
-        if status in _MAY_PASS:
+        if status in _TRANSIENT_STATUSES:
             return ConnectionCut(f"{self.url} answered {status}")
         if status == 401:
             return SandboxError(
@@ -188,7 +189,7 @@ class RemoteAccess:
                 "set RESOLVER_REMOTE_TOKEN to the RESOLVER_SANDBOX_TOKEN of the server",
             )
         try:
-            failure = _parsed(response, RemoteFailure)
+            failure = _parse_body(response, RemoteFailure)
         except SandboxError:
             return SandboxError(
                 f"{self.url} answered {status}, which is not an answer of a sandbox server",
@@ -198,12 +199,12 @@ class RemoteAccess:
 
 
 def _pause(state: RetryCallState) -> float:
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(state.attempt_number, 16))
-    return random.uniform(longest / 2, longest)  # noqa: S311 - spreads the clients
+    max_pause = min(_MAX_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(state.attempt_number, 16))
+    return random.uniform(max_pause / 2, max_pause)  # noqa: S311 - spreads the clients
 
 
 @contextmanager
-def _cuts() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Turn exceptions of the HTTP client into ConnectionCut.
 
     A certificate that is not trusted becomes a SandboxError, because a retry would be useless.
@@ -222,7 +223,7 @@ def _cuts() -> Iterator[None]:
         raise ConnectionCut(str(error) or type(error).__name__) from error
 
 
-def _parsed(response: httpx.Response, result: type[M]) -> M:
+def _parse_body(response: httpx.Response, result: type[M]) -> M:
     """Parse the JSON body, of limited size, into `result`. Raises SandboxError."""
     body = b""
     for part in response.iter_raw():
@@ -245,10 +246,10 @@ def _checked_url(url: str, plain_http: bool) -> str:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
-        wrong = parts.username is not None or parts.query or parts.fragment
+        has_extra_parts = parts.username is not None or parts.query or parts.fragment
     except ValueError:
-        host, wrong = "", ""
-    if not host or wrong or parts.scheme not in ("http", "https"):
+        host, has_extra_parts = "", ""
+    if not host or has_extra_parts or parts.scheme not in ("http", "https"):
         raise UsageError(
             "the URL of the remote runtime is not that of a server",
             "set RESOLVER_REMOTE to https://HOST[:PORT]",
@@ -268,7 +269,7 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _trust(ca: str | None) -> ssl.SSLContext:
+def _trusted_certificates(ca: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:

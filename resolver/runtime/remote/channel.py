@@ -19,7 +19,7 @@ from resolver.runtime.remote.protocol import (
     BYTES,
     JSON,
     MAX_JSON,
-    SEGMENT,
+    MAX_SEGMENT_BYTES,
     ReceivedBytes,
     StreamEnd,
 )
@@ -46,44 +46,44 @@ class RemoteStream:
 
         Raises SandboxError if the stream accepts no more data or the server is lost.
         """
-        begin = self._sent
-        while not self._access.persist(partial(self._push, data, begin, last), self.closed):
+        start = self._sent
+        while not self._access.persist(partial(self._push, data, start, last), self.closed):
             continue
 
     def receive(self) -> bytes | StreamEnd:
         """Return the next bytes, or the end. Raises SandboxError if the server is lost."""
         while True:
-            found = self._access.persist(self._next, self.closed)
-            if found:
-                return found
+            received = self._access.persist(self._next, self.closed)
+            if received:
+                return received
 
     def close(self) -> None:
         """End a waiting `receive` and all retries."""
         self.closed.set()
         response = self._response
         if response is not None:
-            connected = response.extensions["network_stream"].get_extra_info("socket")
+            socket_to_server = response.extensions["network_stream"].get_extra_info("socket")
             with contextlib.suppress(OSError):  # the other end has closed it already
                 # socket.shutdown, not the method of an SSL socket: that one discards the TLS state,
                 # which the reading thread still uses.
-                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+                socket.socket.shutdown(socket_to_server, socket.SHUT_RDWR)
 
-    def _push(self, data: bytes, begin: int, last: bool) -> bool:
+    def _push(self, data: bytes, start: int, last: bool) -> bool:
         """Advance by one request.
 
-        Return True if all of `data`, which begins at byte `begin`, arrived.
+        Return True if all of `data`, which begins at byte `start`, arrived.
         """
         if self._is_unsure:
             # Part of an interrupted request may have arrived. An empty request asks the server for
             # its offset, and only the rest is sent again.
-            arrived = self._post(b"", False)
+            received_count = self._post(b"", False)
             self._is_unsure = False
-            if arrived > self._sent:
-                self._sent = arrived
+            if received_count > self._sent:
+                self._sent = received_count
                 return False
-        at = self._sent - begin
-        piece = data[at : at + SEGMENT]
-        is_end = at + len(piece) == len(data)
+        position = self._sent - start
+        piece = data[position : position + MAX_SEGMENT_BYTES]
+        is_end = position + len(piece) == len(data)
         if not piece and not last:
             return is_end
         self._is_unsure = True
@@ -96,13 +96,18 @@ class RemoteStream:
         params: dict[str, str | int] = {"offset": self._sent}
         if last:
             params["last"] = "true"
-        found = self._access.ask("POST", self._path, ReceivedBytes, content=piece, params=params)
-        if found is None or not self._sent <= found.offset <= self._sent + SEGMENT:
+        acknowledgement = self._access.ask(
+            "POST", self._path, ReceivedBytes, content=piece, params=params
+        )
+        if (
+            acknowledgement is None
+            or not self._sent <= acknowledgement.offset <= self._sent + MAX_SEGMENT_BYTES
+        ):
             raise SandboxError(
                 "the server of the sandbox counts other bytes than were sent",
                 "start the run again",
             )
-        return found.offset
+        return acknowledgement.offset
 
     def _next(self) -> bytes | StreamEnd:
         """Return some bytes, or the end; b"" if the server had nothing to send for a while.
@@ -126,17 +131,17 @@ class RemoteStream:
                     "the server of the sandbox gave an answer in an unexpected form",
                     "check RESOLVER_REMOTE",
                 )
-            found = next(self._chunks, b"")
+            data = next(self._chunks, b"")
         except httpx.HTTPError as error:
             self._drop()
             raise ConnectionCut(str(error) or type(error).__name__) from error
         except BaseException:
             self._drop()
             raise
-        if not found:
+        if not data:
             self._drop()
-        self._received += len(found)
-        return found
+        self._received += len(data)
+        return data
 
     def _end(self) -> StreamEnd:
         body = b""
@@ -164,7 +169,7 @@ class RemoteChannel:
         self._sending = threading.Lock()
         self._collecting = threading.Lock()
         self._collected = bytearray()
-        self._words = ""
+        self._exit_details = ""
 
     def send(self, data: bytes) -> None:
         """Write all the data. Returns when the server has acknowledged it.
@@ -176,28 +181,28 @@ class RemoteChannel:
             self._collected += data
         with self._sending:
             with self._collecting:
-                together, self._collected = bytes(self._collected), bytearray()
-            if together:
-                self._stream.send(together)
+                data_to_send, self._collected = bytes(self._collected), bytearray()
+            if data_to_send:
+                self._stream.send(data_to_send)
 
     def receive(self) -> bytes:
         """Return the next bytes of stdout, b"" at the end and if the server is lost."""
         if self._stream.closed.is_set():
             return b""
         try:
-            found = self._stream.receive()
+            received = self._stream.receive()
         except SandboxError as error:
-            self._words = error.what
+            self._exit_details = error.what
             return b""
-        if isinstance(found, bytes):
-            return found
-        self._words = found.failure.what if found.failure else found.words
+        if isinstance(received, bytes):
+            return received
+        self._exit_details = received.failure.what if received.failure else received.words
         return b""
 
     def close(self) -> None:
         """Close the connection; a waiting `receive` returns b"" then."""
         self._stream.close()
 
-    def last_words(self) -> str:
+    def exit_details(self) -> str:
         """Return the end of the server's stderr, or why the connection was lost."""
-        return self._words
+        return self._exit_details

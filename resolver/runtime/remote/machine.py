@@ -16,7 +16,7 @@ from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.remote.access import ConnectionCut, RemoteAccess
 from resolver.runtime.remote.channel import RemoteChannel, RemoteStream
 from resolver.runtime.remote.protocol import (
-    SEGMENT,
+    MAX_SEGMENT_BYTES,
     SandboxRequest,
     SandboxState,
     StreamEnd,
@@ -31,17 +31,17 @@ M = TypeVar("M", bound=BaseModel)
 START_SECONDS: Final = 900.0
 """Longest time for the start of a sandbox, whose image may have to be pulled."""
 
-_FIRST_PATIENCE: Final = 5.0
+_START_RETRY_SECONDS: Final = 5.0
 """Seconds for which a server that does not answer the first request is retried."""
 
-_LAST_PATIENCE: Final = 10.0
+_REMOVE_RETRY_SECONDS: Final = 10.0
 """Seconds for which the removal is retried. After that, the server removes the sandbox by
 itself."""
 
 REMOVE_SECONDS: Final = 60.0
 """Longest time to wait for the removal."""
 
-AGAIN_SECONDS: Final = 0.1
+REPEAT_SECONDS: Final = 0.1
 """Pause before a request is repeated that the server has answered with 202."""
 
 
@@ -58,7 +58,7 @@ class RemoteMachine:
     def __init__(
         self, spec: SandboxSpec, access: RemoteAccess, new_name: Callable[[], str] = _new_name
     ) -> None:
-        self._asked = _request(spec)
+        self._request_body = _request(spec)
         self._access = access
         self._new_name = new_name
         self._path = f"/v1/sandboxes/{new_name()}"
@@ -73,7 +73,9 @@ class RemoteMachine:
 
     def __enter__(self) -> "RemoteMachine":
         try:
-            state = self._ready(self._path, self._asked, SandboxState, _FIRST_PATIENCE)
+            state = self._await_ready(
+                self._path, self._request_body, SandboxState, _START_RETRY_SECONDS
+            )
         except SandboxError:
             self._access.close()
             raise
@@ -81,7 +83,7 @@ class RemoteMachine:
             self.__exit__()
             raise
         self._scratch = state.scratch
-        self._name_isolation(state.isolation)
+        self._set_isolation(state.isolation)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -92,11 +94,11 @@ class RemoteMachine:
         self._given_up.set()
         remove = partial(self._access.delete, self._path)
         try:
-            end = time.monotonic() + REMOVE_SECONDS
-            while not self._access.persist(remove, threading.Event(), _LAST_PATIENCE):
-                if time.monotonic() > end:
+            deadline = time.monotonic() + REMOVE_SECONDS
+            while not self._access.persist(remove, threading.Event(), _REMOVE_RETRY_SECONDS):
+                if time.monotonic() > deadline:
                     raise SandboxError("it was not removed in time", "")
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(REPEAT_SECONDS)
         except SandboxError as error:
             logger.warning("the remote sandbox was left to its server: %s", error.what)
         finally:
@@ -105,7 +107,7 @@ class RemoteMachine:
     def connect(self) -> Channel:
         """Start the action server and return its stdin and stdout."""
         path, state = self._open(StreamRequest(kind="wire"))
-        self._name_isolation(state.isolation)
+        self._set_isolation(state.isolation)
         return RemoteChannel(RemoteStream(self._access, path))
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
@@ -116,60 +118,60 @@ class RemoteMachine:
             for piece in _pieces(iter([tar]) if isinstance(tar, bytes) else tar):
                 stream.send(piece)
             stream.send(b"", last=True)
-            _check(stream.receive())
+            _check_end(stream.receive())
         except SandboxError:
             if not stream.has_ended:
-                _check(stream.receive())  # raises the server's reason, if it gave one
+                _check_end(stream.receive())  # raises the server's reason, if it gave one
             raise
         finally:
-            self._forget(stream_path)
+            self._delete_stream(stream_path)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
         """Yield the file or folder as a tar stream."""
         stream_path, _ = self._open(StreamRequest(kind="get", path=path))
         stream = RemoteStream(self._access, stream_path)
         try:
-            while isinstance(found := stream.receive(), bytes):
-                yield found
-            _check(found)
+            while isinstance(received := stream.receive(), bytes):
+                yield received
+            _check_end(received)
         finally:
             stream.close()
-            self._forget(stream_path)
+            self._delete_stream(stream_path)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - not for clients
         """Return False: clients can't create images on the server's engine."""
         return False
 
-    def _open(self, asked: StreamRequest) -> tuple[str, StreamState]:
+    def _open(self, request: StreamRequest) -> tuple[str, StreamState]:
         path = f"{self._path}/streams/{self._new_name()}"
-        return path, self._ready(path, asked, StreamState)
+        return path, self._await_ready(path, request, StreamState)
 
-    def _ready(
-        self, path: str, asked: BaseModel, result: type[M], patience: float | None = None
+    def _await_ready(
+        self, path: str, request: BaseModel, result: type[M], patience: float | None = None
     ) -> M:
         """Repeat the PUT request until the resource is ready.
 
         Raises SandboxError if it isn't in time.
         """
-        end = time.monotonic() + START_SECONDS
-        put = partial(self._access.ask, "PUT", path, result, content=asked)
-        while time.monotonic() < end:
+        deadline = time.monotonic() + START_SECONDS
+        put = partial(self._access.ask, "PUT", path, result, content=request)
+        while time.monotonic() < deadline:
             state = self._access.persist(put, self._given_up, patience)
             if state is not None:
                 return state
-            self._given_up.wait(AGAIN_SECONDS)
+            self._given_up.wait(REPEAT_SECONDS)
         raise SandboxError(
             f"the remote sandbox did not start in {START_SECONDS:.0f} seconds",
             "see the log of its server, which may be pulling the image",
         )
 
-    def _forget(self, stream_path: str) -> None:
+    def _delete_stream(self, stream_path: str) -> None:
         # If this fails, the stream ends with its sandbox.
         with contextlib.suppress(ConnectionCut, SandboxError):
             self._access.delete(stream_path)
 
-    def _name_isolation(self, told: str) -> None:
-        self.isolation = f"on another machine: {told[:1000]}"
+    def _set_isolation(self, description: str) -> None:
+        self.isolation = f"on another machine: {description[:1000]}"
 
 
 def _request(spec: SandboxSpec) -> SandboxRequest:
@@ -184,18 +186,18 @@ def _request(spec: SandboxSpec) -> SandboxRequest:
 
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of SEGMENT bytes or a little more; the last may be shorter."""
+    """Yield the same bytes in pieces of at least MAX_SEGMENT_BYTES; the last may be shorter."""
     collected = bytearray()
     for chunk in chunks:
         collected += chunk
-        if len(collected) >= SEGMENT:
+        if len(collected) >= MAX_SEGMENT_BYTES:
             yield bytes(collected)
             collected.clear()
     if collected:
         yield bytes(collected)
 
 
-def _check(end: bytes | StreamEnd) -> None:
+def _check_end(end: bytes | StreamEnd) -> None:
     """Raise SandboxError if the stream did not end successfully."""
     if isinstance(end, bytes):
         raise SandboxError("the server of the sandbox sent an unexpected message", "")

@@ -27,13 +27,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 PROTOCOL: Final = 1
 
-SHORTEST_TOKEN: Final = 16
+MIN_TOKEN_CHARACTERS: Final = 16
 """Minimum length of the token, in characters."""
 
 WAIT_SECONDS: Final = 20.0
 """Longest time that the server holds back an answer while there is nothing to send."""
 
-SEGMENT: Final = 1024 * 1024
+MAX_SEGMENT_BYTES: Final = 1024 * 1024
 """Maximum size of one POST, and of one answer to GET, in bytes.
 
 The sender keeps as much. Many proxies refuse larger bodies by default.

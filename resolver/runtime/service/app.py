@@ -20,8 +20,8 @@ from resolver.runtime.remote.protocol import (
     BYTES,
     JSON,
     MAX_JSON,
+    MAX_SEGMENT_BYTES,
     NAME,
-    SEGMENT,
     WAIT_SECONDS,
     Body,
     ReceivedBytes,
@@ -55,8 +55,8 @@ class BodyError(Exception):
     """A body that did not arrive completely: the client may repeat the request."""
 
 
-_HANG_UP: Final = {"Connection": "close"}
-_AS_IT_COMES: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_CLOSE_HEADERS: Final = {"Connection": "close"}
+_STREAM_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers of a streamed answer: a proxy must not buffer it."""
 _STATUS: Final[dict[type[Exception], int]] = {
     ValidationError: 422,
@@ -76,7 +76,7 @@ def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) 
     """Return the web application, which requires the token."""
     app = FastAPI(title="Sandboxes", docs_url=None, redoc_url=None, openapi_url=None)
     for kind in _STATUS:
-        app.add_exception_handler(kind, _tell)
+        app.add_exception_handler(kind, _error_response)
 
     @app.get("/v1/limits")
     async def limits() -> RemoteLimits:
@@ -84,10 +84,10 @@ def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) 
 
     @app.put("/v1/sandboxes/{name}")
     async def start(name: str, request: Request) -> Response:
-        asked = await _asked(request, SandboxRequest)
-        sandbox = sandboxes.start(_checked(name), asked)
-        machine = await _awaited(sandbox.starting)
-        return _state(
+        sandbox_request = await _parse_request(request, SandboxRequest)
+        sandbox = sandboxes.start(_checked_id(name), sandbox_request)
+        machine = await _wait_for_result(sandbox.starting)
+        return _response(
             SandboxState(
                 isolation=machine.isolation if machine else "",
                 scratch=machine.scratch if machine else "",
@@ -98,8 +98,8 @@ def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) 
 
     @app.delete("/v1/sandboxes/{name}")
     async def remove(name: str) -> Response:
-        why = RemoteFailure(what="the sandbox was closed")
-        removing = sandboxes.remove(_checked(name), why)
+        reason = RemoteFailure(what="the sandbox was closed")
+        removing = sandboxes.remove(_checked_id(name), reason)
         if removing is None:
             return Response(status_code=204)
         await asyncio.wait([removing], timeout=WAIT_SECONDS)
@@ -114,7 +114,7 @@ def create_service_app(sandboxes: Sandboxes, bounds: ServiceBounds, token: str) 
 def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> None:
     path = "/v1/sandboxes/{name}/streams/{stream}"
 
-    async def opened(name: str, stream: str) -> tuple[ServedSandbox, Stream]:
+    async def find_stream(name: str, stream: str) -> tuple[ServedSandbox, Stream]:
         sandbox = sandboxes.find(name)
         if stream not in sandbox.streams:
             raise UnknownError(RemoteFailure(what="there is no such stream of the sandbox"))
@@ -122,35 +122,37 @@ def _add_streams(app: FastAPI, sandboxes: Sandboxes, quiet_seconds: float) -> No
 
     @app.put(path)
     async def open_one(name: str, stream: str, request: Request) -> Response:
-        asked = await _asked(request, StreamRequest)
+        stream_request = await _parse_request(request, StreamRequest)
         sandbox = sandboxes.find(name)
-        found = await _awaited(sandboxes.open_stream(sandbox, _checked(stream), asked))
-        isolation = sandbox.starting.result().isolation if found else ""
-        return _state(StreamState(isolation=isolation), ready=found is not None)
+        opened_stream = await _wait_for_result(
+            sandboxes.open_stream(sandbox, _checked_id(stream), stream_request)
+        )
+        isolation = sandbox.starting.result().isolation if opened_stream else ""
+        return _response(StreamState(isolation=isolation), ready=opened_stream is not None)
 
     @app.post(path)
     async def send(
         name: str, stream: str, request: Request, offset: Offset, last: bool = False
     ) -> Response:
-        sandbox, found = await opened(name, stream)
-        incoming, position = found.incoming, offset
-        async for data in _body(request, SEGMENT):
+        sandbox, opened_stream = await find_stream(name, stream)
+        incoming, position = opened_stream.incoming, offset
+        async for data in _body(request, MAX_SEGMENT_BYTES):
             sandbox.touch()
             await incoming.accept(position, data)
             position += len(data)
         if last:
             incoming.finish(position)
-        return _state(ReceivedBytes(offset=incoming.received))
+        return _response(ReceivedBytes(offset=incoming.received))
 
     @app.get(path)
     async def receive(name: str, stream: str, offset: Offset) -> Response:
-        sandbox, found = await opened(name, stream)
-        found.outgoing.release(offset)
-        end = found.outgoing.end_at(offset)
+        sandbox, opened_stream = await find_stream(name, stream)
+        opened_stream.outgoing.release(offset)
+        end = opened_stream.outgoing.end_at(offset)
         if end is not None:
-            return _state(end)
-        content = _bytes(sandbox, found, offset, quiet_seconds)
-        return StreamingResponse(content, headers=_AS_IT_COMES, media_type=BYTES)
+            return _response(end)
+        content = _bytes(sandbox, opened_stream, offset, quiet_seconds)
+        return StreamingResponse(content, headers=_STREAM_HEADERS, media_type=BYTES)
 
     @app.delete(path)
     async def close(name: str, stream: str) -> Response:
@@ -166,17 +168,17 @@ async def _bytes(
 ) -> AsyncIterator[bytes]:
     """Yield the stream from `offset` on as it arrives.
 
-    It stops at the stream's end, after SEGMENT bytes, or if nothing arrives for `quiet_seconds`;
-    the client then asks again.
+    It stops at the stream's end, after MAX_SEGMENT_BYTES, or if nothing arrives for
+    `quiet_seconds`; the client then asks again.
     """
     position = offset
-    while position - offset < SEGMENT:
-        found = await stream.outgoing.read(position, quiet_seconds)
-        if not found:
+    while position - offset < MAX_SEGMENT_BYTES:
+        data = await stream.outgoing.read(position, quiet_seconds)
+        if not data:
             return
         sandbox.touch()
-        position += len(found)
-        yield found
+        position += len(data)
+        yield data
 
 
 class BearerOnly:
@@ -184,22 +186,24 @@ class BearerOnly:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._right = f"Bearer {token}".encode()
+        self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer: Response | None = None
+        response: Response | None = None
         if scope["path"] == "/healthz":
-            answer = JSONResponse({"status": "ok"})
+            response = JSONResponse({"status": "ok"})
         else:
-            given = [v for n, v in scope["headers"] if n == b"authorization"]
-            if len(given) != 1 or not hmac.compare_digest(given[0], self._right):
-                answer = Response(status_code=401, headers=_HANG_UP)
-        await (answer or self._app)(scope, receive, send)
+            authorizations = [v for n, v in scope["headers"] if n == b"authorization"]
+            if len(authorizations) != 1 or not hmac.compare_digest(
+                authorizations[0], self._expected
+            ):
+                response = Response(status_code=401, headers=_CLOSE_HEADERS)
+        await (response or self._app)(scope, receive, send)
 
 
-async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
+async def _body(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
     """Yield the body as it arrives.
 
     Raises BodyError if it breaks off, UsageError if it is too long.
@@ -215,45 +219,45 @@ async def _body(request: Request, most: int) -> AsyncIterator[bytes]:
         if not data:
             return
         size += len(data)
-        if size > most:
-            raise UsageError(f"a body has {most} bytes at most")
+        if size > max_bytes:
+            raise UsageError(f"a body has {max_bytes} bytes at most")
         yield data
 
 
-async def _asked(request: Request, model: type[M]) -> M:
+async def _parse_request(request: Request, model: type[M]) -> M:
     """Parse the JSON body. Raises ValidationError and what `_body` raises."""
     body = b"".join([part async for part in _body(request, MAX_JSON)])
     return model.model_validate_json(body)
 
 
-async def _awaited(task: "asyncio.Task[T]") -> T | None:
+async def _wait_for_result(task: "asyncio.Task[T]") -> T | None:
     """Return the task's result, or None if it takes longer than an answer may be held back."""
     await asyncio.wait([task], timeout=WAIT_SECONDS)
     return task.result() if task.done() else None
 
 
-def _checked(name: str) -> str:
+def _checked_id(name: str) -> str:
     if not NAME.fullmatch(name):
         raise UsageError("an id has 8 to 100 letters, digits, - and _")
     return name
 
 
-def _state(body: Body, ready: bool = True) -> Response:
+def _response(body: Body, ready: bool = True) -> Response:
     status = 200 if ready else 202
     return Response(body.model_dump_json(), status_code=status, media_type=JSON)
 
 
-async def _tell(request: Request, error: Exception) -> Response:  # noqa: ARG001 - its form
+async def _error_response(request: Request, error: Exception) -> Response:  # noqa: ARG001 - its form
     """Return an error as a RemoteFailure. The rest of the request's body is not read."""
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     if isinstance(error, SandboxError | Refused | UsageError):
         failure = RemoteFailure(what=error.what, next_step=error.next_step)
     elif isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        failure = RemoteFailure(what=f"the request is wrong: {where}: {first['msg']}")
+        location = ".".join(str(part) for part in first["loc"])
+        failure = RemoteFailure(what=f"the request is wrong: {location}: {first['msg']}")
     elif isinstance(error, UnknownError):
-        failure = error.why
+        failure = error.reason
     else:
         failure = RemoteFailure(what=f"the server of the sandbox refused the request: {error}")
-    return Response(failure.model_dump_json(), status, _HANG_UP, JSON)
+    return Response(failure.model_dump_json(), status, _CLOSE_HEADERS, JSON)

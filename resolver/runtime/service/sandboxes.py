@@ -29,9 +29,9 @@ from resolver.runtime.remote.protocol import (
 from resolver.runtime.service.stream import Stream, get, put, wire
 from resolver.runtime.toolbox import Toolbox
 
-_MEMORY: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
+_MEMORY_PATTERN: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_MAX_ENVIRONMENT: Final = 16_000
+_MAX_ENVIRONMENT_CHARACTERS: Final = 16_000
 
 
 @dataclass(frozen=True)
@@ -56,28 +56,33 @@ class ServiceBounds:
     sandboxes: int = 4
     idle_seconds: float = 120.0
 
-    def check(self, asked: SandboxRequest) -> None:
+    def check(self, request: SandboxRequest) -> None:
         """Raise Refused if a sandbox with these properties is not provided."""
-        if self.runtime == "docker" and not any(fnmatchcase(asked.image, i) for i in self.images):
+        if self.runtime == "docker" and not any(fnmatchcase(request.image, i) for i in self.images):
             raise Refused(
-                f"the server of the sandbox offers no sandbox with the image {asked.image}",
+                f"the server of the sandbox offers no sandbox with the image {request.image}",
                 f"use one of {', '.join(self.images)}, or ask its operator",
             )
-        if memory_bytes(asked.memory) > memory_bytes(self.memory):
-            raise _too_much("memory", asked.memory, self.memory)
-        if asked.cpus > self.cpus:
-            raise _too_much("cpus", f"{asked.cpus:g}", f"{self.cpus:g}")
-        if asked.pids > self.pids:
-            raise _too_much("pids", str(asked.pids), str(self.pids))
-        if asked.disk > self.disk:
-            raise _too_much("disk", *(f"{size / 10**9:g} GB" for size in (asked.disk, self.disk)))
+        if memory_bytes(request.memory) > memory_bytes(self.memory):
+            raise _above_limit("memory", request.memory, self.memory)
+        if request.cpus > self.cpus:
+            raise _above_limit("cpus", f"{request.cpus:g}", f"{self.cpus:g}")
+        if request.pids > self.pids:
+            raise _above_limit("pids", str(request.pids), str(self.pids))
+        if request.disk > self.disk:
+            raise _above_limit(
+                "disk", *(f"{size / 10**9:g} GB" for size in (request.disk, self.disk))
+            )
         # A variable such as LD_PRELOAD would take effect before the local sandbox is isolated:
         # ld.so(8).
-        if asked.environment and self.runtime == "local":
+        if request.environment and self.runtime == "local":
             raise Refused(
                 "the server of the sandbox takes no variables for it", "leave the environment out"
             )
-        if sum(len(n) + len(v) for n, v in asked.environment.items()) > _MAX_ENVIRONMENT:
+        if (
+            sum(len(n) + len(v) for n, v in request.environment.items())
+            > _MAX_ENVIRONMENT_CHARACTERS
+        ):
             raise Refused("the sandbox's environment is too large", "leave variables out")
 
     def limits(self, running: int) -> RemoteLimits:
@@ -98,17 +103,17 @@ class ServiceBounds:
 
 def memory_bytes(text: str) -> int:
     """Return the bytes for an amount in Docker's notation (`512m`). Raises UsageError."""
-    found = _MEMORY.fullmatch(text)
-    if found is None or int(found[1]) == 0:
+    match = _MEMORY_PATTERN.fullmatch(text)
+    if match is None or int(match[1]) == 0:
         raise UsageError(f"{text!r} is not an amount of memory", "write it like 512m or 4g")
-    return int(found[1]) * _UNITS[found[2].lower()]
+    return int(match[1]) * _UNITS[match[2].lower()]
 
 
-def _too_much(what: str, asked: str, given: str) -> Refused:
-    part = "disk_gigabytes" if what == "disk" else what
+def _above_limit(resource: str, requested: str, limit: str) -> Refused:
+    part = "disk_gigabytes" if resource == "disk" else resource
     return Refused(
-        f"the server of the sandbox gives {given} of {what} at most, {asked} was asked for",
-        f"set `{part}` in RESOLVER_SANDBOX_LIMITS to {given} or less, or ask its operator",
+        f"the server of the sandbox gives {limit} of {resource} at most, {requested} was asked for",
+        f"set `{part}` in RESOLVER_SANDBOX_LIMITS to {limit} or less, or ask its operator",
     )
 
 
@@ -123,21 +128,21 @@ MAX_STREAMS: Final = 16
 """Limit of the open streams of one sandbox."""
 
 
-REMEMBERED: Final = 1000
+MAX_REMEMBERED: Final = 1000
 """Number of removed sandboxes for which the reason is remembered."""
 
-_NEVER_SEEN: Final = RemoteFailure(
+_UNKNOWN_SANDBOX: Final = RemoteFailure(
     what="the server has no such sandbox: it was restarted, or removed it long ago",
     next_step="start the run again",
 )
 
 
 class UnknownError(Exception):
-    """Raised if there is no sandbox or stream with that id. why: the reason."""
+    """Raised if there is no sandbox or stream with that id. reason: the reason."""
 
-    def __init__(self, why: RemoteFailure) -> None:
-        super().__init__(why.what)
-        self.why = why
+    def __init__(self, reason: RemoteFailure) -> None:
+        super().__init__(reason.what)
+        self.reason = reason
 
 
 class ConflictError(Exception):
@@ -151,23 +156,23 @@ class FullError(Exception):
 class ServedSandbox:
     """One sandbox of one client."""
 
-    def __init__(self, name: str, asked: SandboxRequest) -> None:
+    def __init__(self, name: str, request: SandboxRequest) -> None:
         self.name = name
-        self.asked = asked
+        self.request = request
         self.streams: dict[str, tuple[StreamRequest, asyncio.Task[Stream]]] = {}
-        self.seen = asyncio.get_running_loop().time()
+        self.last_active = asyncio.get_running_loop().time()
         self.starting: asyncio.Task[Machine]
         self.machine: AbstractContextManager[Machine] | None = None
 
     def touch(self) -> None:
         """Record that the client is active."""
-        self.seen = asyncio.get_running_loop().time()
+        self.last_active = asyncio.get_running_loop().time()
 
-    def close_streams(self, why: RemoteFailure) -> None:
+    def close_streams(self, reason: RemoteFailure) -> None:
         """End all streams."""
         for _, opening in self.streams.values():
             if opening.done() and not opening.cancelled() and opening.exception() is None:
-                opening.result().close(why)
+                opening.result().close(reason)
 
 
 class Sandboxes:
@@ -179,7 +184,7 @@ class Sandboxes:
         self._prefix = prefix
         self._running: dict[str, ServedSandbox] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
-        self._gone: dict[str, RemoteFailure] = {}
+        self._removal_reasons: dict[str, RemoteFailure] = {}
         self._closed = False
         self._threads = ThreadPoolExecutor(2 * bounds.sandboxes + 2, "sandboxes")
 
@@ -188,62 +193,62 @@ class Sandboxes:
         """Number of sandboxes, including those that are being started or removed."""
         return len(self._running) + len(self._removing)
 
-    def start(self, name: str, asked: SandboxRequest) -> ServedSandbox:
+    def start(self, name: str, request: SandboxRequest) -> ServedSandbox:
         """Return the sandbox of that id, and begin to start it if there is none.
 
         Its attribute `starting` is a task that returns the machine. Raises Refused, ConflictError
         and FullError.
         """
-        found = self._running.get(name)
-        if found is not None:
-            if found.asked != asked:
+        existing = self._running.get(name)
+        if existing is not None:
+            if existing.request != request:
                 raise ConflictError("another sandbox of that id is there")
-            return found
-        self._bounds.check(asked)
-        if self._closed or name in self._gone:
+            return existing
+        self._bounds.check(request)
+        if self._closed or name in self._removal_reasons:
             raise ConflictError("it is stopped, or the sandbox of that id is gone")
         if self.count >= self._bounds.sandboxes:
             raise FullError(f"all of its {self._bounds.sandboxes} sandboxes are in use")
-        sandbox = self._running[name] = ServedSandbox(name, asked)
+        sandbox = self._running[name] = ServedSandbox(name, request)
         sandbox.starting = asyncio.create_task(self._start(sandbox))
-        sandbox.starting.add_done_callback(lambda done: self._started(sandbox, done))
+        sandbox.starting.add_done_callback(lambda done: self._on_started(sandbox, done))
         return sandbox
 
     def find(self, name: str) -> ServedSandbox:
         """Return a sandbox that runs or is being started. Raises UnknownError."""
-        found = self._running.get(name)
-        if found is None:
-            raise UnknownError(self._gone.get(name, _NEVER_SEEN))
-        found.touch()
-        return found
+        sandbox = self._running.get(name)
+        if sandbox is None:
+            raise UnknownError(self._removal_reasons.get(name, _UNKNOWN_SANDBOX))
+        sandbox.touch()
+        return sandbox
 
     def open_stream(
-        self, sandbox: ServedSandbox, name: str, asked: StreamRequest
+        self, sandbox: ServedSandbox, name: str, request: StreamRequest
     ) -> asyncio.Task[Stream]:
         """Return the task that opens a stream, and begin it if there is none with that id.
 
         Raises ConflictError and FullError.
         """
         if name in sandbox.streams:
-            before, opening = sandbox.streams[name]
-            if before != asked:
+            earlier_request, opening = sandbox.streams[name]
+            if earlier_request != request:
                 raise ConflictError("another stream of that id is there")
             return opening
         if len(sandbox.streams) >= MAX_STREAMS:
             raise FullError(f"{MAX_STREAMS} streams of this sandbox are open")
-        opening = asyncio.create_task(self._open(sandbox, asked))
+        opening = asyncio.create_task(self._open(sandbox, request))
         opening.add_done_callback(_retrieve)
-        sandbox.streams[name] = asked, opening
+        sandbox.streams[name] = request, opening
         return opening
 
-    def remove(self, name: str, why: RemoteFailure) -> "asyncio.Task[None] | None":
+    def remove(self, name: str, reason: RemoteFailure) -> "asyncio.Task[None] | None":
         """Begin to remove a sandbox and return the task, or None if the sandbox is gone already."""
         sandbox = self._running.pop(name, None)
         if sandbox is not None:
-            self._gone[name] = why
-            while len(self._gone) > REMEMBERED:
-                del self._gone[next(iter(self._gone))]
-            removing = self._removing[name] = asyncio.create_task(self._remove(sandbox, why))
+            self._removal_reasons[name] = reason
+            while len(self._removal_reasons) > MAX_REMEMBERED:
+                del self._removal_reasons[next(iter(self._removal_reasons))]
+            removing = self._removing[name] = asyncio.create_task(self._remove(sandbox, reason))
             removing.add_done_callback(lambda _: self._removing.pop(name, None))
             removing.add_done_callback(_retrieve)
         return self._removing.get(name)
@@ -251,25 +256,25 @@ class Sandboxes:
     async def close(self) -> None:
         """Remove all sandboxes and refuse to start new ones."""
         self._closed = True
-        why = RemoteFailure(
+        reason = RemoteFailure(
             what="the server of the sandbox was stopped",
             next_step="start the run again when it is up",
         )
         for name in list(self._running):
-            self.remove(name, why)
+            self.remove(name, reason)
         await asyncio.gather(*self._removing.values(), return_exceptions=True)
 
     async def _start(self, sandbox: ServedSandbox) -> Machine:
-        asked = sandbox.asked
-        spec = SandboxSpec(**{**asked.model_dump(), "run": f"{self._prefix}{sandbox.name}"})
+        request = sandbox.request
+        spec = SandboxSpec(**{**request.model_dump(), "run": f"{self._prefix}{sandbox.name}"})
         sandbox.machine = self._open_machine(spec)
-        logger.info("sandbox %s starts, for run %s", sandbox.name, asked.run)
+        logger.info("sandbox %s starts, for run %s", sandbox.name, request.run)
         machine = await self._in_thread(sandbox.machine.__enter__)
         sandbox.touch()
         return machine
 
-    def _started(self, sandbox: ServedSandbox, done: "asyncio.Task[Machine]") -> None:
-        error = _retrieve(done)
+    def _on_started(self, sandbox: ServedSandbox, task: "asyncio.Task[Machine]") -> None:
+        error = _retrieve(task)
         if error is not None:
             logger.warning("sandbox %s could not be started: %s", sandbox.name, error)
             if self._running.get(sandbox.name) is sandbox:
@@ -282,27 +287,27 @@ class Sandboxes:
         if self._running.get(sandbox.name) is not sandbox:
             return
         loop = asyncio.get_running_loop()
-        left = sandbox.seen + self._bounds.idle_seconds - loop.time()
-        if left > 0:
-            loop.call_later(left, self._watch, sandbox)
+        seconds_left = sandbox.last_active + self._bounds.idle_seconds - loop.time()
+        if seconds_left > 0:
+            loop.call_later(seconds_left, self._watch, sandbox)
             return
         logger.warning(
             "sandbox %s is removed: nobody asked for it for %g seconds",
             sandbox.name,
             self._bounds.idle_seconds,
         )
-        what = (
+        message = (
             f"the sandbox was removed after {self._bounds.idle_seconds:g} seconds without a request"
         )
-        self.remove(sandbox.name, RemoteFailure(what=what, next_step="start the run again"))
+        self.remove(sandbox.name, RemoteFailure(what=message, next_step="start the run again"))
 
-    async def _open(self, sandbox: ServedSandbox, asked: StreamRequest) -> Stream:
+    async def _open(self, sandbox: ServedSandbox, request: StreamRequest) -> Stream:
         machine = await asyncio.shield(sandbox.starting)
         loop = asyncio.get_running_loop()
-        if asked.kind == "put":
-            stream = Stream(loop, put(machine, asked.path), stop=lambda: None)
-        elif asked.kind == "get":
-            stream = Stream(loop, get(machine, asked.path), stop=lambda: None)
+        if request.kind == "put":
+            stream = Stream(loop, put(machine, request.path), stop=lambda: None)
+        elif request.kind == "get":
+            stream = Stream(loop, get(machine, request.path), stop=lambda: None)
         else:
             channel = await self._in_thread(machine.connect)
             stream = Stream(loop, wire(channel), stop=channel.close)
@@ -310,8 +315,8 @@ class Sandboxes:
             stream.close(RemoteFailure(what="the sandbox was removed"))
         return stream
 
-    async def _remove(self, sandbox: ServedSandbox, why: RemoteFailure) -> None:
-        sandbox.close_streams(why)
+    async def _remove(self, sandbox: ServedSandbox, reason: RemoteFailure) -> None:
+        sandbox.close_streams(reason)
         try:
             await sandbox.starting
         except SandboxError:
@@ -329,17 +334,17 @@ class Sandboxes:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
 
-def _retrieve(done: "asyncio.Task[T]") -> BaseException | None:
+def _retrieve(task: "asyncio.Task[T]") -> BaseException | None:
     """Return the task's error. asyncio would log it as never retrieved otherwise."""
-    return None if done.cancelled() else done.exception()
+    return None if task.cancelled() else task.exception()
 
 
-_SERVED: Final = "served"
+_RUN_PREFIX: Final = "served"
 
 
 def run_prefix(server: str) -> str:
     """Return the start of the run id in the labels of containers of the server with that name."""
-    return f"{_SERVED}.{server}."
+    return f"{_RUN_PREFIX}.{server}."
 
 
 def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMachine:
@@ -371,12 +376,12 @@ def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
     engine = connect_engine(environment)
     try:
         with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-            found = engine.containers.list(
+            containers = engine.containers.list(
                 all=True, ignore_removed=True, filters={"label": RUN_LABEL}
             )
-        ours = [c for c in found if c.labels.get(RUN_LABEL, "").startswith(prefix)]
-        for container in ours:
+        own_containers = [c for c in containers if c.labels.get(RUN_LABEL, "").startswith(prefix)]
+        for container in own_containers:
             remove_container(container)
     finally:
         engine.close()
-    return len(ours)
+    return len(own_containers)

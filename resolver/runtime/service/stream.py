@@ -17,12 +17,12 @@ from typing import Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.base import Channel, Machine
-from resolver.runtime.remote.protocol import SEGMENT, RemoteFailure, StreamEnd
+from resolver.runtime.remote.protocol import MAX_SEGMENT_BYTES, RemoteFailure, StreamEnd
 
-HELD: Final = 4 * SEGMENT
+MAX_HELD_BYTES: Final = 4 * MAX_SEGMENT_BYTES
 """Number of bytes that may wait in one direction before the faster end has to."""
 
-_CHUNK: Final = 256 * 1024
+_CHUNK_BYTES: Final = 256 * 1024
 
 
 class OffsetError(Exception):
@@ -39,8 +39,8 @@ class Incoming:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
-        self._room = asyncio.Event()
-        self._waiting = 0
+        self._has_room = asyncio.Event()
+        self._waiting_bytes = 0
         self._finished = False
         self._closed = False
         self.received = 0
@@ -58,12 +58,12 @@ class Incoming:
                 return
             if self._finished or self._closed:
                 raise OffsetError("the stream has ended")
-            if self._waiting < HELD:
+            if self._waiting_bytes < MAX_HELD_BYTES:
                 break
-            self._room.clear()
-            await self._room.wait()
+            self._has_room.clear()
+            await self._has_room.wait()
         self.received += len(new)
-        self._waiting += len(new)
+        self._waiting_bytes += len(new)
         self._queue.put(new)
 
     def finish(self, offset: int) -> None:
@@ -81,18 +81,18 @@ class Incoming:
         """Accept no more data and wake everybody who waits."""
         self._closed = True
         self._queue.put(None)
-        self._room.set()
+        self._has_room.set()
 
     def __iter__(self) -> Iterator[bytes]:
         while (data := self._queue.get()) is not None:
-            self._loop.call_soon_threadsafe(self._taken, len(data))
+            self._loop.call_soon_threadsafe(self._release_room, len(data))
             yield data
         if self._closed:
             raise SandboxError("the stream was closed before its end", "start the run again")
 
-    def _taken(self, count: int) -> None:
-        self._waiting -= count
-        self._room.set()
+    def _release_room(self, count: int) -> None:
+        self._waiting_bytes -= count
+        self._has_room.set()
 
 
 class Outgoing:
@@ -105,17 +105,19 @@ class Outgoing:
         self._loop = loop
         self._arrived = asyncio.Event()
         self._changed = threading.Condition()
-        self._kept = bytearray()
-        self._base = 0
+        self._buffer = bytearray()
+        self._buffer_start = 0
         self._end: StreamEnd | None = None
 
     def write(self, data: bytes) -> None:
         """Add to the stream; waits for room. Raises SandboxError after `end`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._end is not None or len(self._kept) < HELD)
+            self._changed.wait_for(
+                lambda: self._end is not None or len(self._buffer) < MAX_HELD_BYTES
+            )
             if self._end is not None:
                 raise SandboxError("the stream was closed before its end", "start the run again")
-            self._kept += data
+            self._buffer += data
         self._loop.call_soon_threadsafe(self._arrived.set)
 
     def end(self, end: StreamEnd) -> None:
@@ -131,16 +133,19 @@ class Outgoing:
         Raises OffsetError for a wrong one.
         """
         with self._changed:
-            if not self._base <= offset <= self._base + len(self._kept):
-                raise OffsetError(f"bytes {self._base} to {self._base + len(self._kept)} are kept")
-            del self._kept[: offset - self._base]
-            self._base = offset
+            if not self._buffer_start <= offset <= self._buffer_start + len(self._buffer):
+                raise OffsetError(
+                    f"bytes {self._buffer_start} to "
+                    f"{self._buffer_start + len(self._buffer)} are kept"
+                )
+            del self._buffer[: offset - self._buffer_start]
+            self._buffer_start = offset
             self._changed.notify_all()
 
     def end_at(self, offset: int) -> StreamEnd | None:
         """Return the end if `offset` is the number of bytes of the ended stream, otherwise None."""
         with self._changed:
-            return self._end if offset == self._base + len(self._kept) else None
+            return self._end if offset == self._buffer_start + len(self._buffer) else None
 
     async def read(self, offset: int, seconds: float) -> bytes:
         """Return bytes from `offset` on; b"" at the end, or if nothing arrives in time.
@@ -153,11 +158,11 @@ class Outgoing:
                 while True:
                     self._arrived.clear()
                     with self._changed:
-                        start = offset - self._base
+                        start = offset - self._buffer_start
                         if start < 0:
                             return b""
-                        if start < len(self._kept):
-                            return bytes(self._kept[start : start + _CHUNK])
+                        if start < len(self._buffer):
+                            return bytes(self._buffer[start : start + _CHUNK_BYTES])
                         if self._end is not None:
                             return b""
                     await self._arrived.wait()
@@ -194,9 +199,9 @@ class Stream:
         self._stop = stop
         threading.Thread(target=self._run, name="sandbox-stream", daemon=True).start()
 
-    def close(self, why: RemoteFailure) -> None:
+    def close(self, reason: RemoteFailure) -> None:
         """End both directions and report the reason to the client. May be called more than once."""
-        self.outgoing.end(StreamEnd(failure=why))
+        self.outgoing.end(StreamEnd(failure=reason))
         self.incoming.close()
         self._stop()
 
@@ -220,26 +225,26 @@ def wire(channel: Channel) -> Carry:
     """Return a function that carries the action server's stdin and stdout."""
 
     def carry(incoming: Iterable[bytes], write: Callable[[bytes], None]) -> str:
-        failed: list[SandboxError] = []
+        errors: list[SandboxError] = []
 
         def send() -> None:
             try:
                 for data in incoming:
                     channel.send(data)
             except SandboxError as error:
-                failed.append(error)
+                errors.append(error)
                 channel.close()
 
         threading.Thread(target=send, name="sandbox-wire", daemon=True).start()
         try:
             while data := channel.receive():
                 write(data)
-            words = channel.last_words()
+            details = channel.exit_details()
         finally:
             channel.close()
-        if failed:
-            raise failed[0]
-        return words
+        if errors:
+            raise errors[0]
+        return details
 
     return carry
 

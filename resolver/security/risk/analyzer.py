@@ -14,8 +14,8 @@ from resolver.events.base import ActionBase, Source
 from resolver.models.approval import RiskLevel
 from resolver.security.risk.destruction import (
     destruction_findings,
+    lasting_findings,
     read_findings,
-    staying_findings,
     write_findings,
 )
 from resolver.security.risk.execution import execution_findings
@@ -24,17 +24,17 @@ from resolver.security.risk.findings import FETCHED, Risk, RiskFinding, high, me
 from resolver.security.risk.flows import output_of, urls_of
 from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
 from resolver.security.risk.paths import Paths
-from resolver.security.risk.python import parsed, python_findings
+from resolver.security.risk.python import parse_python, python_findings
 from resolver.security.risk.sending import sending_findings
 from resolver.security.risk.walk import ShellCall, ShellWalk
 
-LONGEST_QUERY = 300
+MAX_QUERY_CHARACTERS = 300
 """Characters of a URL's query beyond which it is assumed to carry data."""
 
-LONGEST_TEXT = 100_000
+MAX_TEXT_CHARACTERS = 100_000
 """Maximum characters of an action that are analyzed."""
 
-_MOST_VALUES = 500
+_MAX_VALUES = 500
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class RuleAnalyzer:
 def shell_findings(text: str, paths: Paths) -> list[RiskFinding]:
     """Return the findings about shell text."""
     walk = ShellWalk(paths, _rules, _output)
-    walk.run(text[:LONGEST_TEXT])
-    if len(text) > LONGEST_TEXT:
+    walk.run(text[:MAX_TEXT_CHARACTERS])
+    if len(text) > MAX_TEXT_CHARACTERS:
         walk.findings.append(medium("obscure", "too long to be read to its end"))
     return walk.findings
 
@@ -101,12 +101,12 @@ def cell_findings(code: str, paths: Paths) -> list[RiskFinding]:
     walk = ShellWalk(paths, _rules, _output)
 
     def run(text: str, _: Paths) -> None:
-        walk.substituted(text)
+        walk.run_subshell(text)
 
-    found = list(python_findings(code[:LONGEST_TEXT], paths, run))
-    if len(code) > LONGEST_TEXT:
-        found.append(medium("obscure", "too long to be read to its end"))
-    return [*found, *walk.findings]
+    findings = list(python_findings(code[:MAX_TEXT_CHARACTERS], paths, run))
+    if len(code) > MAX_TEXT_CHARACTERS:
+        findings.append(medium("obscure", "too long to be read to its end"))
+    return [*findings, *walk.findings]
 
 
 def url_findings(url: str, paths: Paths) -> Iterator[RiskFinding]:
@@ -120,13 +120,13 @@ def url_findings(url: str, paths: Paths) -> Iterator[RiskFinding]:
 
 
 def _is_long(url: str) -> bool:
-    return len(url.partition("?")[2]) > LONGEST_QUERY
+    return len(url.partition("?")[2]) > MAX_QUERY_CHARACTERS
 
 
 def _rules(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     yield from destruction_findings(call)
     yield from sending_findings(call)
-    yield from staying_findings(call)
+    yield from lasting_findings(call)
     yield from execution_findings(call, walk)
 
 
@@ -134,24 +134,27 @@ def _output(call: ShellCall, walk: ShellWalk) -> Flow:
     """Return what a call writes, and record the files that it downloads."""
     flow = output_of(call, walk)
     if FETCHED in flow.tags and call.name in {"curl", "wget"}:
-        walk.fetched.update(call.paths.absolute(path) for path in _saved(call))
+        walk.fetched.update(call.paths.absolute(path) for path in _downloaded_files(call))
     elif call.name == "tee" and FETCHED in call.stdin.tags:
         walk.fetched.update(call.paths.absolute(path) for path in call.operands)
     return flow
 
 
-def _saved(call: ShellCall) -> Iterator[str]:
+def _downloaded_files(call: ShellCall) -> Iterator[str]:
     """Yield the files that a curl or wget call writes."""
-    named = {"-o", "--output", "--output-document"} | ({"-O"} if call.name == "wget" else set())
+    output_options = {"-o", "--output", "--output-document"} | (
+        {"-O"} if call.name == "wget" else set()
+    )
     for index, arg in enumerate(call.args):
-        if arg in named and index + 1 < len(call.args):
+        if arg in output_options and index + 1 < len(call.args):
             yield call.args[index + 1]
         elif arg.startswith(("--output=", "--output-document=")):
             yield arg.partition("=")[2]
         elif arg.startswith("-") and not arg.startswith("--") and arg[-1:] == "o":
             yield call.args[index + 1] if index + 1 < len(call.args) else ""
     if call.name == "wget" or any(
-        w == "--remote-name" or (w[:1] == "-" and w[:2] != "--" and "O" in w) for w in call.args
+        word == "--remote-name" or (word[:1] == "-" and word[:2] != "--" and "O" in word)
+        for word in call.args
     ):
         for url in urls_of(call):
             yield url.partition("?")[0].rstrip("/").rpartition("/")[2]
@@ -159,7 +162,7 @@ def _saved(call: ShellCall) -> Iterator[str]:
 
 def _texts_in(code: str) -> Iterator[str]:
     """Yield the string arguments in calls like goto('...')."""
-    tree = parsed(code[:50_000])
+    tree = parse_python(code[:50_000])
     if tree is None:
         yield from code[:50_000].split("'")[1::2]
         return
@@ -169,14 +172,14 @@ def _texts_in(code: str) -> Iterator[str]:
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield the strings in a tool's arguments, after visiting at most `_MOST_VALUES` values."""
-    waiting, seen = [value], 0
-    while waiting and seen < _MOST_VALUES:
-        each = waiting.pop()
-        seen += 1
-        if isinstance(each, str):
-            yield each[:20_000]
-        elif isinstance(each, Mapping):
-            waiting.extend(each.values())
-        elif isinstance(each, list | tuple):
-            waiting.extend(each)
+    """Yield the strings in a tool's arguments, after visiting at most `_MAX_VALUES` values."""
+    pending, visited = [value], 0
+    while pending and visited < _MAX_VALUES:
+        item = pending.pop()
+        visited += 1
+        if isinstance(item, str):
+            yield item[:20_000]
+        elif isinstance(item, Mapping):
+            pending.extend(item.values())
+        elif isinstance(item, list | tuple):
+            pending.extend(item)

@@ -17,10 +17,10 @@ from resolver.security.risk.paths import PathPlace, Paths
 from resolver.security.risk.python import python_findings
 from resolver.security.risk.walk import SHELLS, ShellCall, ShellWalk, as_call, split_words
 
-MOST = 100_000
+MAX_CODE_CHARACTERS = 100_000
 """Maximum characters that are searched."""
 
-_RUNS = re.compile(
+_RUN_CALLS = re.compile(
     r"\b(?:system|exec|execSync|spawn|spawnSync|popen|shell_exec|passthru|proc_open|sprintf)\b"
     r"\s{0,3}\(?\s{0,3}(?:'([^'\n]{1,2000})'|\"([^\"\n]{1,2000})\")"
 )
@@ -33,30 +33,32 @@ _SOCKET = re.compile(
 )
 _SHELL = re.compile(r"/bin/(?:ba|da|z)?sh\b|\bsh\s+-i\b|cmd\.exe|\bpopen\b")
 _STRING = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
-_REMOVES = re.compile(r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tree|rmtree|unlink)\b")
+_REMOVE_CALLS = re.compile(
+    r"\b(?:rmSync|rmdirSync|rm_rf|rm_r|remove_entry|remove_tree|rmtree|unlink)\b"
+)
 
 
 def snippet_findings(
     code: str, paths: Paths, run: Callable[[str], object]
 ) -> Iterator[RiskFinding]:
     """Yield findings about the code. run: called with each shell text that the code runs."""
-    code = code[:MOST]
-    for found in _RUNS.finditer(code):
-        run(found[1] or found[2])
-    for found in _BACKTICKS.finditer(code):
-        run(found[1])
+    code = code[:MAX_CODE_CHARACTERS]
+    for match in _RUN_CALLS.finditer(code):
+        run(match[1] or match[2])
+    for match in _BACKTICKS.finditer(code):
+        run(match[1])
     if _SOCKET.search(code):
         if _SHELL.search(code):
             yield high("reverse_shell", code)
         else:
             yield medium("raw_connection", code)
     if _FETCH.search(code) and _ENVIRONMENT.search(code):
-        known = [text[1] or text[2] for text in _STRING.finditer(code)]
-        if any("://" in text and judge_host(text) is NetworkHost.ELSEWHERE for text in known):
+        is_known = [text[1] or text[2] for text in _STRING.finditer(code)]
+        if any("://" in text and judge_host(text) is NetworkHost.ELSEWHERE for text in is_known):
             yield high("exfiltration", "sends the environment to another machine")
-    removes = bool(_REMOVES.search(code))
-    for found in _STRING.finditer(code):
-        text = found[1] or found[2]
+    removes = bool(_REMOVE_CALLS.search(code))
+    for match in _STRING.finditer(code):
+        text = match[1] or match[2]
         if paths.is_credential(text):
             yield high("credential", text)
         elif removes and paths.place(text) in {
@@ -77,7 +79,7 @@ _EDITORS = frozenset({"vi", "vim", "nvim", "ex", "view"})
 _TAR_RUNS = re.compile(
     r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.{1,2000})", re.S
 )
-_BANG = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
+_EDITOR_COMMAND = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
 _CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
 """Letters of the short options that take code, by interpreter."""
 
@@ -89,15 +91,15 @@ def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding
         yield from _shell(call, walk)
     elif name in {"eval", "trap"}:
         text = " ".join(call.args) if name == "eval" else (*call.operands, "")[0]
-        yield from _unseen(call, call.tags, OPAQUE in text)
+        yield from _unseen_text(call, call.tags, OPAQUE in text)
         walk.run(text)
     elif name in {"source", "."}:
-        yield from _file(call, walk, (*call.operands, "")[0])
+        yield from _run_file(call, walk, (*call.operands, "")[0])
     elif name == "alias":
         for word in call.args:
-            walk.substituted(word.partition("=")[2])
+            walk.run_subshell(word.partition("=")[2])
     elif name == "su" and call.has("c", "--command"):
-        walk.substituted(_value(call, "c") or "")
+        walk.run_subshell(_option_value(call, "c") or "")
     elif name in {"xargs", "parallel"}:
         _xargs(call, walk)
     elif name == "find":
@@ -106,26 +108,26 @@ def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding
         _git(call, walk)
     elif name == "tar":
         for word in call.args:
-            ran = _TAR_RUNS.match(word)
-            walk.substituted(ran[1] if ran else "")
+            match = _TAR_RUNS.match(word)
+            walk.run_subshell(match[1] if match else "")
     elif _PYTHON.match(name):
         yield from _python(call, walk)
     elif name in _INTERPRETERS:
         yield from _snippet(call, walk)
     elif name in _AWKS:
         for code in call.operands[:1]:
-            yield from snippet_findings(code, call.paths, walk.substituted)
+            yield from snippet_findings(code, call.paths, walk.run_subshell)
     elif name in _EDITORS:
         for word in call.args:
-            bang = _BANG.match(word)
-            walk.substituted(bang[1] if bang else "")
+            match_command = _EDITOR_COMMAND.match(word)
+            walk.run_subshell(match_command[1] if match_command else "")
     elif " " in call.argv[0]:
-        walk.substituted(call.text)  # `watch` passes its words to a shell
+        walk.run_subshell(call.text)  # `watch` passes its words to a shell
     elif "/" in call.argv[0] or call.argv[0] in walk.fetched:
-        yield from _file(call, walk, call.argv[0])
+        yield from _run_file(call, walk, call.argv[0])
 
 
-def _nested(
+def _run_nested(
     call: ShellCall, walk: ShellWalk, argv: tuple[str, ...], stdin: Flow | None = None
 ) -> None:
     inner = as_call(call, argv, stdin)
@@ -137,51 +139,51 @@ def _nested(
             walk.depth -= 1
 
 
-def _unseen(call: ShellCall, tags: frozenset[str], opaque: bool) -> Iterator[RiskFinding]:
+def _unseen_text(call: ShellCall, tags: frozenset[str], is_opaque: bool) -> Iterator[RiskFinding]:
     """Yield a finding if the text that is run was downloaded, or decoded and is not known."""
     if FETCHED in tags:
         yield high("download_and_run", call.text)
-    elif DECODED in tags and opaque:
+    elif DECODED in tags and is_opaque:
         yield high("runs_hidden_code", call.text)
 
 
 def _shell(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    text = _value(call, "c")
+    text = _option_value(call, "c")
     if text is not None:
-        yield from _unseen(call, call.tags, OPAQUE in text)
-        walk.substituted(text)
+        yield from _unseen_text(call, call.tags, OPAQUE in text)
+        walk.run_subshell(text)
         return
-    scripts = [o for o in call.operands if o not in {"-"}]
+    scripts = [operand for operand in call.operands if operand not in {"-"}]
     if scripts and not call.has("s"):
         if scripts[0] == "/dev/fd/63":
-            yield from _unseen(call, call.tags, opaque=True)
+            yield from _unseen_text(call, call.tags, is_opaque=True)
         else:
-            yield from _file(call, walk, scripts[0])
+            yield from _run_file(call, walk, scripts[0])
         return
     stdin = call.stdin
     for path in call.reads_from:
-        yield from _file(call, walk, path)
-    yield from _unseen(call, stdin.tags | call.tags, stdin.text is None)
+        yield from _run_file(call, walk, path)
+    yield from _unseen_text(call, stdin.tags | call.tags, stdin.text is None)
     if stdin.text:
-        walk.substituted(stdin.text)
+        walk.run_subshell(stdin.text)
 
 
-def _file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
+def _run_file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
     """Yield findings about running a script that the same text has downloaded or written before."""
     if path == "/dev/fd/63":
-        yield from _unseen(call, call.tags, opaque=True)
+        yield from _unseen_text(call, call.tags, is_opaque=True)
         return
-    found = call.paths.absolute(path)
-    if found in walk.fetched:
+    absolute_path = call.paths.absolute(path)
+    if absolute_path in walk.fetched:
         yield high("download_and_run", call.text)
-    text = walk.written.get(found)
-    if text and not _is_running(walk, found):
+    text = walk.written.get(absolute_path)
+    if text and not _is_running(walk, absolute_path):
         if text.startswith("#!") and "python" in text.partition("\n")[0]:
             yield from python_findings(text, call.paths, _runner(walk))
         else:
-            walk.written[found] = ""  # while it is walked, since it may run itself
-            walk.substituted(text)
-            walk.written[found] = text
+            walk.written[absolute_path] = ""  # while it is walked, since it may run itself
+            walk.run_subshell(text)
+            walk.written[absolute_path] = text
 
 
 def _is_running(walk: ShellWalk, path: str) -> bool:
@@ -190,12 +192,12 @@ def _is_running(walk: ShellWalk, path: str) -> bool:
 
 def _runner(walk: ShellWalk) -> Callable[[str, Paths], None]:
     def run(text: str, _: Paths) -> None:
-        walk.substituted(text)
+        walk.run_subshell(text)
 
     return run
 
 
-def _value(call: ShellCall, letter: str) -> str | None:
+def _option_value(call: ShellCall, letter: str) -> str | None:
     """Return the word after a short option such as `-c`, or after a group that contains it (`-lc`).
 
     "" if the option has no value, None if it is not given.
@@ -206,22 +208,26 @@ def _value(call: ShellCall, letter: str) -> str | None:
         if re.fullmatch(rf"-[A-Za-z]{{0,8}}{letter}[A-Za-z]{{0,8}}", arg) and not arg.startswith(
             "--"
         ):
-            rest = [a for a in call.args[index + 1 :] if not re.fullmatch(r"[-+][A-Za-z]{1,8}", a)]
-            return rest[0] if rest else ""
+            values = [
+                word
+                for word in call.args[index + 1 :]
+                if not re.fullmatch(r"[-+][A-Za-z]{1,8}", word)
+            ]
+            return values[0] if values else ""
     return None
 
 
 def _xargs(call: ShellCall, walk: ShellWalk) -> None:
-    argv, at = list(call.args), 0
+    argv, index = list(call.args), 0
     placeholder = ""
-    while at < len(argv) and argv[at].startswith("-"):
-        option = argv[at]
+    while index < len(argv) and argv[index].startswith("-"):
+        option = argv[index]
         if option == "-I" or option == "--replace":
-            placeholder = argv[at + 1] if at + 1 < len(argv) else "{}"
-            at += 2
+            placeholder = argv[index + 1] if index + 1 < len(argv) else "{}"
+            index += 2
         elif option.startswith(("-I", "-i")):
             placeholder = option[2:] or "{}"
-            at += 1
+            index += 1
         elif option in {
             "-n",
             "-P",
@@ -234,48 +240,50 @@ def _xargs(call: ShellCall, walk: ShellWalk) -> None:
             "--max-args",
             "--max-procs",
         }:
-            at += 2
+            index += 2
         else:
-            at += 1
-    words = tuple(argv[at:])
+            index += 1
+    words = tuple(argv[index:])
     if not words:
         return
     text = call.stdin.text
-    given = split_words(text) if text else [OPAQUE]
+    arguments = split_words(text) if text else [OPAQUE]
     if placeholder:
-        words = tuple(w.replace(placeholder, given[0] if given else "") for w in words)
+        words = tuple(
+            word.replace(placeholder, arguments[0] if arguments else "") for word in words
+        )
     else:
-        words = (*words, *given[:200])
-    _nested(call, walk, words, Flow(None, call.stdin.tags))
+        words = (*words, *arguments[:200])
+    _run_nested(call, walk, words, Flow(None, call.stdin.tags))
 
 
 def _find(call: ShellCall, walk: ShellWalk) -> None:
     args = call.args
     roots = find_roots(call)
-    at = 0
-    while at < len(args):
-        at += 1
-        if args[at - 1] not in {"-exec", "-execdir", "-ok", "-okdir"}:
+    index = 0
+    while index < len(args):
+        index += 1
+        if args[index - 1] not in {"-exec", "-execdir", "-ok", "-okdir"}:
             continue
-        inner: list[str] = []
-        while at < len(args) and args[at] not in {";", "+"}:
-            inner.append(args[at])
-            at += 1
+        inner_argv: list[str] = []
+        while index < len(args) and args[index] not in {";", "+"}:
+            inner_argv.append(args[index])
+            index += 1
         root = roots[0] if roots else "."
-        if any(a in {"-name", "-iname", "-path", "-regex", "-newer", "-mtime"} for a in args):
+        if any(arg in {"-name", "-iname", "-path", "-regex", "-newer", "-mtime"} for arg in args):
             root = f"{root}/{OPAQUE}"
-        if inner[:1] == ["rm"] and root in {"/", "~"}:
-            inner.insert(1, "-r")  # removing everything file by file has the same effect
-        _nested(call, walk, tuple(w.replace("{}", root) for w in inner))
+        if inner_argv[:1] == ["rm"] and root in {"/", "~"}:
+            inner_argv.insert(1, "-r")  # removing everything file by file has the same effect
+        _run_nested(call, walk, tuple(word.replace("{}", root) for word in inner_argv))
 
 
 def _git(call: ShellCall, walk: ShellWalk) -> None:
     """Walk the command of `git bisect run`, and commands in settings given by `git -c`."""
     if call.args[:2] == ("bisect", "run"):
-        _nested(call, walk, call.args[2:])
+        _run_nested(call, walk, call.args[2:])
     for option, setting in pairwise(call.args):
         if option == "-c":
-            walk.substituted(setting.partition("=")[2].lstrip("!"))
+            walk.run_subshell(setting.partition("=")[2].lstrip("!"))
 
 
 def find_roots(call: ShellCall) -> tuple[str, ...]:
@@ -290,16 +298,16 @@ def find_roots(call: ShellCall) -> tuple[str, ...]:
 
 
 def _python(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    code = _value(call, "c")
+    code = _option_value(call, "c")
     if code is not None:
-        yield from _unseen(call, call.tags, OPAQUE in code)
+        yield from _unseen_text(call, call.tags, OPAQUE in code)
         yield from python_findings(code, call.paths, _runner(walk))
         return
     if call.has("m"):
         return
-    scripts = [o for o in call.operands if o != "-"]
+    scripts = [operand for operand in call.operands if operand != "-"]
     if scripts[:1] == ["/dev/fd/63"]:
-        yield from _unseen(call, call.tags, opaque=True)
+        yield from _unseen_text(call, call.tags, is_opaque=True)
         return
     if scripts:
         path = call.paths.absolute(scripts[0])
@@ -309,23 +317,23 @@ def _python(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
         if text:
             yield from python_findings(text, call.paths, _runner(walk))
         return
-    yield from _unseen(call, call.stdin.tags | call.tags, call.stdin.text is None)
+    yield from _unseen_text(call, call.stdin.tags | call.tags, call.stdin.text is None)
     if call.stdin.text:
         yield from python_findings(call.stdin.text, call.paths, _runner(walk))
 
 
 def _snippet(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     letters = _CODE_OPTION.get(basename(call.argv[0]), "e")
-    codes = [_value(call, letter) for letter in letters]
-    code = next((c for c in codes if c is not None), None)
-    if code is None and not [o for o in call.operands if o != "-"]:
-        yield from _unseen(call, call.stdin.tags | call.tags, call.stdin.text is None)
+    codes = [_option_value(call, letter) for letter in letters]
+    code = next((candidate for candidate in codes if candidate is not None), None)
+    if code is None and not [operand for operand in call.operands if operand != "-"]:
+        yield from _unseen_text(call, call.stdin.tags | call.tags, call.stdin.text is None)
         code = call.stdin.text
     elif code is None:
         if call.paths.absolute(call.operands[0]) in walk.fetched:
             yield high("download_and_run", call.text)
         return
     if code:
-        yield from snippet_findings(code, call.paths, walk.substituted)
+        yield from snippet_findings(code, call.paths, walk.run_subshell)
     if code and OPAQUE in code and FETCHED in call.tags:
         yield medium("download_and_run", call.text)

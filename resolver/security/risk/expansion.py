@@ -6,22 +6,22 @@ import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
-from resolver.security.shell.syntax import part_end
+from resolver.security.shell.syntax import find_part_end
 
 OPAQUE = "$(…)"
 """Placeholder for command output that is not known."""
 
-LONGEST_VALUE = 20_000
+MAX_VALUE_CHARACTERS = 20_000
 """Maximum characters kept of a variable's value."""
 
-MOST_FIELDS = 200
+MAX_WORDS = 200
 """Maximum words that one raw word may expand to."""
 
-MOST_NESTED = 12
+MAX_NESTING = 12
 """Maximum depth of expansions inside expansions."""
 
 _NO_TAGS: frozenset[str] = frozenset()
-_KNOWN = {
+_ASSUMED_VALUES = {
     "HOME": "~",
     "PWD": ".",
     "OLDPWD": ".",
@@ -44,7 +44,7 @@ _BRACED = re.compile(
 _ESCAPE = re.compile(
     r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0?[0-7]{1,3}|[abefnrtv\\'\"?])"
 )
-_LETTERS = {
+_ESCAPE_LETTERS = {
     "a": "\a",
     "b": "\b",
     "e": "\x1b",
@@ -76,11 +76,11 @@ class Expanded:
     tags: set[str] = field(default_factory=set)
     _open: bool = False
 
-    def add(self, text: str, *, splits: bool = False) -> None:
-        """Append text to the last word. With `splits`, white space in it starts new words, as it
-        does in an unquoted expansion."""
-        if not splits or not any(c in text for c in " \t\n"):
-            if text or not splits:
+    def add(self, text: str, *, split_words: bool = False) -> None:
+        """Append text to the last word. With `split_words`, white space in it starts new words, as
+        it does in an unquoted expansion."""
+        if not split_words or not any(character in text for character in " \t\n"):
+            if text or not split_words:
                 self._append(text)
             return
         if text[0].isspace():
@@ -92,19 +92,19 @@ class Expanded:
 
     def _append(self, text: str) -> None:
         if self._open and self.words:
-            self.words[-1] = (self.words[-1] + text)[:LONGEST_VALUE]
-        elif len(self.words) < MOST_FIELDS:
-            self.words.append(text[:LONGEST_VALUE])
+            self.words[-1] = (self.words[-1] + text)[:MAX_VALUE_CHARACTERS]
+        elif len(self.words) < MAX_WORDS:
+            self.words.append(text[:MAX_VALUE_CHARACTERS])
         self._open = True
 
 
-def unescaped(text: str) -> str:
+def replace_escapes(text: str) -> str:
     """Replace backslash escapes as `echo -e`, printf and $'...' do."""
 
-    def one(found: "re.Match[str]") -> str:
-        code = found[1]
-        if code in _LETTERS:
-            return _LETTERS[code]
+    def one(match: "re.Match[str]") -> str:
+        code = match[1]
+        if code in _ESCAPE_LETTERS:
+            return _ESCAPE_LETTERS[code]
         if code[0] in "xuU":
             number = int(code[1:], 16)
         elif code[0].isdigit():
@@ -116,12 +116,12 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(one, text)
 
 
-def braces(raw: str) -> list[str]:
+def expand_braces(raw: str) -> list[str]:
     """Expand the first level of braces: `a{b,c}d` gives `abd` and `acd`."""
-    found = _BRACES.fullmatch(raw)
-    if found is None:
+    match = _BRACES.fullmatch(raw)
+    if match is None:
         return [raw]
-    return [f"{found[1]}{part}{found[3]}" for part in found[2].split(",")[:MOST_FIELDS]]
+    return [f"{match[1]}{part}{match[3]}" for part in match[2].split(",")[:MAX_WORDS]]
 
 
 class Expander:
@@ -138,87 +138,103 @@ class Expander:
 
     def words(self, raw: str) -> Expanded:
         """Return the words that a raw word expands to."""
-        found = Expanded()
-        for part in braces(raw):
-            found._open = False
-            self._expand(part, found, quoted=False)
-        return found
+        expanded = Expanded()
+        for part in expand_braces(raw):
+            expanded._open = False
+            self._expand(part, expanded, is_quoted=False)
+        return expanded
 
     def text(self, raw: str) -> Expanded:
         """Expand without splitting into words, as for a value that is assigned."""
-        found = Expanded()
-        self._expand(raw, found, quoted=False, splits=False)
-        if not found.words:
-            found.words.append("")
-        return found
+        expanded = Expanded()
+        self._expand(raw, expanded, is_quoted=False, split_words=False)
+        if not expanded.words:
+            expanded.words.append("")
+        return expanded
 
     def heredoc(self, body: str) -> Expanded:
         """Expand the body of a here-document: quotes are kept, variables and substitutions are
         replaced."""
-        found = Expanded()
-        self._expand(body, found, quoted=True)
-        if not found.words:
-            found.words.append("")
-        return found
+        expanded = Expanded()
+        self._expand(body, expanded, is_quoted=True)
+        if not expanded.words:
+            expanded.words.append("")
+        return expanded
 
-    def _expand(self, raw: str, into: Expanded, *, quoted: bool, splits: bool = True) -> None:
-        if self._depth > MOST_NESTED:
-            into.add(raw)
+    def _expand(
+        self, raw: str, expanded: Expanded, *, is_quoted: bool, split_words: bool = True
+    ) -> None:
+        if self._depth > MAX_NESTING:
+            expanded.add(raw)
             return
         self._depth += 1
         try:
-            self._expand_here(raw, into, quoted=quoted, splits=splits and not quoted)
+            self._expand_parts(
+                raw, expanded, is_quoted=is_quoted, split_words=split_words and not is_quoted
+            )
         finally:
             self._depth -= 1
 
-    def _expand_here(self, raw: str, into: Expanded, *, quoted: bool, splits: bool) -> None:
-        at, size = 0, len(raw)
-        pattern = re.compile(r"[^\\$`\"']+" if not quoted else r"[^\\$`]+")
-        while at < size:
-            plain = pattern.match(raw, at)
-            if plain:
-                into.add(plain[0])
-                at = plain.end()
+    def _expand_parts(
+        self, raw: str, expanded: Expanded, *, is_quoted: bool, split_words: bool
+    ) -> None:
+        position, size = 0, len(raw)
+        pattern = re.compile(r"[^\\$`\"']+" if not is_quoted else r"[^\\$`]+")
+        while position < size:
+            literal = pattern.match(raw, position)
+            if literal:
+                expanded.add(literal[0])
+                position = literal.end()
                 continue
-            char = raw[at]
-            if quoted and char in "\"'":
-                into.add(char)
-                at += 1
+            char = raw[position]
+            if is_quoted and char in "\"'":
+                expanded.add(char)
+                position += 1
                 continue
-            end = max(part_end(raw, at), at + 1)
-            self._part(raw[at:end], into, quoted=quoted, splits=splits)
-            if raw[at:end] == "$":
-                known = _NAME.match(raw, at) or _SPECIAL.match(raw, at)
-                if known:
-                    into.words[-1] = into.words[-1][:-1]
-                    self._variable(known[1], into, splits=splits)
-                    end = known.end()
-            at = end
+            end = max(find_part_end(raw, position), position + 1)
+            self._expand_part(
+                raw[position:end], expanded, is_quoted=is_quoted, split_words=split_words
+            )
+            if raw[position:end] == "$":
+                variable = _NAME.match(raw, position) or _SPECIAL.match(raw, position)
+                if variable:
+                    expanded.words[-1] = expanded.words[-1][:-1]
+                    self._add_variable(variable[1], expanded, split_words=split_words)
+                    end = variable.end()
+            position = end
 
-    def _part(self, part: str, into: Expanded, *, quoted: bool, splits: bool) -> None:
+    def _expand_part(
+        self, part: str, expanded: Expanded, *, is_quoted: bool, split_words: bool
+    ) -> None:
         if part.startswith("\\"):
-            into.add(
-                "" if part == "\\\n" else part[1:] if not quoted or part[1:2] in '$`"\\' else part
+            expanded.add(
+                ""
+                if part == "\\\n"
+                else part[1:]
+                if not is_quoted or part[1:2] in '$`"\\'
+                else part
             )
         elif part.startswith("'"):
-            into.add(part[1:-1] if part.endswith("'") and len(part) > 1 else part[1:])
-        elif part.startswith("$'") and not quoted:
-            into.add(unescaped(part[2:-1]))
+            expanded.add(part[1:-1] if part.endswith("'") and len(part) > 1 else part[1:])
+        elif part.startswith("$'") and not is_quoted:
+            expanded.add(replace_escapes(part[2:-1]))
         elif part.startswith('"'):
             inner = part[1:-1] if part.endswith('"') and len(part) > 1 else part[1:]
-            into.add("")
-            self._expand(inner, into, quoted=True)
+            expanded.add("")
+            self._expand(inner, expanded, is_quoted=True)
         elif part.startswith("$(("):
-            into.add("0")
+            expanded.add("0")
         elif part.startswith("$("):
-            self._substitute(part[2:-1] if part.endswith(")") else part[2:], into, splits=splits)
+            self._substitute(
+                part[2:-1] if part.endswith(")") else part[2:], expanded, split_words=split_words
+            )
         elif part.startswith("`"):
             inner = part[1:-1] if part.endswith("`") and len(part) > 1 else part[1:]
-            self._substitute(inner.replace("\\`", "`"), into, splits=splits)
+            self._substitute(inner.replace("\\`", "`"), expanded, split_words=split_words)
         elif part.startswith("${"):
-            self._braced(part, into, splits=splits)
+            self._expand_braced(part, expanded, split_words=split_words)
         else:
-            into.add(part)
+            expanded.add(part)
 
     def process(self, raw: str) -> tuple[str, Flow] | None:
         """Return the kind (`<` or `>`) and the output of a process substitution such as `<(...)`;
@@ -228,39 +244,43 @@ class Expander:
         inner = raw[2:-1] if raw.endswith(")") else raw[2:]
         return raw[0], self._run(inner)
 
-    def _substitute(self, source: str, into: Expanded, *, splits: bool) -> None:
+    def _substitute(self, source: str, expanded: Expanded, *, split_words: bool) -> None:
         flow = self._run(source)
-        into.tags |= flow.tags
+        expanded.tags |= flow.tags
         text = flow.text.rstrip("\n") if flow.text is not None else OPAQUE
-        into.add(text, splits=splits)
+        expanded.add(text, split_words=split_words)
 
-    def _variable(self, name: str, into: Expanded, *, splits: bool) -> None:
+    def _add_variable(self, name: str, expanded: Expanded, *, split_words: bool) -> None:
         flow = self._variables.get(name)
         if flow is not None:
-            into.tags |= flow.tags
-            into.add(OPAQUE if flow.text is None else flow.text, splits=splits)
-        elif name in _KNOWN:
-            into.add(_KNOWN[name], splits=splits)
+            expanded.tags |= flow.tags
+            expanded.add(OPAQUE if flow.text is None else flow.text, split_words=split_words)
+        elif name in _ASSUMED_VALUES:
+            expanded.add(_ASSUMED_VALUES[name], split_words=split_words)
         else:
             is_name = name[0].isalpha() or name[0] == "_"
-            into.add(f"${{{name}}}" if is_name else "0")
+            expanded.add(f"${{{name}}}" if is_name else "0")
 
-    def _braced(self, part: str, into: Expanded, *, splits: bool) -> None:
-        found = _BRACED.fullmatch(part)
-        if found is None:
-            into.add(part)
+    def _expand_braced(self, part: str, expanded: Expanded, *, split_words: bool) -> None:
+        match = _BRACED.fullmatch(part)
+        if match is None:
+            expanded.add(part)
             return
-        mark, name, rest = found[1], found[2], found[3]
+        mark, name, operation = match[1], match[2], match[3]
         if mark == "#":
-            into.add("0")
+            expanded.add("0")
             return
         is_set = name in self._variables
-        if rest[:2] in {":-", ":="} or rest[:1] in {"-", "="}:
+        if operation[:2] in {":-", ":="} or operation[:1] in {"-", "="}:
             if is_set:
-                self._variable(name, into, splits=splits)
+                self._add_variable(name, expanded, split_words=split_words)
             else:
-                self._expand(rest.lstrip(":")[1:], into, quoted=False, splits=splits)
-        elif rest[:2] == ":+" or rest[:1] == "+":
-            self._expand(rest.lstrip(":")[1:], into, quoted=False, splits=splits)
+                self._expand(
+                    operation.lstrip(":")[1:], expanded, is_quoted=False, split_words=split_words
+                )
+        elif operation[:2] == ":+" or operation[:1] == "+":
+            self._expand(
+                operation.lstrip(":")[1:], expanded, is_quoted=False, split_words=split_words
+            )
         else:
-            self._variable(name, into, splits=splits)
+            self._add_variable(name, expanded, split_words=split_words)

@@ -33,7 +33,7 @@ SECRET_WORD = re.compile(
 )
 """Words that a command which searches the environment for secrets would look for."""
 
-USED = re.compile(r"\$\{([A-Za-z_]\w{0,200})\}")
+UNSET_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,200})\}")
 """A variable that the analyzed text itself has not set, in the form that expansion leaves it in."""
 
 
@@ -42,10 +42,10 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name))
 
 
-MOST_REASONS = 5
+MAX_REASONS = 5
 """Maximum reasons given for one action; those of the highest level come first."""
 
-ORDER = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH)
+LEVEL_ORDER = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH)
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,15 @@ class Risk:
 
 def high(rule: str, what: str) -> RiskFinding:
     """Return a finding that makes an action a high risk, even if it is the only one."""
-    return RiskFinding(rule, RiskLevel.HIGH, shown(what))
+    return RiskFinding(rule, RiskLevel.HIGH, shorten_finding(what))
 
 
 def medium(rule: str, what: str) -> RiskFinding:
     """Return a finding of medium level, which is worth a note in the log."""
-    return RiskFinding(rule, RiskLevel.MEDIUM, shown(what))
+    return RiskFinding(rule, RiskLevel.MEDIUM, shorten_finding(what))
 
 
-def shown(text: str) -> str:
+def shorten_finding(text: str) -> str:
     """Return the text on one line, truncated to 120 characters."""
     line = " ".join(text[:400].split())
     return line if len(line) <= 120 else f"{line[:119]}…"
@@ -92,11 +92,11 @@ def shown(text: str) -> str:
 
 def risk_of(findings: Iterable[RiskFinding]) -> Risk:
     """Return the highest level of the findings, with each reason once."""
-    ranked = sorted(findings, key=lambda f: -ORDER.index(f.level))
-    reasons = tuple(dict.fromkeys(f.reason for f in ranked))
-    return Risk(ranked[0].level if ranked else RiskLevel.LOW, reasons[:MOST_REASONS])
+    ranked = sorted(findings, key=lambda f: -LEVEL_ORDER.index(f.level))
+    reasons = tuple(dict.fromkeys(finding.reason for finding in ranked))
+    return Risk(ranked[0].level if ranked else RiskLevel.LOW, reasons[:MAX_REASONS])
 
 
-def gravest(one: RiskLevel, other: RiskLevel) -> RiskLevel:
+def gravest(first: RiskLevel, second: RiskLevel) -> RiskLevel:
     """Return the higher of two levels."""
-    return max(one, other, key=ORDER.index)
+    return max(first, second, key=LEVEL_ORDER.index)

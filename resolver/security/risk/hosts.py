@@ -46,8 +46,8 @@ class NetworkHost(Enum):
 
 def network_host_of(text: str) -> str:
     """Return the host of a URL, or of an address without a scheme; "" if there is none."""
-    found = _URL.match(text)
-    authority = found[1] if found else text
+    match = _URL.match(text)
+    authority = match[1] if match else text
     host = _HOST.match(authority[:600])
     return host[1].strip("[]").lower() if host else ""
 
@@ -80,24 +80,24 @@ def is_installer(url: str) -> bool:
     Such an installer is run without being read first; that is no more and no less risky than
     installing a package of the tool.
     """
-    scheme, _, rest = url.partition("://")
-    host, *folders = rest.partition("?")[0].split("/")
-    known = host in _INSTALLERS or "/".join((host, *folders[:2])) in _INSTALLERS
-    return scheme == "https" and known and ".." not in folders and "%" not in rest
+    scheme, _, location = url.partition("://")
+    host, *folders = location.partition("?")[0].split("/")
+    is_known = host in _INSTALLERS or "/".join((host, *folders[:2])) in _INSTALLERS
+    return scheme == "https" and is_known and ".." not in folders and "%" not in location
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the IP address in any of the forms that programs accept: dotted, as one number, in
     hexadecimal or octal. None if the host is a name."""
     try:
-        found = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return _odd_address(host)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+        return _unusual_address(host)
+    embedded = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return embedded or address
 
 
-def _odd_address(host: str) -> ipaddress.IPv4Address | None:
+def _unusual_address(host: str) -> ipaddress.IPv4Address | None:
     """Parse the forms of `inet_aton`: https://man7.org/linux/man-pages/man3/inet_aton.3.html"""
     parts = host.split(".")
     if not 1 <= len(parts) <= 4:
@@ -106,8 +106,8 @@ def _odd_address(host: str) -> ipaddress.IPv4Address | None:
     for part in parts:
         if not re.fullmatch(r"0x[0-9a-f]{1,8}|[0-9]{1,12}", part):
             return None
-        octal = len(part) > 1 and part.startswith("0") and part.isdigit()
-        base = 16 if part.startswith("0x") else 8 if octal and not set(part) & set("89") else 10
+        is_octal = len(part) > 1 and part.startswith("0") and part.isdigit()
+        base = 16 if part.startswith("0x") else 8 if is_octal and not set(part) & set("89") else 10
         numbers.append(int(part, base))
     value = numbers[-1]
     for index, number in enumerate(numbers[:-1]):

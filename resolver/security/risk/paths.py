@@ -9,10 +9,10 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from posixpath import normpath
 
-LONGEST_PATH = 4_096
+MAX_PATH_CHARACTERS = 4_096
 """Maximum characters of a path that are looked at."""
 
-_MOST_PARTS = 40
+_MAX_PARTS = 40
 
 
 class PathPlace(Enum):
@@ -59,7 +59,7 @@ _SYSTEM_CREDENTIAL = re.compile(
     r"|(?:/var)?/run/secrets/|/proc/[^/]{1,40}/(?:environ|mem|root/)|/proc/[^/]{1,40}/task/.*environ"
     r"|/proc/kcore|/dev/(?:k?mem|port)$"
 )
-_RUN_LATER = re.compile(
+_EXECUTED_LATER = re.compile(
     r"~/\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zprofile|zshenv|zlogin"
     r"|inputrc|xprofile|xinitrc|pam_environment)$"
     r"|~/\.ssh/(?:authorized_keys2?|rc|config)$|~/\.config/(?:systemd/|autostart/|fish/config\.fish)"
@@ -70,13 +70,13 @@ _RUN_LATER = re.compile(
 )
 """Files that are executed, or that configure what is executed, without anyone asking for it."""
 
-_ESCAPE = re.compile(
+_ESCAPE_PATHS = re.compile(
     r"(?:/var)?/run/(?:docker|containerd/containerd|crio/crio|podman/podman)\.sock"
     r"|/proc/(?:1|\$\{?PPID\}?)/(?:root|cwd|ns)\b"
 )
 """Sockets of container engines, and entries of process 1: they lead out of a container."""
 
-_KERNEL = re.compile(r"/proc/sys(?:rq-trigger|/)|/sys/(?!class/net)|/proc/\d+/(?:oom|attr)")
+_KERNEL_FILES = re.compile(r"/proc/sys(?:rq-trigger|/)|/sys/(?!class/net)|/proc/\d+/(?:oom|attr)")
 """Files whose change affects the kernel or another process."""
 
 _DEVICE = re.compile(
@@ -117,7 +117,7 @@ class Paths:
     root: str = "/workspace"
     cwd: str = "/workspace"
 
-    def to(self, folder: str) -> "Paths":
+    def change_folder(self, folder: str) -> "Paths":
         """Return the same after a `cd`. If its target is not known, the directory stays."""
         if not folder or folder == "-" or "$" in folder:
             return self
@@ -125,7 +125,7 @@ class Paths:
 
     def absolute(self, path: str) -> str:
         """Return the absolute, normalized path. A path below the home directory begins with `~`."""
-        path = path[:LONGEST_PATH]
+        path = path[:MAX_PATH_CHARACTERS]
         if path.startswith(("$HOME", "${HOME}")):
             path = "~" + path.partition("HOME")[2].removeprefix("}")
         if path.startswith(("$PWD", "${PWD}")):
@@ -134,85 +134,89 @@ class Paths:
             return "~" if normpath(path) == "~" else normpath(path)
         if path.startswith("$"):
             return path
-        found = normpath(path if path.startswith("/") else f"{self.cwd}/{path}")
-        found = "/" + found.lstrip("/") if found.startswith("/") else found
+        absolute = normpath(path if path.startswith("/") else f"{self.cwd}/{path}")
+        absolute = "/" + absolute.lstrip("/") if absolute.startswith("/") else absolute
         # `normpath` also resolves detours that would hide the rest: /proc/self/../self/environ
-        if found == self.root or found.startswith(self.root.rstrip("/") + "/"):
-            return found
-        return _HOME.sub("~", found, count=1)
+        if absolute == self.root or absolute.startswith(self.root.rstrip("/") + "/"):
+            return absolute
+        return _HOME.sub("~", absolute, count=1)
 
     def place(self, path: str) -> PathPlace:
         """Return the class of the path."""
-        found = self.absolute(path).removesuffix("/*").removesuffix("/.*") or "/"
+        absolute = self.absolute(path).removesuffix("/*").removesuffix("/.*") or "/"
         root = self.root.rstrip("/") or "/"
-        if found in {"/", "/*"}:
+        if absolute in {"/", "/*"}:
             return PathPlace.ROOT
-        if found == root:
+        if absolute == root:
             return PathPlace.REPOSITORY
-        if f"{root}/".startswith(f"{found.rstrip('/')}/"):
+        if f"{root}/".startswith(f"{absolute.rstrip('/')}/"):
             return PathPlace.ABOVE
-        if found.startswith(f"{root}/"):
-            inner = found[len(root) + 1 :]
-            is_git = inner == ".git" or (inner.startswith(".git/") and inner.count("/") == 1)
+        if absolute.startswith(f"{root}/"):
+            path_in_root = absolute[len(root) + 1 :]
+            is_git = path_in_root == ".git" or (
+                path_in_root.startswith(".git/") and path_in_root.count("/") == 1
+            )
             return PathPlace.GIT if is_git else PathPlace.INSIDE
-        if found == "~":
+        if absolute == "~":
             return PathPlace.HOME
-        if _HARMLESS_DEVICE.match(found) or _TEMPORARY.match(found):
+        if _HARMLESS_DEVICE.match(absolute) or _TEMPORARY.match(absolute):
             return PathPlace.TEMPORARY
-        return self._elsewhere(found)
+        return self._place_elsewhere(absolute)
 
     @staticmethod
-    def _elsewhere(found: str) -> PathPlace:
-        if _CACHE.match(found):
+    def _place_elsewhere(absolute: str) -> PathPlace:
+        if _CACHE.match(absolute):
             return PathPlace.CACHE
-        if found.startswith("~/"):
+        if absolute.startswith("~/"):
             return PathPlace.IN_HOME
-        if found in _SYSTEM_TOPS:
+        if absolute in _SYSTEM_TOPS:
             return PathPlace.SYSTEM_TOP
-        if _DEVICE.match(found):
+        if _DEVICE.match(absolute):
             return PathPlace.DEVICE
-        if _SYSTEM.match(found):
+        if _SYSTEM.match(absolute):
             return PathPlace.SYSTEM
-        if found.startswith(("$", "~")):
+        if absolute.startswith(("$", "~")):
             return PathPlace.TEMPORARY  # the value of a variable: no reason for suspicion
         return PathPlace.OTHER
 
     def is_credential(self, path: str) -> bool:
         """Return True if the path is where a credential is stored, or a pattern for such a path."""
-        found = self.absolute(path)
-        if _SYSTEM_CREDENTIAL.match(found) or _SYSTEM_CREDENTIAL.match(path):
+        absolute = self.absolute(path)
+        if _SYSTEM_CREDENTIAL.match(absolute) or _SYSTEM_CREDENTIAL.match(path):
             return True
-        if any(c in found for c in "*?[") and _fits(found.split("/")[1:4], ("etc", "shadow")):
-            return found.count("/") == 2
-        if not found.startswith("~/"):
+        if any(character in absolute for character in "*?[") and _matches_known(
+            absolute.split("/")[1:4], ("etc", "shadow")
+        ):
+            return absolute.count("/") == 2
+        if not absolute.startswith("~/"):
             return False
-        parts = found[2:].split("/")[:_MOST_PARTS]
-        return any(_fits(parts, known) for known in _CREDENTIALS)
+        parts = absolute[2:].split("/")[:_MAX_PARTS]
+        return any(_matches_known(parts, known) for known in _CREDENTIALS)
 
     def is_credential_folder(self, path: str) -> bool:
         """Return True if the path is a directory of credentials."""
-        found = self.absolute(path).removesuffix("/*")
-        return found.startswith("~/") and found[2:] in _CREDENTIAL_FOLDERS
+        absolute = self.absolute(path).removesuffix("/*")
+        return absolute.startswith("~/") and absolute[2:] in _CREDENTIAL_FOLDERS
 
     def is_run_later(self, path: str) -> bool:
         """Return True if a file at the path is executed without anyone asking for it: at a login,
         by a timer, by git."""
-        found = self.absolute(path)
-        return bool(_RUN_LATER.match(found)) or self.is_hook(path)
+        absolute = self.absolute(path)
+        return bool(_EXECUTED_LATER.match(absolute)) or self.is_hook(path)
 
     def is_hook(self, path: str) -> bool:
         """Return True if the path is one of git's hooks or the repository's git configuration."""
-        found = self.absolute(path)
-        return "/.git/hooks/" in found or found.endswith(("/.git/hooks", "/.git/config"))
+        absolute = self.absolute(path)
+        return "/.git/hooks/" in absolute or absolute.endswith(("/.git/hooks", "/.git/config"))
 
     def is_escape(self, path: str) -> bool:
         """Return True if the path leads out of a container."""
-        return bool(_ESCAPE.match(path) or _ESCAPE.match(self.absolute(path)))
+        return bool(_ESCAPE_PATHS.match(path) or _ESCAPE_PATHS.match(self.absolute(path)))
 
     def is_kernel(self, path: str) -> bool:
         """Return True if writing to the path changes the running machine rather than a file."""
-        found = self.absolute(path)
-        return bool(_KERNEL.match(found)) or found.endswith(
+        absolute = self.absolute(path)
+        return bool(_KERNEL_FILES.match(absolute)) or absolute.endswith(
             ("/release_agent", "/notify_on_release")
         )
 
@@ -222,27 +226,36 @@ def is_device(path: str) -> bool:
     return bool(_DEVICE.match(path))
 
 
-def _fits(parts: list[str], known: Iterable[str]) -> bool:
+def _matches_known(parts: list[str], known: Iterable[str]) -> bool:
     """Return True if a path matches a known one from its beginning. Both may contain wildcards."""
     known = tuple(known)
     if len(parts) < len(known):
         return False
-    plain = 0
-    for part, want in zip(parts, known, strict=False):
-        if part == want or (want != "*" and fnmatchcase(part, want)) or (want == "*" and part):
-            plain += 1
-        elif not _may_be(part, want):
+    exact_count = 0
+    for part, known_part in zip(parts, known, strict=False):
+        if (
+            part == known_part
+            or (known_part != "*" and fnmatchcase(part, known_part))
+            or (known_part == "*" and part)
+        ):
+            exact_count += 1
+        elif not _may_match(part, known_part):
             return False
-    return plain > 0 or any(c.isalnum() for part in parts[: len(known)] for c in part)
+    return exact_count > 0 or any(
+        character.isalnum() for part in parts[: len(known)] for character in part
+    )
 
 
-def _may_be(part: str, want: str) -> bool:
+def _may_match(part: str, known_part: str) -> bool:
     """Return True if a shell pattern may match the name. `*` does not match a hidden file."""
-    if not any(c in part for c in "*?["):
+    if not any(character in part for character in "*?["):
         return False
-    if want.startswith(".") and not part.startswith("."):
+    if known_part.startswith(".") and not part.startswith("."):
         return False
-    if want.endswith("*"):
-        stem, pattern = want.rstrip("*"), part.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
+    if known_part.endswith("*"):
+        stem, pattern = (
+            known_part.rstrip("*"),
+            part.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0],
+        )
         return stem.startswith(pattern) or pattern.startswith(stem)
-    return len(part) <= 64 and part.count("*") <= 4 and fnmatchcase(want, part)
+    return len(part) <= 64 and part.count("*") <= 4 and fnmatchcase(known_part, part)

@@ -14,7 +14,7 @@ from resolver.security.risk.flows import decoded_base64
 from resolver.security.risk.hosts import NetworkHost, judge_host
 from resolver.security.risk.paths import PathPlace, Paths
 
-MOST = 200_000
+MAX_CODE_CHARACTERS = 200_000
 """Maximum characters of code that are parsed; of longer code, only strings and shell lines are
 looked at."""
 
@@ -45,12 +45,14 @@ _RUNNERS = frozenset(
 ) | {f"os.{name}" for name in ("execv", "execvp", "execl", "execlp", "spawnv", "posix_spawn")}
 _REMOVERS = frozenset({"shutil.rmtree", "os.removedirs"})
 _UNLINKERS = frozenset({"os.remove", "os.unlink", "os.rmdir", "os.truncate"})
-_SENDERS = re.compile(r"(?:requests|httpx|session|client|aiohttp\w*)\.(?:post|put|patch|request)$")
-_GETTERS = re.compile(
+_SEND_CALLS = re.compile(
+    r"(?:requests|httpx|session|client|aiohttp\w*)\.(?:post|put|patch|request)$"
+)
+_FETCH_CALLS = re.compile(
     r"(?:requests|httpx|session|client)\.(?:get|head|options|delete|stream)$"
     r"|urllib\.request\.(?:urlopen|urlretrieve|Request)$|http\.client\.HTTPS?Connection$"
 )
-_READS = frozenset({"read", "read_text", "read_bytes", "readlines", "readline"})
+_READ_METHODS = frozenset({"read", "read_text", "read_bytes", "readlines", "readline"})
 
 
 def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFinding]:
@@ -64,22 +66,22 @@ def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFind
     if cell:
         run(code[cell.end() :], paths)
         return
-    for line in _SHELL_LINE.finditer(code[:MOST]):
+    for line in _SHELL_LINE.finditer(code[:MAX_CODE_CHARACTERS]):
         run(line[1], paths)
-    plain = _MAGIC.sub("", _SHELL_LINE.sub("", code[:MOST]))
-    tree = parsed(plain) if len(code) <= MOST else None
+    python_code = _MAGIC.sub("", _SHELL_LINE.sub("", code[:MAX_CODE_CHARACTERS]))
+    tree = parse_python(python_code) if len(code) <= MAX_CODE_CHARACTERS else None
     if tree is None:
-        yield from _strings(code[:MOST], paths)
+        yield from _strings(code[:MAX_CODE_CHARACTERS], paths)
         return
-    visit = _Visit(paths, run)
+    visitor = _CodeVisitor(paths, run)
     for node in ast.walk(tree):
-        visit.take_names(node)
+        visitor.take_names(node)
     for node in ast.walk(tree):
-        visit.take(node)
-    yield from visit.verdict()
+        visitor.take(node)
+    yield from visitor.verdict()
 
 
-def parsed(code: str) -> ast.Module | None:
+def parse_python(code: str) -> ast.Module | None:
     """Return the syntax tree of Python code; None if it can't be parsed."""
     try:
         with warnings.catch_warnings():
@@ -90,14 +92,14 @@ def parsed(code: str) -> ast.Module | None:
 
 
 def _strings(code: str, paths: Paths) -> Iterator[RiskFinding]:
-    for found in _STRING.finditer(code):
-        text = found[1] or found[2]
+    for match in _STRING.finditer(code):
+        text = match[1] or match[2]
         if paths.is_credential(text):
             yield medium("credential", text)
 
 
 @dataclass
-class _Visit:
+class _CodeVisitor:
     """Visits the nodes of a tree, records what single calls do, and rates the combination.
 
     names: full names of imported objects, by local name.
@@ -112,7 +114,7 @@ class _Visit:
     run: RunShell
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)
-    found: list[RiskFinding] = field(default_factory=list)
+    findings: list[RiskFinding] = field(default_factory=list)
     sends: list[tuple[str, bool]] = field(default_factory=list)
     reads_file: bool = False
     reads_secret: bool = False
@@ -125,8 +127,8 @@ class _Visit:
         """Record imports and assignments."""
         if isinstance(node, ast.Import):
             for alias in node.names:
-                full = alias.name if alias.asname else alias.name.partition(".")[0]
-                self.names[alias.asname or full] = full
+                full_name = alias.name if alias.asname else alias.name.partition(".")[0]
+                self.names[alias.asname or full_name] = full_name
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 self.names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
@@ -138,20 +140,20 @@ class _Visit:
     def take(self, node: ast.AST) -> None:
         """Record what one node of the tree does."""
         if isinstance(node, ast.Call):
-            self._call(node, self._dotted(node.func))
-        elif isinstance(node, ast.Attribute) and self._dotted(node) == "os.environ":
+            self._check_call(node, self._dotted_name(node.func))
+        elif isinstance(node, ast.Attribute) and self._dotted_name(node) == "os.environ":
             self.dumps_environment = True
-        elif isinstance(node, ast.Subscript) and self._dotted(node.value) == "os.environ":
+        elif isinstance(node, ast.Subscript) and self._dotted_name(node.value) == "os.environ":
             name = self._text(node.slice)
             self.reads_secret = self.reads_secret or bool(name and is_secret_name(name))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            self._metadata(node.value)
+            self._check_metadata(node.value)
 
-    def _metadata(self, text: str) -> None:
+    def _check_metadata(self, text: str) -> None:
         if "://" in text and judge_host(text) is NetworkHost.METADATA:
-            self.found.append(high("cloud_metadata", text))
+            self.findings.append(high("cloud_metadata", text))
 
-    def _dotted(self, node: ast.expr) -> str:
+    def _dotted_name(self, node: ast.expr) -> str:
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < 12:
             parts.append(node.attr)
@@ -159,11 +161,11 @@ class _Visit:
         if isinstance(node, ast.Name):
             parts.append(self.names.get(node.id, node.id))
         elif isinstance(node, ast.Call):
-            inner = self._imported(node) or self._dotted(node.func)
+            inner = self._import_name(node) or self._dotted_name(node.func)
             parts.append(inner)
         return ".".join(reversed(parts))
 
-    def _imported(self, node: ast.Call) -> str:
+    def _import_name(self, node: ast.Call) -> str:
         is_import = isinstance(node.func, ast.Name) and node.func.id == "__import__"
         return (self._text(node.args[0]) or "") if is_import and node.args else ""
 
@@ -178,23 +180,25 @@ class _Visit:
             case ast.Constant(value=bytes() as data):
                 return data.decode("utf-8", "replace")
             case ast.JoinedStr(values=values):
-                parts = [self._text(v, depth + 1) for v in values]
-                return "".join(p if p is not None else "$(…)" for p in parts)
+                parts = [self._text(part, depth + 1) for part in values]
+                return "".join(
+                    text_part if text_part is not None else "$(…)" for text_part in parts
+                )
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                one, two = self._text(left, depth + 1), self._text(right, depth + 1)
-                return one + two if one is not None and two is not None else one
+                first, second = self._text(left, depth + 1), self._text(right, depth + 1)
+                return first + second if first is not None and second is not None else first
             case ast.BinOp(left=left, op=ast.Div(), right=right):
-                one, two = self._text(left, depth + 1), self._text(right, depth + 1)
-                return f"{one}/{two}" if one is not None and two is not None else None
+                first, second = self._text(left, depth + 1), self._text(right, depth + 1)
+                return f"{first}/{second}" if first is not None and second is not None else None
             case ast.Name(id=name):
                 return self._text(self.values.get(name), depth + 1)
             case ast.Call(args=args):
-                return self._called_text(node, [self._text(a, depth + 1) for a in args[:8]])
+                return self._called_text(node, [self._text(arg, depth + 1) for arg in args[:8]])
             case _:
                 return None
 
     def _called_text(self, node: ast.Call, args: list[str | None]) -> str | None:
-        name = self._dotted(node.func)
+        name = self._dotted_name(node.func)
         if name.endswith(("expanduser", "Path", "PurePath", "str", "expandvars", "abspath")):
             return args[0] if args else None
         if name.endswith("path.join") and all(a is not None for a in args):
@@ -205,127 +209,138 @@ class _Visit:
             return decoded_base64(args[0])
         return None
 
-    def _call(self, node: ast.Call, name: str) -> None:
+    def _check_call(self, node: ast.Call, name: str) -> None:
         args = node.args
-        first = self._text(args[0]) if args else None
+        first_text = self._text(args[0]) if args else None
         method = name.rpartition(".")[2]
         if name in {"exec", "eval", "compile"} or name.endswith("builtins.exec"):
-            self._executed(args, first)
+            self._check_execution(args, first_text)
         elif name in _SHELLS or name in _RUNNERS:
-            self._shell(args, first)
+            self._check_shell(args, first_text)
         elif name in _REMOVERS:
-            self._removed(first, whole=True)
+            self._check_removal(first_text, is_recursive=True)
         elif name in _UNLINKERS:
-            self._removed(first, whole=False)
+            self._check_removal(first_text, is_recursive=False)
         elif name in {"open", "io.open", "codecs.open"} or method == "open":
-            self._opened(node, first)
-        elif method in _READS | {"write_text", "write_bytes", "unlink"}:
-            self._path_method(node, method)
+            self._check_open(node, first_text)
+        elif method in _READ_METHODS | {"write_text", "write_bytes", "unlink"}:
+            self._check_path_method(node, method)
         elif name in {"os.dup2"}:
             self.duplicates = True
         elif (method == "connect" and args) or (name == "socket.create_connection" and args):
-            self._connected(args[0])
+            self._check_connection(args[0])
         elif name in {"os.getenv", "os.environ.get"}:
-            self.reads_secret = self.reads_secret or bool(first and is_secret_name(first))
+            self.reads_secret = self.reads_secret or bool(first_text and is_secret_name(first_text))
         else:
-            self._network(node, name, first)
+            self._check_request(node, name, first_text)
 
-    def _executed(self, args: list[ast.expr], first: str | None) -> None:
-        inner = {self._dotted(n.func) for a in args for n in ast.walk(a) if isinstance(n, ast.Call)}
-        if any(_GETTERS.search(name) or "urlopen" in name for name in inner):
-            self.found.append(high("download_and_run", "code from another machine is run"))
-        elif any(name.endswith(("b64decode", "fromhex", "decompress")) for name in inner):
-            self.found.append(high("runs_hidden_code", "encoded code is run"))
-        if first is not None:
-            self.found.extend(python_findings(first[:20_000], self.paths, self.run))
+    def _check_execution(self, args: list[ast.expr], first_text: str | None) -> None:
+        called_names = {
+            self._dotted_name(call.func)
+            for arg in args
+            for call in ast.walk(arg)
+            if isinstance(call, ast.Call)
+        }
+        if any(_FETCH_CALLS.search(name) or "urlopen" in name for name in called_names):
+            self.findings.append(high("download_and_run", "code from another machine is run"))
+        elif any(name.endswith(("b64decode", "fromhex", "decompress")) for name in called_names):
+            self.findings.append(high("runs_hidden_code", "encoded code is run"))
+        if first_text is not None:
+            self.findings.extend(python_findings(first_text[:20_000], self.paths, self.run))
 
-    def _shell(self, args: list[ast.expr], first: str | None) -> None:
-        if first is not None:
-            self.run(first, self.paths)
+    def _check_shell(self, args: list[ast.expr], first_text: str | None) -> None:
+        if first_text is not None:
+            self.run(first_text, self.paths)
         elif args and isinstance(args[0], ast.List | ast.Tuple):
-            words = [self._text(e) for e in args[0].elts[:200]]
-            self.run(join(w if w is not None else "$(…)" for w in words), self.paths)
+            words = [self._text(element) for element in args[0].elts[:200]]
+            self.run(join(word if word is not None else "$(…)" for word in words), self.paths)
 
-    def _removed(self, path: str | None, *, whole: bool) -> None:
+    def _check_removal(self, path: str | None, *, is_recursive: bool) -> None:
         if path is None:
             return
         place = self.paths.place(path)
-        if whole and place in WHOLE:
-            self.found.append(high("destructive", f"removes {path}, {place.value}"))
+        if is_recursive and place in PROTECTED_PLACES:
+            self.findings.append(high("destructive", f"removes {path}, {place.value}"))
         elif place in {PathPlace.SYSTEM, PathPlace.IN_HOME, PathPlace.OTHER}:
-            self.found.append(medium("outside", f"removes {path}"))
+            self.findings.append(medium("outside", f"removes {path}"))
 
-    def _opened(self, node: ast.Call, path: str | None) -> None:
-        modes = [self._text(a) for a in node.args[1:2]]
-        modes += [self._text(k.value) for k in node.keywords if k.arg == "mode"]
-        writes = any(m and set(m) & set("wax+") for m in modes)
+    def _check_open(self, node: ast.Call, path: str | None) -> None:
+        modes = [self._text(arg) for arg in node.args[1:2]]
+        modes += [self._text(keyword.value) for keyword in node.keywords if keyword.arg == "mode"]
+        writes = any(mode and set(mode) & set("wax+") for mode in modes)
         if path is not None:
-            self._file(path, writes=writes)
+            self._check_file(path, writes=writes)
 
-    def _path_method(self, node: ast.Call, method: str) -> None:
+    def _check_path_method(self, node: ast.Call, method: str) -> None:
         if isinstance(node.func, ast.Attribute):
             path = self._text(node.func.value)
             if path is not None and "\n" not in path:
-                self._file(path, writes=method in {"write_text", "write_bytes", "unlink"})
+                self._check_file(path, writes=method in {"write_text", "write_bytes", "unlink"})
 
-    def _file(self, path: str, *, writes: bool) -> None:
+    def _check_file(self, path: str, *, writes: bool) -> None:
         paths = self.paths
         if not writes:
             self.reads_file = True
             if paths.is_credential(path):
-                self.found.append(high("credential", path))
+                self.findings.append(high("credential", path))
             elif SECRET_FILE.search(path.rpartition("/")[2]):
                 self.reads_secret = True
         elif paths.is_run_later(path):
-            self.found.append(high("persistence", path))
+            self.findings.append(high("persistence", path))
         elif paths.is_kernel(path):
-            self.found.append(high("container_escape", path))
+            self.findings.append(high("container_escape", path))
         elif paths.place(path) in {
             PathPlace.SYSTEM,
             PathPlace.IN_HOME,
             PathPlace.OTHER,
             PathPlace.GIT,
         }:
-            self.found.append(medium("outside", f"writes {path}"))
+            self.findings.append(medium("outside", f"writes {path}"))
 
-    def _connected(self, address: ast.expr) -> None:
+    def _check_connection(self, address: ast.expr) -> None:
         if not isinstance(address, ast.Tuple) or not address.elts:
             return  # the file of a database, or an address that is not a literal
         text = self._text(address.elts[0])
         if text is None or judge_host(text) in {NetworkHost.ELSEWHERE, NetworkHost.METADATA}:
             self.connects = True
 
-    def _network(self, node: ast.Call, name: str, first: str | None) -> None:
-        url = first
+    def _check_request(self, node: ast.Call, name: str, first_text: str | None) -> None:
+        url = first_text
         if name.endswith(".request") and len(node.args) > 1:
             url = self._text(node.args[1])
-        data = any(k.arg in {"data", "json", "files", "content", "body"} for k in node.keywords)
-        if _SENDERS.search(name) or (_GETTERS.search(name) and (data or len(node.args) > 1)):
+        has_body = any(
+            keyword.arg in {"data", "json", "files", "content", "body"} for keyword in node.keywords
+        )
+        if _SEND_CALLS.search(name) or (
+            _FETCH_CALLS.search(name) and (has_body or len(node.args) > 1)
+        ):
             if url is not None and judge_host(url) is NetworkHost.ELSEWHERE:
                 self.sends.append((url, True))
-        elif _GETTERS.search(name):
+        elif _FETCH_CALLS.search(name):
             self.fetches = True
             if url is not None and judge_host(url) is NetworkHost.ELSEWHERE and "$(…)" in url:
                 self.sends.append((url, False))
 
     def verdict(self) -> Iterator[RiskFinding]:
         """Yield the findings about single calls, then those about their combination."""
-        yield from self.found
-        carries = self.reads_file or self.reads_secret or self.dumps_environment
+        yield from self.findings
+        has_sensitive_data = self.reads_file or self.reads_secret or self.dumps_environment
         for url, has_body in self.sends:
-            if carries:
+            if has_sensitive_data:
                 yield high("exfiltration", f"sends data to {url}")
             elif has_body:
                 yield medium("sends", f"sends to {url}")
         if self.connects and self.duplicates:
             yield high("reverse_shell", "a connection in the place of standard input and output")
         elif self.connects:
-            yield (high if carries else medium)("raw_connection", "connects to another machine")
+            yield (high if has_sensitive_data else medium)(
+                "raw_connection", "connects to another machine"
+            )
         if self.reads_secret and not self.sends:
             yield medium("credential", "reads a secret of the environment")
 
 
-WHOLE = frozenset(
+PROTECTED_PLACES = frozenset(
     {
         PathPlace.ROOT,
         PathPlace.ABOVE,

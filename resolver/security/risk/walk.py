@@ -18,15 +18,15 @@ from resolver.security.risk.paths import Paths
 from resolver.security.shell.syntax import Pipeline, PipelineStage, Redirect, assignment, parse
 from resolver.security.shell.wrappers import unwrapped
 
-DEEPEST = 10
+MAX_DEPTH = 10
 """Maximum depth of scripts that run scripts."""
 
-MOST_TEXT = 400_000
+MAX_TEXT_CHARACTERS = 400_000
 """Maximum characters that are read for one action; nested scripts count again."""
 
-MOST_CALLS = 5_000
+MAX_CALLS = 5_000
 
-MOST_WORDS = 2_000
+MAX_WORDS = 2_000
 """Maximum words of one command that are looked at."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"})
@@ -69,13 +69,13 @@ class ShellCall:
     @cached_property
     def operands(self) -> tuple[str, ...]:
         """The arguments that are not options."""
-        found, only = [], False
+        operands, after_options = [], False
         for arg in self.args:
-            if arg == "--" and not only:
-                only = True
-            elif only or not arg.startswith("-") or arg == "-":
-                found.append(arg)
-        return tuple(found)
+            if arg == "--" and not after_options:
+                after_options = True
+            elif after_options or not arg.startswith("-") or arg == "-":
+                operands.append(arg)
+        return tuple(operands)
 
     def has(self, letters: str, *names: str) -> bool:
         """Return True if one of the short options `letters` or of the options `names` is given."""
@@ -83,7 +83,9 @@ class ShellCall:
             if arg.startswith("--"):
                 if arg.partition("=")[0] in names:
                     return True
-            elif arg in names or (arg.startswith("-") and any(c in arg[1:] for c in letters)):
+            elif arg in names or (
+                arg.startswith("-") and any(letter in arg[1:] for letter in letters)
+            ):
                 return True
         return False
 
@@ -95,13 +97,17 @@ class ShellCall:
     @cached_property
     def writes_to(self) -> tuple[str, ...]:
         """Targets of the redirections that write, without file descriptors."""
-        writing = {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
-        return tuple(t for o, t in self.redirects if o in writing and not _is_descriptor(t))
+        write_operators = {">", ">>", ">|", "&>", "&>>", "<>", ">&"}
+        return tuple(
+            target
+            for operator, target in self.redirects
+            if operator in write_operators and not _is_descriptor(target)
+        )
 
     @cached_property
     def reads_from(self) -> tuple[str, ...]:
         """Targets of the redirections that read."""
-        return tuple(t for o, t in self.redirects if o in {"<", "<>"})
+        return tuple(target for operator, target in self.redirects if operator in {"<", "<>"})
 
 
 Rules = Callable[[ShellCall, "ShellWalk"], Iterable[RiskFinding]]
@@ -132,14 +138,14 @@ class ShellWalk:
     fetched: set[str] = field(default_factory=set)
     functions: dict[str, list[Pipeline]] = field(default_factory=dict)
     depth: int = 0
-    text_left: int = MOST_TEXT
-    calls_left: int = MOST_CALLS
+    text_left: int = MAX_TEXT_CHARACTERS
+    calls_left: int = MAX_CALLS
 
     def run(self, text: str) -> Flow:
         """Walk the text as a script and return what it writes."""
         self.text_left -= len(text)
-        if self.depth >= DEEPEST or self.text_left < 0 or self.calls_left < 0:
-            self._too_much()
+        if self.depth >= MAX_DEPTH or self.text_left < 0 or self.calls_left < 0:
+            self._note_limit()
             return Flow()
         self.depth += 1
         try:
@@ -148,97 +154,97 @@ class ShellWalk:
             for name, body in script.functions.items():
                 if _calls_itself_twice(name, body):
                     self.findings.append(high("fork_bomb", f"{name} starts itself without end"))
-                self._nested(body)
-            return self._pipelines(script.pipelines)
+                self._run_body(body)
+            return self._run_pipelines(script.pipelines)
         finally:
             self.depth -= 1
 
-    def substituted(self, text: str) -> Flow:
+    def run_subshell(self, text: str) -> Flow:
         """Walk the text in a subshell, whose directory and variables don't outlive it."""
-        before, variables = self.paths, dict(self.variables)
+        paths, variables = self.paths, dict(self.variables)
         flow = self.run(text)
-        self.paths, self.variables = before, variables
+        self.paths, self.variables = paths, variables
         return flow
 
-    def _too_much(self) -> None:
-        found = medium("obscure", "too long or too deeply nested to be read")
-        if found not in self.findings[-1:]:
-            self.findings.append(found)
+    def _note_limit(self) -> None:
+        finding = medium("obscure", "too long or too deeply nested to be read")
+        if finding not in self.findings[-1:]:
+            self.findings.append(finding)
 
-    def _pipelines(self, pipelines: list[Pipeline]) -> Flow:
-        flows = [self._pipeline(pipeline) for pipeline in pipelines]
+    def _run_pipelines(self, pipelines: list[Pipeline]) -> Flow:
+        flows = [self._run_pipeline(pipeline) for pipeline in pipelines]
         texts = [flow.text for flow in flows if flow.text != ""]
         tags = frozenset[str]().union(*(flow.tags for flow in flows))
-        known = all(text is not None for text in texts)
-        return Flow("".join(text or "" for text in texts) if known else None, tags)
+        all_known = all(text is not None for text in texts)
+        return Flow("".join(text or "" for text in texts) if all_known else None, tags)
 
-    def _pipeline(self, pipeline: Pipeline) -> Flow:
+    def _run_pipeline(self, pipeline: Pipeline) -> Flow:
         flow = Flow("")
-        before = self.paths
+        paths = self.paths
         for stage in pipeline:
-            flow = self._stage(stage, flow)
+            flow = self._run_stage(stage, flow)
         if len(pipeline) > 1:
-            self.paths = before  # each part of a pipeline runs in a subshell
+            self.paths = paths  # each part of a pipeline runs in a subshell
         return flow
 
-    def _nested(self, body: list[Pipeline]) -> Flow:
-        if self.depth >= DEEPEST * 4 or self.calls_left < 0:
-            self._too_much()
+    def _run_body(self, body: list[Pipeline]) -> Flow:
+        if self.depth >= MAX_DEPTH * 4 or self.calls_left < 0:
+            self._note_limit()
             return Flow()
         self.depth += 1
         try:
-            return self._pipelines(body)
+            return self._run_pipelines(body)
         finally:
             self.depth -= 1
 
-    def _stage(self, stage: PipelineStage, stdin: Flow) -> Flow:
+    def _run_stage(self, stage: PipelineStage, stdin: Flow) -> Flow:
         if stage.body is None:
-            return self._simple(stage, stdin)
+            return self._run_simple(stage, stdin)
         if stage.kind == "function":
             return Flow("")
-        before = self.paths
-        self._loop_variable(stage, stdin)
-        flow = self._nested(stage.body)
+        paths = self.paths
+        self._set_loop_variable(stage, stdin)
+        flow = self._run_body(stage.body)
         if stage.kind == "(":
-            self.paths = before
-        redirects, tags, text = self._redirected(stage.redirects)
+            self.paths = paths
+        redirects, tags, text = self._expand_redirects(stage.redirects)
         flow = Flow(flow.text, flow.tags | stdin.tags)
         call = ShellCall(
-            (stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, before
+            (stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, paths
         )
         self.findings.extend(self.rules(call, self))
         return flow
 
-    def _loop_variable(self, stage: PipelineStage, stdin: Flow) -> None:
+    def _set_loop_variable(self, stage: PipelineStage, stdin: Flow) -> None:
         """Set the variable of a loop. Its first value stands for all of them."""
         if stage.kind in {"for", "select"} and stage.words:
             name, values = stage.words[0], stage.words[2:]
-            found = Flow(None)
+            value = Flow(None)
             for raw in values[:1]:
                 expanded = self.expander.words(raw)
                 first = expanded.words[0] if expanded.words else None
-                found = Flow(first, frozenset(expanded.tags))
-            self.variables[name] = found
+                value = Flow(first, frozenset(expanded.tags))
+            self.variables[name] = value
         elif stage.kind in {"while", "until"} and stage.body and stage.body[0]:
             words = stage.body[0][-1].words
-            reads = [w for w in words if not w.startswith("-")]
-            if "read" in reads:
-                for name in reads[reads.index("read") + 1 :]:
+            operands = [word for word in words if not word.startswith("-")]
+            if "read" in operands:
+                for name in operands[operands.index("read") + 1 :]:
                     self.variables[name] = Flow(None, stdin.tags)
 
     @property
     def expander(self) -> Expander:
         """Expands words with the current variables."""
-        return Expander(self.variables, self.substituted)
+        return Expander(self.variables, self.run_subshell)
 
-    def _simple(self, stage: PipelineStage, stdin: Flow) -> Flow:
+    def _run_simple(self, stage: PipelineStage, stdin: Flow) -> Flow:
         self.calls_left -= 1
         if self.calls_left < 0:
             return Flow()
-        words, sets = self._split_assignments(stage.words)
+        words, assignments = self._split_assignments(stage.words)
         argv: list[str] = []
         tags: set[str] = set()
-        for raw in words[: MOST_WORDS + 1]:
+        for raw in words[: MAX_WORDS + 1]:
             process = self.expander.process(raw)
             # a process substitution is passed to the command as the path of a descriptor
             if process is not None:
@@ -248,16 +254,21 @@ class ShellWalk:
             expanded = self.expander.words(raw)
             tags |= expanded.tags
             argv.extend(expanded.words)
-        if len(argv) > MOST_WORDS:
-            argv = argv[:MOST_WORDS]
-            self._too_much()
-        redirects, more, text = self._redirected(stage.redirects)
+        if len(argv) > MAX_WORDS:
+            argv = argv[:MAX_WORDS]
+            self._note_limit()
+        redirects, redirect_tags, text = self._expand_redirects(stage.redirects)
         if text is not None:
-            stdin = Flow(text, frozenset({LITERAL}) | more)
-        for name, flow in sets:
+            stdin = Flow(text, frozenset({LITERAL}) | redirect_tags)
+        for name, flow in assignments:
             self.variables[name] = flow
         call = ShellCall(
-            tuple(argv) or ("",), tuple(words), stdin, frozenset(tags) | more, redirects, self.paths
+            tuple(argv) or ("",),
+            tuple(words),
+            stdin,
+            frozenset(tags) | redirect_tags,
+            redirects,
+            self.paths,
         )
         return self.call(call)
 
@@ -266,14 +277,14 @@ class ShellWalk:
         self.calls_left -= 1
         self.text_left -= sum(map(len, call.argv))
         if self.calls_left < 0 or self.text_left < 0:
-            self._too_much()
+            self._note_limit()
             return Flow()
         call = unwrapped_call(call)
         self.findings.extend(self.rules(call, self))
         if call.name == "cd" and len(call.argv) > 1:
-            self.paths = self.paths.to(call.operands[0] if call.operands else "~")
+            self.paths = self.paths.change_folder(call.operands[0] if call.operands else "~")
         elif call.name in {"cd", "pushd"}:
-            self.paths = self.paths.to((*call.operands, "~")[0])
+            self.paths = self.paths.change_folder((*call.operands, "~")[0])
         elif call.name in {"export", "declare", "local", "readonly", "typeset"}:
             self._declare(call)
         elif call.name == "read":
@@ -283,56 +294,56 @@ class ShellWalk:
         for target in call.writes_to:
             path = call.paths.absolute(target)
             if flow.text is not None:
-                self.written[path] = (self.written.get(path, "") + flow.text)[:MOST_TEXT]
+                self.written[path] = (self.written.get(path, "") + flow.text)[:MAX_TEXT_CHARACTERS]
             if "fetched" in flow.tags:
                 self.fetched.add(path)
         return flow
 
     def _declare(self, call: ShellCall) -> None:
         for word in call.args:
-            found = assignment(word)
-            if found is not None:
-                self.variables[found[0]] = Flow(found[1], call.tags)
+            assigned = assignment(word)
+            if assigned is not None:
+                self.variables[assigned[0]] = Flow(assigned[1], call.tags)
 
     def _split_assignments(self, words: list[str]) -> tuple[list[str], list[tuple[str, Flow]]]:
         """Split the words into those after the assignments, and what the assignments set."""
-        sets: list[tuple[str, Flow]] = []
+        assignments: list[tuple[str, Flow]] = []
         for index, raw in enumerate(words):
-            found = assignment(raw)
-            if found is None:
-                return words[index:], sets
-            expanded = self.expander.text(found[1])
-            sets.append((found[0], Flow(expanded.words[0], frozenset(expanded.tags))))
-        return [], sets
+            assigned = assignment(raw)
+            if assigned is None:
+                return words[index:], assignments
+            expanded = self.expander.text(assigned[1])
+            assignments.append((assigned[0], Flow(expanded.words[0], frozenset(expanded.tags))))
+        return [], assignments
 
-    def _redirected(
+    def _expand_redirects(
         self, redirects: list[Redirect]
     ) -> tuple[tuple[tuple[str, str], ...], frozenset[str], str | None]:
         """Return the expanded redirections, the tags of substituted data, and the text that a
         redirection supplies as standard input (None if there is none)."""
-        found: list[tuple[str, str]] = []
+        expanded_redirects: list[tuple[str, str]] = []
         tags: set[str] = set()
         text: str | None = None
-        for each in redirects:
-            if each.operator in {"<<", "<<-"}:
-                expanded = None if each.literal else self.expander.heredoc(each.target)
-                text = each.target if expanded is None else expanded.words[0]
+        for redirect in redirects:
+            if redirect.operator in {"<<", "<<-"}:
+                expanded = None if redirect.literal else self.expander.heredoc(redirect.target)
+                text = redirect.target if expanded is None else expanded.words[0]
                 tags |= expanded.tags if expanded else set()
                 continue
-            process = self.expander.process(each.target)
+            process = self.expander.process(redirect.target)
             if process is not None:
                 tags |= process[1].tags
-                text = process[1].text if each.operator == "<" else text
-                found.append((each.operator, "/dev/fd/63"))
+                text = process[1].text if redirect.operator == "<" else text
+                expanded_redirects.append((redirect.operator, "/dev/fd/63"))
                 continue
-            expanded = self.expander.words(each.target)
+            expanded = self.expander.words(redirect.target)
             tags |= expanded.tags
             word = " ".join(expanded.words)
-            if each.operator == "<<<":
+            if redirect.operator == "<<<":
                 text = word + "\n"
             else:
-                found.append((each.operator, word))
-        return tuple(found), frozenset(tags), text
+                expanded_redirects.append((redirect.operator, word))
+        return tuple(expanded_redirects), frozenset(tags), text
 
 
 def unwrapped_call(call: ShellCall) -> ShellCall:

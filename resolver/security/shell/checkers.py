@@ -67,7 +67,7 @@ LINTERS = frozenset(
 )
 """Programs that only analyze source code."""
 
-_ALWAYS = TESTERS | LINTERS
+_ALWAYS_CHECKS = TESTERS | LINTERS
 
 _SUBCOMMANDS = {
     "go": "test vet build",
@@ -104,11 +104,11 @@ _SUBCOMMANDS = {
 """Subcommands that are checks, by program, separated by spaces."""
 
 FORMATTERS = frozenset({"ruff", "black", "isort", "prettier", "rustfmt", "gofmt", "biome"})
-"""Formatters. They are checks only with one of the options in `_LOOKS`, which change no file."""
+"""Formatters. They are checks only with one of `_CHECK_OPTIONS`, which change no file."""
 
-_LOOKS = frozenset({"--check", "--check-only", "--diff", "-c", "-l", "--list-different"})
+_CHECK_OPTIONS = frozenset({"--check", "--check-only", "--diff", "-c", "-l", "--list-different"})
 
-_TASKS = frozenset(
+_TASK_RUNNERS = frozenset(
     [
         "npm",
         "yarn",
@@ -143,14 +143,14 @@ _TASKS = frozenset(
 )
 """Programs that run a task by its name."""
 
-_TASK = re.compile(
+_CHECK_TASK = re.compile(
     r"(?:[\w.-]*:)*(?:(?:\w*[_.-])?(?:py|unit|run)?"
     r"(?:tests?|specs?|check|lint|verify|build|typecheck|vet)(?:[_:./-]\S*)?"
     r"|[a-z]\w*(?:Tests?|Check|Lint)|test[A-Z]\w*)"
 )
 """Names of tasks that are checks."""
 
-_VALUED = {
+_VALUE_OPTIONS = {
     "make": {"-C", "-f", "-I", "-o", "-W", "--directory", "--file"},
     "gmake": {"-C", "-f", "-I", "-o", "-W", "--directory", "--file"},
     "npm": {"-w", "--workspace", "--prefix", "-C"},
@@ -168,7 +168,7 @@ _VALUED = {
 """Options that take the next word as their value, for programs where that word could be mistaken
 for a task or a file."""
 
-_BORROWED = {
+_RUNNERS = {
     "npx": (),
     "bunx": (),
     "uvx": (),
@@ -199,7 +199,7 @@ _INTERPRETERS = frozenset(
         "deno",
     ]
 )
-_VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
+_VERSION_SUFFIX = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
 _TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _TEST_FILE = re.compile(
     r"(?:\S*[_.-])?(?:run[_-]?)?(?:tests?|specs?)(?:[_.-]\S*)?"
@@ -207,7 +207,7 @@ _TEST_FILE = re.compile(
 )
 """Names of files and scripts that run tests or checks."""
 
-_ONLY_SHOWS = frozenset(
+_SHOW_OPTIONS = frozenset(
     [
         "--help",
         "--version",
@@ -234,7 +234,7 @@ _ONLY_SHOWS = frozenset(
 )
 """Options with which any program only shows something."""
 
-_SHOWS = {
+_SHOW_OPTIONS_BY_PROGRAM = {
     "make": {"-n", "-q", "-t", "-h"},
     "gmake": {"-n", "-q", "-t", "-h"},
     "ctest": {"-N"},
@@ -249,140 +249,147 @@ _SHOWS = {
 """Further options, by program, with which a check only shows something, or succeeds whatever it
 found."""
 
-_DEEPEST = 6
-_LONGEST = 200
+_MAX_DEPTH = 6
+_MAX_WORD_CHARACTERS = 200
 """Maximum characters of a word that are matched with a pattern."""
 
 
-def checking(argv: Sequence[str], depth: int = 0) -> tuple[str, ...]:
+def find_check(argv: Sequence[str], depth: int = 0) -> tuple[str, ...]:
     """Return the words of the check that a command runs; empty if it runs none.
 
     Programs that run the check are left out: `python -m pytest -q` gives `pytest -q`.
 
     argv: the words without quotes, with wrappers such as `sudo` removed.
     """
-    if not argv or depth > _DEEPEST:
+    if not argv or depth > _MAX_DEPTH:
         return ()
     name, args = _program(argv[0]), list(argv[1:])
-    if _shows(name, args):
+    if _only_shows(name, args):
         return ()
-    inner = _borrowed(name, args) or _module(name, args)
-    if inner and (found := checking(inner, depth + 1)):
-        return found
+    inner_argv = _command_of_runner(name, args) or _command_of_module(name, args)
+    if inner_argv and (check := find_check(inner_argv, depth + 1)):
+        return check
     return tuple(argv) if _is_check(argv[0], name, args) else ()
 
 
 def _program(word: str) -> str:
     name = basename(word)
-    return _VERSION.sub("", name) if len(name) <= _LONGEST else ""
+    return _VERSION_SUFFIX.sub("", name) if len(name) <= _MAX_WORD_CHARACTERS else ""
 
 
-def _shows(name: str, args: Sequence[str]) -> bool:
-    shows = _SHOWS.get(name, set())
+def _only_shows(name: str, args: Sequence[str]) -> bool:
+    show_options = _SHOW_OPTIONS_BY_PROGRAM.get(name, set())
     return any(
-        arg.partition("=")[0] in _ONLY_SHOWS
-        or arg in shows
+        arg.partition("=")[0] in _SHOW_OPTIONS
+        or arg in show_options
         or arg.startswith(("-DskipTests", "-Dmaven.test.skip"))
         for arg in args
     )
 
 
-def _borrowed(name: str, args: Sequence[str]) -> Sequence[str]:
+def _command_of_runner(name: str, args: Sequence[str]) -> Sequence[str]:
     """Return the command that a runner such as `npx` or `coverage run` runs; empty if none."""
-    if name not in _BORROWED:
+    if name not in _RUNNERS:
         return ()
-    rest = _from_operand(name, args)
-    words = _BORROWED[name]
-    if words and (not rest or (rest[0] not in words and "" not in words)):
+    arguments = _from_operand(name, args)
+    subcommands = _RUNNERS[name]
+    if subcommands and (
+        not arguments or (arguments[0] not in subcommands and "" not in subcommands)
+    ):
         return ()
-    if words and rest[0] in words:
-        rest = _from_operand(name, rest[1:], module=name == "coverage")
-    if name == "coverage" and rest:
-        return ("python", *rest)
-    return rest
+    if subcommands and arguments[0] in subcommands:
+        arguments = _from_operand(name, arguments[1:], allow_module=name == "coverage")
+    if name == "coverage" and arguments:
+        return ("python", *arguments)
+    return arguments
 
 
-def _module(name: str, args: Sequence[str]) -> Sequence[str]:
+def _command_of_module(name: str, args: Sequence[str]) -> Sequence[str]:
     """Return the command that `python -m` runs, under the module's name or its test file."""
     if name not in {"python", "pypy"}:
         return ()
-    rest = _from_operand(name, args, module=True)
-    if len(rest) < 2 or rest[0] != "-m":
+    arguments = _from_operand(name, args, allow_module=True)
+    if len(arguments) < 2 or arguments[0] != "-m":
         return ()
-    if _is_test_file(module := rest[1].replace(".", "/")):
-        return ("python", f"{module}.py", *rest[2:])
-    return (rest[1].partition(".")[0], *rest[2:])
+    if _is_test_file(module := arguments[1].replace(".", "/")):
+        return ("python", f"{module}.py", *arguments[2:])
+    return (arguments[1].partition(".")[0], *arguments[2:])
 
 
-def _from_operand(name: str, args: Sequence[str], *, module: bool = False) -> Sequence[str]:
-    """Return the arguments from the first operand on. module: or from `-m`, if that comes first."""
-    valued, at = _VALUED.get(name, set()), 0
-    while at < len(args) and args[at].startswith(("-", "+")):
-        if (module and args[at] == "-m") or args[at] == "-c":
+def _from_operand(name: str, args: Sequence[str], *, allow_module: bool = False) -> Sequence[str]:
+    """Return the arguments from the first operand on.
+
+    allow_module: or from `-m`, if that comes first.
+    """
+    value_options, index = _VALUE_OPTIONS.get(name, set()), 0
+    while index < len(args) and args[index].startswith(("-", "+")):
+        if (allow_module and args[index] == "-m") or args[index] == "-c":
             break
-        if args[at] == "--":
-            return args[at + 1 :]
-        at += 2 if args[at] in valued else 1
-    return args[at:]
+        if args[index] == "--":
+            return args[index + 1 :]
+        index += 2 if args[index] in value_options else 1
+    return args[index:]
 
 
 def _is_check(program: str, name: str, args: Sequence[str]) -> bool:
-    if name in _ALWAYS:
+    if name in _ALWAYS_CHECKS:
         return True
-    rest = _from_operand(name, args)
-    if name in FORMATTERS and any(arg in _LOOKS for arg in args):
+    arguments = _from_operand(name, args)
+    if name in FORMATTERS and any(arg in _CHECK_OPTIONS for arg in args):
         return True
     if name in _SUBCOMMANDS:
-        return bool(rest) and _any_sub(name, rest)
-    if name in _TASKS and any(_TASK.fullmatch(each[:_LONGEST]) for each in _tasks(name, args)):
+        return bool(arguments) and _has_check_subcommand(name, arguments)
+    if name in _TASK_RUNNERS and any(
+        _CHECK_TASK.fullmatch(task[:_MAX_WORD_CHARACTERS]) for task in _named_tasks(name, args)
+    ):
         return True
     if name in _INTERPRETERS:
-        return _runs_tests(name, args, rest)
+        return _runs_tests(name, args, arguments)
     if "/" in program:
         return not program.startswith(("/bin/", "/usr/bin/")) and _is_test_file(program)
     return name.replace("-", "_").partition(".")[0] in {"run_tests", "runtests", "run_test"}
 
 
-def _any_sub(name: str, rest: Sequence[str]) -> bool:
-    known = _SUBCOMMANDS[name].split()
+def _has_check_subcommand(name: str, arguments: Sequence[str]) -> bool:
+    check_subcommands = _SUBCOMMANDS[name].split()
     # Maven runs all phases that are named; in other programs, the first word decides
-    named = rest if name in {"mvn", "mvnw"} else rest[:1]
-    return any(word in known for word in named)
+    subcommands = arguments if name in {"mvn", "mvnw"} else arguments[:1]
+    return any(word in check_subcommands for word in subcommands)
 
 
-def _tasks(name: str, args: Sequence[str]) -> list[str]:
+def _named_tasks(name: str, args: Sequence[str]) -> list[str]:
     """Return the words that may name a task: for programs that pass arguments to the task, only the
     first."""
-    valued, found, skip = _VALUED.get(name, set()), [], False
+    value_options, words, skip_next = _VALUE_OPTIONS.get(name, set()), [], False
     for arg in args:
         if arg == "--":
             break
-        if skip:
-            skip = False
-        elif arg in valued:
-            skip = True
+        if skip_next:
+            skip_next = False
+        elif arg in value_options:
+            skip_next = True
         elif not arg.startswith("-") and "=" not in arg:
-            found.append(arg)
+            words.append(arg)
     if name in {"npm", "pnpm", "yarn", "bun", "composer", "hatch", "pdm", "rye", "poe", "mise"}:
-        first = [each for each in found if each not in {"run", "run-script", "x", "-"}]
-        at = 2 if first[:1] == ["workspace"] else 0
-        if name == "npm" and found[:1] == ["t"]:
+        tasks = [word for word in words if word not in {"run", "run-script", "x", "-"}]
+        start = 2 if tasks[:1] == ["workspace"] else 0
+        if name == "npm" and words[:1] == ["t"]:
             return ["test"]
-        return first[at : at + 1]
-    return found
+        return tasks[start : start + 1]
+    return words
 
 
-def _runs_tests(name: str, args: Sequence[str], rest: Sequence[str]) -> bool:
+def _runs_tests(name: str, args: Sequence[str], arguments: Sequence[str]) -> bool:
     if name == "node" and "--test" in args:
         return True
-    if "-c" in args[: len(args) - len(rest)] or not rest or rest[0].startswith("-"):
+    if "-c" in args[: len(args) - len(arguments)] or not arguments or arguments[0].startswith("-"):
         return False
-    if (file := basename(rest[0])) in _SUBCOMMANDS:
-        return len(rest) > 1 and _any_sub(file, rest[1:])
-    return file in _ALWAYS or _is_test_file(rest[0])
+    if (file := basename(arguments[0])) in _SUBCOMMANDS:
+        return len(arguments) > 1 and _has_check_subcommand(file, arguments[1:])
+    return file in _ALWAYS_CHECKS or _is_test_file(arguments[0])
 
 
 def _is_test_file(path: str) -> bool:
     *folders, name = path.split("/")
-    in_folder = not _TEST_FOLDERS.isdisjoint(folders)
-    return in_folder or _TEST_FILE.fullmatch(name[:_LONGEST]) is not None
+    is_in_test_folder = not _TEST_FOLDERS.isdisjoint(folders)
+    return is_in_test_folder or _TEST_FILE.fullmatch(name[:_MAX_WORD_CHARACTERS]) is not None

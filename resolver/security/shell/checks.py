@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from posixpath import basename
 
-from resolver.security.shell.checkers import FORMATTERS, LINTERS, TESTERS, checking
+from resolver.security.shell.checkers import FORMATTERS, LINTERS, TESTERS, find_check
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
 from resolver.security.shell.wrappers import (
-    MOST_WORDS,
+    MAX_WORDS,
     inline_script,
     plain_word,
     skip_assignments,
     unwrapped,
 )
 
-MOST_READ = 200_000
+MAX_READ_CHARACTERS = 200_000
 """Maximum characters of a command line; no checks are found in a longer one."""
 
-_DEEPEST = 4
-_LEAVES = frozenset({"exit", "return", "logout"})
-_REPLACES = frozenset({"trap", "alias"})
-_APART = frozenset({"setsid", "watch", "flock"})
+_MAX_DEPTH = 4
+_EXIT_COMMANDS = frozenset({"exit", "return", "logout"})
+_REDEFINING_COMMANDS = frozenset({"trap", "alias"})
+_DETACHED_WRAPPERS = frozenset({"setsid", "watch", "flock"})
 """Wrappers whose exit code may differ from that of the command they run."""
 
-QUIET = frozenset(
+PREPARING_COMMANDS = frozenset(
     {"cd", "pushd", "popd", "export", "set", "unset", "ulimit", "echo", "source", ".", ""}
 )
 """Commands that prepare a check and succeed, or print why they failed."""
@@ -56,168 +56,184 @@ class _Shell:
 
     functions: names of functions that the script has defined.
     pipefail, ends_early: `set -o pipefail` and `set -e` are on.
-    lost: the commands that follow may not run, or may mean something else.
+    is_uncertain: the commands that follow may not run, or may mean something else.
     others: number of commands that are not checks and may fail themselves.
-    turned: a result may be inverted or ignored, by `!` or `||`.
+    is_inverted: a result may be inverted or ignored, by `!` or `||`.
     """
 
     functions: frozenset[str] = frozenset()
     pipefail: bool = False
-    ends_early: bool = False
-    lost: bool = False
+    errexit: bool = False
+    is_uncertain: bool = False
     depth: int = 0
     checks: list[str] = field(default_factory=list)
     others: int = 0
-    turned: bool = False
+    is_inverted: bool = False
 
 
-_ALL = frozenset({-1})
+_ALWAYS_FAILS = frozenset({-1})
 """Stands for a command that always fails. Any claim about what passed if it succeeds is true."""
 
 
 @lru_cache(maxsize=8)  # several callers ask about the same command in a row
 def read_checks(command: str) -> CommandChecks:
     """Return the checks of a command line. A command that is too long has none."""
-    if len(command) > MOST_READ:
+    if len(command) > MAX_READ_CHARACTERS:
         return CommandChecks()
     shell = _Shell()
     passed = _read_text(command, shell)
     checks = tuple(dict.fromkeys(shell.checks))
     vouched = bool(checks) and passed >= frozenset(range(len(shell.checks)))
-    alone = vouched and not shell.others and not shell.turned
+    alone = vouched and not shell.others and not shell.is_inverted
     return CommandChecks(checks, vouched, alone)
 
 
 def _read_text(text: str, shell: _Shell) -> frozenset[int]:
     script = parse(text)
     shell.functions |= frozenset(script.functions)
-    return _list(script.pipelines, shell, whole=True)
+    return _read_list(script.pipelines, shell, is_complete=True)
 
 
-def _list(pipelines: list[Pipeline], shell: _Shell, *, whole: bool = False) -> frozenset[int]:
+def _read_list(
+    pipelines: list[Pipeline], shell: _Shell, *, is_complete: bool = False
+) -> frozenset[int]:
     """Return the indexes of the checks that are known to have passed if the list succeeds.
 
-    whole: the list is a complete script. `set -e` is then taken into account. In a part of a script
-        it is not, because the shell ignores `set -e` in conditions and before `&&` and `||`:
+    is_complete: the list is a complete script. `set -e` is then taken into account. In a part of a
+        script it is not, because the shell ignores `set -e` in conditions and before `&&` and `||`:
         https://www.gnu.org/software/bash/manual/html_node/The-Set-Builtin.html
     """
-    sure: set[int] = set()
-    held: set[int] = set()
+    certain: set[int] = set()
+    pending: set[int] = set()
     last = frozenset[int]()
-    joined, joins = "", False
+    joined_by, is_joined = "", False
     for pipeline in pipelines:
-        found, behind = _pipeline(pipeline, shell), pipeline[-1].behind
-        if joined == "||":
-            shell.turned = True
-            held = held if found == _ALL else set(found) if held == _ALL else held & found
-        elif joined == "&&":
-            if _ALL in (held, found):
-                held = set(_ALL)
+        passed, operator = _read_pipeline(pipeline, shell), pipeline[-1].behind
+        if joined_by == "||":
+            shell.is_inverted = True
+            pending = (
+                pending
+                if passed == _ALWAYS_FAILS
+                else set(passed)
+                if pending == _ALWAYS_FAILS
+                else pending & passed
+            )
+        elif joined_by == "&&":
+            if _ALWAYS_FAILS in (pending, passed):
+                pending = set(_ALWAYS_FAILS)
             else:
-                held |= found  # in place: a chain of many commands would be quadratic otherwise
+                pending |= passed  # in place: a chain of many commands would be quadratic otherwise
         else:
-            held = set(found)
-        if behind in {"&&", "||"}:
-            joined, joins = behind, True
+            pending = set(passed)
+        if operator in {"&&", "||"}:
+            joined_by, is_joined = operator, True
             continue
-        if behind == "&":
-            held = set()
-        if whole and shell.ends_early and not joins:
-            sure |= held  # `set -e` ends the script if this one fails
-        joined, joins = "", False
-        last, held = frozenset(held), set()
-    if joins:
+        if operator == "&":
+            pending = set()
+        if is_complete and shell.errexit and not is_joined:
+            certain |= pending  # `set -e` ends the script if this one fails
+        joined_by, is_joined = "", False
+        last, pending = frozenset(pending), set()
+    if is_joined:
         # the list ends in `&&` or `||`, which a shell would reject
         return frozenset()
-    return last if last == _ALL else last | sure
+    return last if last == _ALWAYS_FAILS else last | certain
 
 
-def _pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
-    found: list[frozenset[int]] = []
+def _read_pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
+    passed_by_stage: list[frozenset[int]] = []
     for stage in pipeline:
-        found.append(_stage(stage, shell, apart=len(pipeline) > 1))
-    if any(stage.turned for stage in pipeline):
-        shell.turned = True
+        passed_by_stage.append(_read_stage(stage, shell, in_pipeline=len(pipeline) > 1))
+    if any(stage.is_inverted for stage in pipeline):
+        shell.is_inverted = True
         return frozenset()
     if len(pipeline) == 1:
-        return found[0]
+        return passed_by_stage[0]
     shell.others += 1
     # without `pipefail`, a pipeline's exit code is that of its last command
-    return frozenset[int]().union(*found) - _ALL if shell.pipefail else found[-1] - _ALL
+    return (
+        frozenset[int]().union(*passed_by_stage) - _ALWAYS_FAILS
+        if shell.pipefail
+        else passed_by_stage[-1] - _ALWAYS_FAILS
+    )
 
 
-def _stage(stage: PipelineStage, shell: _Shell, *, apart: bool) -> frozenset[int]:
+def _read_stage(stage: PipelineStage, shell: _Shell, *, in_pipeline: bool) -> frozenset[int]:
     if stage.body is None:
-        return _simple(stage, shell)
+        return _read_simple(stage, shell)
     if stage.kind == "function":
         return frozenset()
     if stage.kind in {"{", "("}:
-        before = (shell.pipefail, shell.ends_early, shell.lost)
-        found = _list(stage.body, shell)
-        if stage.kind == "(" or apart:
-            shell.pipefail, shell.ends_early, shell.lost = before
-        return found
+        options = (shell.pipefail, shell.errexit, shell.is_uncertain)
+        passed = _read_list(stage.body, shell)
+        if stage.kind == "(" or in_pipeline:
+            shell.pipefail, shell.errexit, shell.is_uncertain = options
+        return passed
     shell.others += 1
-    _list(stage.body, shell)  # it is not known which part of it runs
+    _read_list(stage.body, shell)  # it is not known which part of it runs
     return frozenset()
 
 
-def _simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
-    words = list(skip_assignments(stage.words[:MOST_WORDS]))
+def _read_simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
+    words = list(skip_assignments(stage.words[:MAX_WORDS]))
     argv = tuple(plain_word(word) for word in words)
     name = basename(argv[0]) if argv else ""
-    script = None if _goes_apart(words) else inline_script(words)
-    if script is not None and shell.depth < _DEEPEST:
+    script = None if _is_detached(words) else inline_script(words)
+    if script is not None and shell.depth < _MAX_DEPTH:
         return _inline_shell(script, shell)
     _note_state(name, argv, shell)
     if argv and name in {"false", "exit", "return"} and _fails(name, argv):
         shell.others += 1
-        return _ALL
-    found, inner = _check_of(argv)
-    if not found or name in shell.functions or inner in shell.functions:
-        if name not in QUIET or name in shell.functions:
+        return _ALWAYS_FAILS
+    check, inner_name = _check_of(argv)
+    if not check or name in shell.functions or inner_name in shell.functions:
+        if name not in PREPARING_COMMANDS or name in shell.functions:
             shell.others += 1
         return frozenset()
-    shell.checks.append(" ".join(found))
-    return frozenset() if shell.lost or _goes_apart(argv) else frozenset({len(shell.checks) - 1})
+    shell.checks.append(" ".join(check))
+    return (
+        frozenset()
+        if shell.is_uncertain or _is_detached(argv)
+        else frozenset({len(shell.checks) - 1})
+    )
 
 
 def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """Return the check that a command runs, and the name of the program inside its wrappers."""
     if not argv:
         return (), ""
-    inner, _ = unwrapped(argv)
-    found = checking(inner) or checking(argv)
-    return found, basename(inner[0])
+    inner_argv, _ = unwrapped(argv)
+    check = find_check(inner_argv) or find_check(argv)
+    return check, basename(inner_argv[0])
 
 
 def _note_state(name: str, argv: tuple[str, ...], shell: _Shell) -> None:
     """Record what the command changes for the commands after it."""
-    if (name in _LEAVES and not _fails(name, argv)) or name in _REPLACES:
-        shell.lost = True
+    if (name in _EXIT_COMMANDS and not _fails(name, argv)) or name in _REDEFINING_COMMANDS:
+        shell.is_uncertain = True
     elif name == "[[" and "]]" not in argv:
-        shell.lost = True  # the operators between its brackets would be read as commands
+        shell.is_uncertain = True  # the operators between its brackets would be read as commands
     elif name == "exec" and len(argv) > 1:
-        shell.lost = shell.lost or not _check_of(argv)[0]
+        shell.is_uncertain = shell.is_uncertain or not _check_of(argv)[0]
     elif name == "set":
-        _set(argv[1:], shell)
+        _apply_set(argv[1:], shell)
 
 
-def _set(args: tuple[str, ...], shell: _Shell) -> None:
-    for at, arg in enumerate(args):
+def _apply_set(args: tuple[str, ...], shell: _Shell) -> None:
+    for index, arg in enumerate(args):
         if arg == "--":
             break
         if arg[:1] not in {"-", "+"}:
             continue
-        on = arg[0] == "-"
+        is_enabled = arg[0] == "-"
         if "e" in arg[1:]:
-            shell.ends_early = on
+            shell.errexit = is_enabled
         if "n" in arg[1:]:
-            shell.lost = True
-        if arg.endswith("o") and args[at + 1 : at + 2] == ("pipefail",):
-            shell.pipefail = on
-        if arg.endswith("o") and args[at + 1 : at + 2] == ("errexit",):
-            shell.ends_early = on
+            shell.is_uncertain = True
+        if arg.endswith("o") and args[index + 1 : index + 2] == ("pipefail",):
+            shell.pipefail = is_enabled
+        if arg.endswith("o") and args[index + 1 : index + 2] == ("errexit",):
+            shell.errexit = is_enabled
 
 
 def _fails(name: str, argv: tuple[str, ...]) -> bool:
@@ -231,41 +247,41 @@ def _fails(name: str, argv: tuple[str, ...]) -> bool:
 def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
     """Analyze the script of `bash -c`. It has options of its own, and its exit code becomes that of
     the command."""
-    before = (shell.pipefail, shell.ends_early, shell.lost, shell.functions)
-    shell.pipefail = shell.ends_early = False
+    outer_state = (shell.pipefail, shell.errexit, shell.is_uncertain, shell.functions)
+    shell.pipefail = shell.errexit = False
     shell.depth += 1
-    found = _read_text(script, shell)
+    passed = _read_text(script, shell)
     shell.depth -= 1
-    shell.pipefail, shell.ends_early, shell.lost, shell.functions = before
-    return frozenset() if shell.lost else found
+    shell.pipefail, shell.errexit, shell.is_uncertain, shell.functions = outer_state
+    return frozenset() if shell.is_uncertain else passed
 
 
-def _goes_apart(words: Sequence[str]) -> bool:
-    return any(basename(word) in _APART for word in words[:4])
+def _is_detached(words: Sequence[str]) -> bool:
+    return any(basename(word) in _DETACHED_WRAPPERS for word in words[:4])
 
 
-_NO_TESTERS = LINTERS | FORMATTERS | {"ty", "pyre", "pre-commit"}
-_RUNNERS = TESTERS | {"cypress"}
-_NAMES_TESTS = re.compile(
+_NON_TEST_CHECKS = LINTERS | FORMATTERS | {"ty", "pyre", "pre-commit"}
+_TEST_RUNNERS = TESTERS | {"cypress"}
+_TEST_NAME = re.compile(
     r"(?:^|[^a-z])(?:c|py|unit|run|php|vi|doc)?(?:tests?|specs?|nextest|eunit)(?:$|[^a-z])"
     r"|Tests?\b|^rspec$|^phpunit$|^t$|^ct$|^verify$"
 )
-_MAKE = frozenset({"make", "gmake", "ninja", "gradle", "gradlew"})
-_MOST = 200
+_BUILD_TOOLS = frozenset({"make", "gmake", "ninja", "gradle", "gradlew"})
+_MAX_WORD_CHARACTERS = 200
 
 
 def is_test_command(check: str) -> bool:
     """Return True if the check, in the form that `read_checks` returns, runs tests."""
     words = check.split()
-    name = basename(words[0])[:_MOST] if words else ""
-    if name in _NO_TESTERS:
+    name = basename(words[0])[:_MAX_WORD_CHARACTERS] if words else ""
+    if name in _NON_TEST_CHECKS:
         return False
-    if name in _RUNNERS or _NAMES_TESTS.search(name):
+    if name in _TEST_RUNNERS or _TEST_NAME.search(name):
         return True
-    operands = [word[:_MOST] for word in words[1:] if not word.startswith("-")][:20]
-    if name in _MAKE and "check" in operands:
+    operands = [word[:_MAX_WORD_CHARACTERS] for word in words[1:] if not word.startswith("-")][:20]
+    if name in _BUILD_TOOLS and "check" in operands:
         return True
     if name == "node" and "--test" in words:
         return True
-    first = operands if name in {"mvn", "mvnw", *_MAKE} else operands[:4]
-    return any(_NAMES_TESTS.search(word) for word in first)
+    task_words = operands if name in {"mvn", "mvnw", *_BUILD_TOOLS} else operands[:4]
+    return any(_TEST_NAME.search(word) for word in task_words)

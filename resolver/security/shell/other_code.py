@@ -9,20 +9,20 @@ import warnings
 from functools import lru_cache
 from posixpath import basename
 
-from resolver.security.shell.checkers import checking
+from resolver.security.shell.checkers import find_check
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
 from resolver.security.shell.wrappers import (
-    MOST_WORDS,
-    given_command,
+    MAX_WORDS,
+    command_argument,
+    has_substitution,
     inline_script,
     plain_word,
     skip_assignments,
-    substitutes,
     unwrapped,
 )
-from resolver.security.shell.writes import MOST_CODE, writes_unnamed
+from resolver.security.shell.writes import MAX_CODE_CHARACTERS, writes_unnamed
 
-MAX_READ = 200_000
+MAX_READ_CHARACTERS = 200_000
 """Maximum characters of a command line that are analyzed; a longer one is assumed to run code."""
 
 _MAX_DEPTH = 4
@@ -57,7 +57,7 @@ _CELL_FUNCTIONS = frozenset({
 @lru_cache(maxsize=8)  # asked again each time a running command is looked at
 def runs_other_code(command: str) -> bool:
     """Return True if the command line may run code other than the checks in it."""
-    return len(command) > MAX_READ or _text(command, 0)
+    return len(command) > MAX_READ_CHARACTERS or _text(command, 0)
 
 
 def cell_runs_other_code(code: str) -> bool:
@@ -65,7 +65,7 @@ def cell_runs_other_code(code: str) -> bool:
     try:
         with warnings.catch_warnings():  # about invalid escape sequences, which are harmless here
             warnings.simplefilter("ignore")
-            tree = ast.parse(code if len(code) <= MOST_CODE else "!")
+            tree = ast.parse(code if len(code) <= MAX_CODE_CHARACTERS else "!")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     return not all(_is_plain_call(statement) for statement in tree.body)
@@ -76,7 +76,9 @@ def _is_plain_call(statement: ast.stmt) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return call.func.id in _CELL_FUNCTIONS and all(isinstance(v, ast.Constant) for v in values)
+    return call.func.id in _CELL_FUNCTIONS and all(
+        isinstance(value, ast.Constant) for value in values
+    )
 
 
 def _text(text: str, depth: int) -> bool:
@@ -91,25 +93,25 @@ def _list(pipelines: list[Pipeline], functions: frozenset[str], depth: int) -> b
 
 
 def _stage(stage: PipelineStage, functions: frozenset[str], depth: int) -> bool:
-    if any(substitutes(word) for word in stage.words[:MOST_WORDS]):
+    if any(has_substitution(word) for word in stage.words[:MAX_WORDS]):
         return True
     # a here-document has no quotes, so any substitution in it is executed
     if any("$(" in r.target or "`" in r.target for r in stage.redirects if not r.literal):
         return True
     if stage.body is not None:
         return _list(stage.body, functions, depth)
-    script = inline_script(stage.words[:MOST_WORDS])
+    script = inline_script(stage.words[:MAX_WORDS])
     if script is not None:
         return _text(script, depth + 1)
-    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MAX_WORDS]))
     return bool(argv) and _call(unwrapped(argv)[0], functions, depth)
 
 
 def _call(argv: tuple[str, ...], functions: frozenset[str], depth: int) -> bool:
     name, args = basename(argv[0]), argv[1:]
-    if inner := given_command(name, args):
-        return depth >= _MAX_DEPTH or _call(inner, functions, depth + 1)
-    if name in functions or checking(argv):
+    if inner_argv := command_argument(name, args):
+        return depth >= _MAX_DEPTH or _call(inner_argv, functions, depth + 1)
+    if name in functions or find_check(argv):
         return False  # the body of a function is analyzed at its definition
     if name in {"source", "."}:
         return not args or basename(args[0]) != "activate"
@@ -121,7 +123,7 @@ def _call(argv: tuple[str, ...], functions: frozenset[str], depth: int) -> bool:
 
 
 def _git(args: tuple[str, ...]) -> bool:
-    at = 0
-    while at < len(args) and args[at].startswith("-"):
-        at += 2 if args[at] in _GIT_VALUED else 1
-    return at < len(args) and args[at] in _GIT_RUNS_CODE
+    index = 0
+    while index < len(args) and args[index].startswith("-"):
+        index += 2 if args[index] in _GIT_VALUED else 1
+    return index < len(args) and args[index] in _GIT_RUNS_CODE

@@ -9,7 +9,7 @@ https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
 import re
 from dataclasses import dataclass, field
 
-MOST_NESTED = 30
+MAX_NESTING = 30
 """Maximum nesting of compound commands; deeper ones are parsed as if they were side by side."""
 
 _BLANK = re.compile(r"(?:[ \t\r]|\\\n)+")
@@ -18,14 +18,14 @@ _REDIRECT = re.compile(
     r"(?:\d{1,4}|\{\w{1,40}\})?(<<<|<<-|<<|<&|>&|<>|>>|>\||&>>|&>|<(?!\()|>(?!\())"
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,200}(?:\[[^\]]{0,80}\])?\+?=")
-_PLAIN = re.compile(r"[^\s\\'\"`$(){}<>|&;#]+")
-_INSIDE = re.compile(r"[^\\'\"`$(){}\n#]+")
+_PLAIN_CHARACTERS = re.compile(r"[^\s\\'\"`$(){}<>|&;#]+")
+_PLAIN_INSIDE = re.compile(r"[^\\'\"`$(){}\n#]+")
 _ANSI_QUOTED = re.compile(r"\$'(?:[^'\\]|\\.)*'?", re.S)
 
 OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 CLOSERS = frozenset({"fi", "done", "esac", "}"})
-BETWEEN = frozenset({"then", "elif", "else", "do", "!", "time", "coproc"})
-_TURNING = frozenset({"!", "coproc"})
+SEPARATORS = frozenset({"then", "elif", "else", "do", "!", "time", "coproc"})
+_INVERTING = frozenset({"!", "coproc"})
 """Words before a command that make the pipeline's exit code differ from the command's."""
 
 
@@ -51,7 +51,7 @@ class PipelineStage:
     body: the commands in a compound command; None for a simple command.
     kind: the opening word of a compound command, such as `if`, `{` or `(`, or "function" for the
         definition of a function.
-    turned: `!` or `coproc` precedes the command, so that its result is not that of the pipeline.
+    is_inverted: `!` or `coproc` precedes the command, so that the pipeline has another result.
     behind: the operator after the last stage of a pipeline, such as `&&`; "" at the end of the text
         or of the enclosing compound command.
     """
@@ -60,7 +60,7 @@ class PipelineStage:
     redirects: list[Redirect] = field(default_factory=list)
     body: "list[Pipeline] | None" = None
     kind: str = ""
-    turned: bool = False
+    is_inverted: bool = False
     behind: str = ""
 
 
@@ -86,85 +86,85 @@ def parse(text: str) -> Script:
 
 def word_end(text: str, start: int) -> int:
     """Return the end of the word that begins at `start`."""
-    at, size = start, len(text)
-    while at < size:
-        plain = _PLAIN.match(text, at)
-        if plain:
-            at = plain.end()
+    position, size = start, len(text)
+    while position < size:
+        literal = _PLAIN_CHARACTERS.match(text, position)
+        if literal:
+            position = literal.end()
             continue
-        char = text[at]
+        char = text[position]
         if char in " \t\r\n;|&)":
             break
-        if char == "(" and (at == start or text[at - 1] not in "=?*+@!"):
+        if char == "(" and (position == start or text[position - 1] not in "=?*+@!"):
             break
-        if char in "<>" and text[at + 1 : at + 2] != "(":
+        if char in "<>" and text[position + 1 : position + 2] != "(":
             break
-        if char == "#" and at == start:
+        if char == "#" and position == start:
             break
-        at = part_end(text, at)
-    return max(at, start)
+        position = find_part_end(text, position)
+    return max(position, start)
 
 
-def part_end(text: str, at: int) -> int:
-    """Return the end of the quoted or bracketed part that begins at `at`, or of the character."""
-    char, following = text[at], text[at + 1 : at + 2]
+def find_part_end(text: str, position: int) -> int:
+    """Return the end of the quoted or bracketed part, or character, that begins at `position`."""
+    char, following = text[position], text[position + 1 : position + 2]
     if char == "\\":
-        return min(at + 2, len(text))
+        return min(position + 2, len(text))
     if char == "'":
-        found = text.find("'", at + 1)
-        return len(text) if found < 0 else found + 1
+        end = text.find("'", position + 1)
+        return len(text) if end < 0 else end + 1
     if char == "$" and following == "'":
-        found_ansi = _ANSI_QUOTED.match(text, at)
-        return found_ansi.end() if found_ansi else at + 2
+        ansi_match = _ANSI_QUOTED.match(text, position)
+        return ansi_match.end() if ansi_match else position + 2
     if char in '"`':
-        return balanced(text, at + 1, char)
+        return find_closer_end(text, position + 1, char)
     if char == "$" and following in {"(", "{"}:
-        return balanced(text, at + 2, ")" if following == "(" else "}")
+        return find_closer_end(text, position + 2, ")" if following == "(" else "}")
     if char in "<>" and following == "(":
-        return balanced(text, at + 2, ")")
+        return find_closer_end(text, position + 2, ")")
     if char == "(":
-        return balanced(text, at + 1, ")")
-    return at + 1
+        return find_closer_end(text, position + 1, ")")
+    return position + 1
 
 
-def balanced(text: str, at: int, closer: str) -> int:
-    """Return the position after the `closer` of a bracket or quote that was opened before `at`.
+def find_closer_end(text: str, position: int, closer: str) -> int:
+    """Return the position after the `closer` of a bracket or quote opened before `position`.
 
     Nested brackets and quotes are skipped. Without a closer, this is the end of the text.
     """
     stack, size = [closer], len(text)
-    while at < size:
-        plain = _INSIDE.match(text, at)
-        if plain:
-            at = plain.end()
+    while position < size:
+        literal = _PLAIN_INSIDE.match(text, position)
+        if literal:
+            position = literal.end()
             continue
-        char = text[at]
+        char = text[position]
         if char == stack[-1]:
             stack.pop()
-            at += 1
+            position += 1
             if not stack:
-                return at
+                return position
         elif char == "\\":
-            at += 2
-        elif char == "$" and text[at + 1 : at + 2] in {"(", "{"}:
-            stack.append(")" if text[at + 1] == "(" else "}")
-            at += 2
+            position += 2
+        elif char == "$" and text[position + 1 : position + 2] in {"(", "{"}:
+            stack.append(")" if text[position + 1] == "(" else "}")
+            position += 2
         elif char == '"' or (char == "`" and stack[-1] != "`"):
             stack.append(char)
-            at += 1
+            position += 1
         elif stack[-1] == '"':
-            at += 1
+            position += 1
         elif char == "'":
-            found = text.find("'", at + 1)
-            at = size if found < 0 else found + 1
+            end = text.find("'", position + 1)
+            position = size if end < 0 else end + 1
         elif char == "(":
             stack.append(")")
-            at += 1
-        elif char == "#" and stack[-1] == ")" and text[at - 1] in " \t\n":
-            found = text.find("\n", at)
-            at = size if found < 0 else found
+            position += 1
+        elif char == "#" and stack[-1] == ")" and text[position - 1] in " \t\n":
+            end = text.find("\n", position)
+            position = size if end < 0 else end
         else:
-            at += 1
+            position += 1
     return size
 
 
@@ -190,21 +190,21 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
         self._frames = [_Frame("")]
         self._heredocs: list[tuple[PipelineStage, int, str, bool, bool]] = []
         self._functions: dict[str, list[Pipeline]] = {}
 
     def script(self) -> Script:
         text, size = self._text, len(self._text)
-        while self._at < size:
-            blank = _BLANK.match(text, self._at)
+        while self._position < size:
+            blank = _BLANK.match(text, self._position)
             if blank:
-                self._at = blank.end()
+                self._position = blank.end()
                 continue
-            before = self._at
-            self._read_one(text[self._at])
-            self._at = max(self._at, before + 1)
+            start = self._position
+            self._read_one(text[self._position])
+            self._position = max(self._position, start + 1)
         while len(self._frames) > 1:
             self._close()
         self._end_pipeline()
@@ -215,129 +215,137 @@ class _Parser:
         return self._frames[-1]
 
     def _read_one(self, char: str) -> None:
-        text, at = self._text, self._at
-        starts = not self._top.stage.words and self._top.stage.body is None
+        text, position = self._text, self._position
+        is_first = not self._top.stage.words and self._top.stage.body is None
         if char == "\n":
-            self._at += 1
+            self._position += 1
             self._end_pipeline("\n")
             self._read_heredocs()
         elif char == "#":
-            comment = _COMMENT.match(text, at)
-            self._at = comment.end() if comment else at + 1
-        elif redirect := _REDIRECT.match(text, at):
+            comment = _COMMENT.match(text, position)
+            self._position = comment.end() if comment else position + 1
+        elif redirect := _REDIRECT.match(text, position):
             self._read_redirect(redirect)
-        elif char == "|" and text[at + 1 : at + 2] != "|":
-            self._at += 2 if text[at + 1 : at + 2] == "&" else 1
+        elif char == "|" and text[position + 1 : position + 2] != "|":
+            self._position += 2 if text[position + 1 : position + 2] == "&" else 1
             self._end_stage()
         elif char in ";&|":
-            operator = text[at : at + 2] if text[at : at + 2] in {"&&", "||", ";;"} else char
-            self._at += len(operator)
+            operator = (
+                text[position : position + 2]
+                if text[position : position + 2] in {"&&", "||", ";;"}
+                else char
+            )
+            self._position += len(operator)
             self._end_pipeline(operator)
-            if self._top.opener == "case" and text[at : at + 2] == ";;":
+            if self._top.opener == "case" and text[position : position + 2] == ";;":
                 self._skip_pattern()
         elif char == "(":
-            self._open_round(starts)
+            self._read_round_bracket(is_first)
         elif char == ")":
-            self._at += 1
+            self._position += 1
             if self._top.opener == "(":
                 self._close()
         else:
-            self._read_word(starts)
+            self._read_word(is_first)
 
-    def _open_round(self, starts: bool) -> None:
-        text, at, stage = self._text, self._at, self._top.stage
-        if starts and text.startswith("((", at):
-            self._at = balanced(text, at + 1, ")")
+    def _read_round_bracket(self, is_first: bool) -> None:
+        text, position, stage = self._text, self._position, self._top.stage
+        if is_first and text.startswith("((", position):
+            self._position = find_closer_end(text, position + 1, ")")
             self._top.stage.words.append("((")
-        elif not starts and len(stage.words) == 1 and re.match(r"\(\s{0,9}\)", text[at : at + 12]):
-            self._at = text.index(")", at) + 1
+        elif (
+            not is_first
+            and len(stage.words) == 1
+            and re.match(r"\(\s{0,9}\)", text[position : position + 12])
+        ):
+            self._position = text.index(")", position) + 1
             self._top.function = stage.words[0]
             self._top.stage = PipelineStage()
-        elif starts:
-            self._at += 1
+        elif is_first:
+            self._position += 1
             self._open("(")
         else:
             # an array's values, or something that no shell accepts
-            self._at = balanced(text, at + 1, ")")
-            stage.words.append(text[at : self._at])
+            self._position = find_closer_end(text, position + 1, ")")
+            stage.words.append(text[position : self._position])
 
-    def _read_word(self, starts: bool) -> None:
-        end = word_end(self._text, self._at)
-        word = self._text[self._at : max(end, self._at + 1)]
-        self._at = max(end, self._at + 1)
+    def _read_word(self, is_first: bool) -> None:
+        end = word_end(self._text, self._position)
+        word = self._text[self._position : max(end, self._position + 1)]
+        self._position = max(end, self._position + 1)
         stage = self._top.stage
-        if starts and word in OPENERS:
+        if is_first and word in OPENERS:
             self._open(word)
             if word == "case":
                 self._skip_subject()
             return
-        if starts and word in CLOSERS:
+        if is_first and word in CLOSERS:
             self._close()
             return
-        if starts and word in BETWEEN:
-            stage.turned = stage.turned or word in _TURNING
+        if is_first and word in SEPARATORS:
+            stage.is_inverted = stage.is_inverted or word in _INVERTING
             return
-        if starts and word == "function":
+        if is_first and word == "function":
             self._read_function()
             return
         if stage.body is None:
             stage.words.append(word)
 
     def _read_function(self) -> None:
-        blank = _BLANK.match(self._text, self._at)
-        start = blank.end() if blank else self._at
+        blank = _BLANK.match(self._text, self._position)
+        start = blank.end() if blank else self._position
         end = word_end(self._text, start)
         self._top.function = self._text[start:end]
         round_brackets = re.match(r"\s{0,9}\(\s{0,9}\)", self._text[end : end + 24])
-        self._at = end + (round_brackets.end() if round_brackets else 0)
+        self._position = end + (round_brackets.end() if round_brackets else 0)
 
     def _skip_subject(self) -> None:
         """Skip the subject of a `case`, its `in`, and the first pattern."""
         for _ in range(2):
-            blank = re.compile(r"(?:\s|\\\n)*").match(self._text, self._at)
-            start = blank.end() if blank else self._at
-            self._at = word_end(self._text, start)
-            if self._text[start : self._at] not in {"in", ""}:
-                self._top.header.append(self._text[start : self._at])
+            blank = re.compile(r"(?:\s|\\\n)*").match(self._text, self._position)
+            start = blank.end() if blank else self._position
+            self._position = word_end(self._text, start)
+            if self._text[start : self._position] not in {"in", ""}:
+                self._top.header.append(self._text[start : self._position])
         self._skip_pattern()
 
     def _skip_pattern(self) -> None:
-        found = re.compile(r"\s*(?!esac\b)[^()\n;]{0,400}\)").match(self._text, self._at)
-        if found:
-            self._at = found.end()
+        match = re.compile(r"\s*(?!esac\b)[^()\n;]{0,400}\)").match(self._text, self._position)
+        if match:
+            self._position = match.end()
 
-    def _read_redirect(self, found: "re.Match[str]") -> None:
-        text, operator = self._text, found[1]
-        blank = _BLANK.match(text, found.end())
-        start = blank.end() if blank else found.end()
-        self._at = word_end(text, start)
-        target = text[start : self._at]
+    def _read_redirect(self, match: "re.Match[str]") -> None:
+        text, operator = self._text, match[1]
+        blank = _BLANK.match(text, match.end())
+        start = blank.end() if blank else match.end()
+        self._position = word_end(text, start)
+        target = text[start : self._position]
         stage = self._top.stage
         stage.redirects.append(Redirect(operator, target))
         if operator in {"<<", "<<-"}:
             quoted = any(c in target for c in "'\"\\")
             delimiter = re.sub(r"['\"\\]", "", target)
-            place = len(stage.redirects) - 1
-            self._heredocs.append((stage, place, delimiter, quoted, operator == "<<-"))
+            index = len(stage.redirects) - 1
+            self._heredocs.append((stage, index, delimiter, quoted, operator == "<<-"))
 
     def _read_heredocs(self) -> None:
-        for stage, place, delimiter, quoted, indented in self._heredocs:
+        for stage, index, delimiter, quoted, indented in self._heredocs:
             lines: list[str] = []
-            while self._at < len(self._text):
-                end = self._text.find("\n", self._at)
+            while self._position < len(self._text):
+                end = self._text.find("\n", self._position)
                 end = len(self._text) if end < 0 else end
-                line = self._text[self._at : end]
-                self._at = end + 1
+                line = self._text[self._position : end]
+                self._position = end + 1
                 line = line.lstrip("\t") if indented else line
                 if line.rstrip("\r") == delimiter:
                     break
                 lines.append(line)
             body = "".join(f"{line}\n" for line in lines)
-            stage.redirects[place] = Redirect("<<", body, quoted)
+            stage.redirects[index] = Redirect("<<", body, quoted)
         self._heredocs.clear()
 
     def _open(self, opener: str) -> None:
-        if len(self._frames) > MOST_NESTED:
+        if len(self._frames) > MAX_NESTING:
             return
         self._frames.append(_Frame(opener))
 
@@ -371,7 +379,7 @@ class _Parser:
 
 def assignment(raw: str) -> tuple[str, str] | None:
     """Return name and raw value of `NAME=VALUE`; None for any other word."""
-    found = _ASSIGNMENT.match(raw)
-    if found is None:
+    match = _ASSIGNMENT.match(raw)
+    if match is None:
         return None
-    return raw[: found.end()].rstrip("=+").partition("[")[0], raw[found.end() :]
+    return raw[: match.end()].rstrip("=+").partition("[")[0], raw[match.end() :]

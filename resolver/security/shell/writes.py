@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from posixpath import basename
 
-from resolver.security.shell.checkers import checking
-from resolver.security.shell.checks import MOST_READ, QUIET
+from resolver.security.shell.checkers import find_check
+from resolver.security.shell.checks import MAX_READ_CHARACTERS, PREPARING_COMMANDS
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
 from resolver.security.shell.wrappers import (
-    MOST_WORDS,
-    given_command,
+    MAX_WORDS,
+    command_argument,
     inline_script,
     plain_word,
     skip_assignments,
@@ -48,18 +48,18 @@ def is_outside(path: str, root: str = "") -> bool:
 
     root: path of the repository, if known, which may itself be below such a folder.
     """
-    plain = posixpath.normpath(path) if path.startswith("/") else ""
-    if root and (plain == root or plain.startswith(f"{root}/")):
+    normalized = posixpath.normpath(path) if path.startswith("/") else ""
+    if root and (normalized == root or normalized.startswith(f"{root}/")):
         return False
-    return any(plain == each or plain.startswith(f"{each}/") for each in _OUTSIDE)
+    return any(normalized == part or normalized.startswith(f"{part}/") for part in _OUTSIDE)
 
 
 def of_paths(paths: Iterable[str], root: str = "", *, unknown: bool = False) -> WrittenPaths:
     """Return those of the paths that may be in a repository. A path that contains an expansion is
     not known, and counts as unknown."""
-    kept = [path for path in paths if path and not is_outside(path, root)]
-    known = tuple(dict.fromkeys(each for each in kept if not _is_made(each)))
-    return WrittenPaths(known, unknown or len(known) < len(set(kept)))
+    inside = [path for path in paths if path and not is_outside(path, root)]
+    names = tuple(dict.fromkeys(part for part in inside if not _is_made(part)))
+    return WrittenPaths(names, unknown or len(names) < len(set(inside)))
 
 
 def _is_made(path: str) -> bool:
@@ -75,16 +75,16 @@ def relative_command(text: str, roots: Sequence[str]) -> str:
     The result is for display only. If the shell was in another directory, it is another command.
     """
     for root in roots:
-        plain = re.escape(root.rstrip("/"))
-        if not plain:
+        relative = re.escape(root.rstrip("/"))
+        if not relative:
             continue
-        text = re.sub(rf"\A\s*cd\s+(['\"]?){plain}/?\1\s*(?:&&|;|\n)\s*(?=\S)", "", text)
-        text = re.sub(rf"(?<![\w./-]){plain}/(?=[\w.*-])", "", text)
-        text = re.sub(rf"(?<![\w./-]){plain}/?(?![\w./-])", ".", text)
+        text = re.sub(rf"\A\s*cd\s+(['\"]?){relative}/?\1\s*(?:&&|;|\n)\s*(?=\S)", "", text)
+        text = re.sub(rf"(?<![\w./-]){relative}/(?=[\w.*-])", "", text)
+        text = re.sub(rf"(?<![\w./-]){relative}/?(?![\w./-])", ".", text)
     return text
 
 
-MOST_CODE = 50_000
+MAX_CODE_CHARACTERS = 50_000
 """Maximum characters of code that are analyzed."""
 
 _NAMED_IN_CODE = re.compile(
@@ -110,74 +110,78 @@ _HANDLE = re.compile(r"(?<!stdout)(?<!stderr)\.write(?:lines)?\(")
 def written_in(code: str, root: str = "") -> WrittenPaths:
     """Return what the code may write in the repository at `root`. Shell lines of a cell (`!sed -i`)
     are not analyzed."""
-    text = code[:MOST_CODE]
-    named = [
-        found[2] or found[4] or found[6] or found[8] for found in _NAMED_IN_CODE.finditer(text)
+    text = code[:MAX_CODE_CHARACTERS]
+    literals = [
+        match[2] or match[4] or match[6] or match[8] for match in _NAMED_IN_CODE.finditer(text)
     ]
     unknown = _UNNAMED.search(_NAMED_IN_CODE.sub("", text)) is not None
-    unknown = unknown or (not named and _HANDLE.search(text) is not None)
-    return of_paths(named, root, unknown=unknown)
+    unknown = unknown or (not literals and _HANDLE.search(text) is not None)
+    return of_paths(literals, root, unknown=unknown)
 
 
-_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
-_ALWAYS = frozenset({"am", "revert", "merge", "rebase", "cherry-pick", "pull", "bisect"})
-_GIT_LOOKS = frozenset(
+_GIT_VALUE_OPTIONS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_ALWAYS_WRITES = frozenset({"am", "revert", "merge", "rebase", "cherry-pick", "pull", "bisect"})
+_GIT_DRY_OPTIONS = frozenset(
     {"-n", "--dry-run", "--cached", "--check", "--stat", "--numstat", "--summary"}
 )
-_KEPT = frozenset({"list", "show", "drop", "clear", "create", "store"})
-_NEW = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-create"})
+_HARMLESS_STASH = frozenset({"list", "show", "drop", "clear", "create", "store"})
+_NEW_BRANCH_OPTIONS = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan", "--force-create"})
 
 
 def git_writes(args: Sequence[str]) -> WrittenPaths:
     """Return what `git` with these arguments writes to the working tree. A commit writes nothing:
     it only records what is there."""
-    at = 0
-    while at < len(args) and args[at].startswith("-"):
-        at += 2 if args[at] in _VALUED else 1
-    if at >= len(args):
+    index = 0
+    while index < len(args) and args[index].startswith("-"):
+        index += 2 if args[index] in _GIT_VALUE_OPTIONS else 1
+    if index >= len(args):
         return WrittenPaths()
-    name, rest = args[at], args[at + 1 :]
-    behind = rest.index("--") if "--" in rest else None
-    named = tuple(w for w in rest if not w.startswith("-")) if behind is None else ()
-    paths = tuple(rest[behind + 1 :]) if behind is not None else named
+    name, arguments = args[index], args[index + 1 :]
+    separator = arguments.index("--") if "--" in arguments else None
+    operands = (
+        tuple(word for word in arguments if not word.startswith("-")) if separator is None else ()
+    )
+    paths = tuple(arguments[separator + 1 :]) if separator is not None else operands
     match name:
-        case "mv" | "rm" if _GIT_LOOKS.isdisjoint(rest):
+        case "mv" | "rm" if _GIT_DRY_OPTIONS.isdisjoint(arguments):
             return WrittenPaths(paths)
         case "restore":
-            staged = not {"--staged", "-S"}.isdisjoint(rest)
-            only = staged and {"--worktree", "-W"}.isdisjoint(rest)
-            return WrittenPaths() if only else WrittenPaths(paths)
-        case "checkout" if behind is not None:
+            staged = not {"--staged", "-S"}.isdisjoint(arguments)
+            index_only = staged and {"--worktree", "-W"}.isdisjoint(arguments)
+            return WrittenPaths() if index_only else WrittenPaths(paths)
+        case "checkout" if separator is not None:
             return WrittenPaths(paths)
         case "checkout" | "switch":
-            return WrittenPaths(unknown=_NEW.isdisjoint(rest) and bool(rest))
+            return WrittenPaths(
+                unknown=_NEW_BRANCH_OPTIONS.isdisjoint(arguments) and bool(arguments)
+            )
         case "reset":
-            return WrittenPaths(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(rest))
+            return WrittenPaths(unknown=not {"--hard", "--merge", "--keep"}.isdisjoint(arguments))
         case "stash":
-            return WrittenPaths(unknown=not rest or rest[0] not in _KEPT)
+            return WrittenPaths(unknown=not arguments or arguments[0] not in _HARMLESS_STASH)
         case "clean" | "apply":
-            return WrittenPaths(unknown=_GIT_LOOKS.isdisjoint(rest))
+            return WrittenPaths(unknown=_GIT_DRY_OPTIONS.isdisjoint(arguments))
         case "submodule":
-            return WrittenPaths(unknown="update" in rest)
+            return WrittenPaths(unknown="update" in arguments)
         case _:
-            return WrittenPaths(unknown=name in _ALWAYS)
+            return WrittenPaths(unknown=name in _ALWAYS_WRITES)
 
 
-_DEEPEST = 4
-_INTO = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+_MAX_DEPTH = 4
+_WRITE_OPERATORS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 """Redirection operators that write to their target."""
 
 _IN_PLACE = re.compile(r"-[nErsuzplaw0]*i(?:[^a-z].*|bak|orig|e)?|--in-place(?:=.*)?")
 _TAKES_SCRIPT = re.compile(r"-[a-zA-Z0]*[ef]|--expression|--file")
 _EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
-_NAMED = frozenset(
+_WRITERS_TO_OPERANDS = frozenset(
     {"tee", "mv", "rm", "touch", "truncate", "dos2unix", "unix2dos", "unlink", "ed", "ex"}
 )
 _COPIERS = frozenset({"cp", "ln", "install", "rsync"})
-_FORMATS = frozenset({"black", "isort", "rustfmt", "goimports", "patch", "codemod", "pyupgrade"})
-"""Formatters and similar programs that write unless an option in `_LOOKS` is given."""
+_FORMATTERS = frozenset({"black", "isort", "rustfmt", "goimports", "patch", "codemod", "pyupgrade"})
+"""Formatters and similar programs that write unless an option in `_DRY_OPTIONS` is given."""
 
-_FORMATS_WITH = {
+_FORMATTER_OPTIONS = {
     "gofmt": "-w",
     "goimports": "-w",
     "gofumpt": "-w",
@@ -207,12 +211,16 @@ _SUBCOMMANDS = {
 }
 """Subcommands that write files, by program."""
 
-_TASKS = frozenset(
+_TASK_RUNNERS = frozenset(
     {"make", "gmake", "npm", "yarn", "pnpm", "bun", "just", "task", "rake", "tox", "nox", "hatch"}
 )
-_TASK = re.compile(r"(?:\S{1,60}[:._-])?(?:fmt|format|fix|reformat|autofix|codegen|generate)")
-_LOOKS = frozenset({"--check", "--check-only", "--diff", "--dry-run", "-n", "--help", "--version"})
-_FIXES = frozenset(
+_WRITING_TASK = re.compile(
+    r"(?:\S{1,60}[:._-])?(?:fmt|format|fix|reformat|autofix|codegen|generate)"
+)
+_DRY_OPTIONS = frozenset(
+    {"--check", "--check-only", "--diff", "--dry-run", "-n", "--help", "--version"}
+)
+_FIX_OPTIONS = frozenset(
     [
         "--fix",
         "--fix-only",
@@ -230,14 +238,14 @@ _FIXES = frozenset(
 )
 """Options with which a check changes files."""
 
-_SNAPSHOTS = frozenset({"jest", "vitest", "playwright", "ava"})
-_RUNS_CODE = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|ipython)[\d.]*")
-_CODE = frozenset({"-c", "-e", "-r", "--eval", "eval"})
+_SNAPSHOT_TOOLS = frozenset({"jest", "vitest", "playwright", "ava"})
+_INTERPRETER = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|ipython)[\d.]*")
+_CODE_OPTIONS = frozenset({"-c", "-e", "-r", "--eval", "eval"})
 """Options after which an interpreter takes code from the command line."""
 
 
 @dataclass
-class _Found:
+class _WriteCollector:
     """Collects what was found so far.
 
     cwd: the directory that a `cd` has led to, if it is outside of the repository, otherwise "".
@@ -257,7 +265,7 @@ class _Found:
         self.unknown = self.unknown or written.unknown
 
     def name(self, paths: Sequence[str]) -> None:
-        self.paths += (posixpath.join(self.cwd, each) for each in paths)
+        self.paths += (posixpath.join(self.cwd, path) for path in paths)
 
 
 def written_paths(command: str, root: str = "") -> WrittenPaths:
@@ -266,129 +274,137 @@ def written_paths(command: str, root: str = "") -> WrittenPaths:
     A check writes nothing, unless an option tells it to fix what it finds. A file that its output
     is saved to does not count.
     """
-    found = _Found(root)
-    _text(command[:MOST_READ], found, 0)
-    what = of_paths(found.paths, root, unknown=found.unknown)
-    once = found.commands == found.steps == 1 and len(what.paths) == 1
-    return WrittenPaths(what.paths, what.unknown, once and not what.unknown)
+    collector = _WriteCollector(root)
+    _text(command[:MAX_READ_CHARACTERS], collector, 0)
+    written = of_paths(collector.paths, root, unknown=collector.unknown)
+    is_single = collector.commands == collector.steps == 1 and len(written.paths) == 1
+    return WrittenPaths(written.paths, written.unknown, is_single and not written.unknown)
 
 
-def _text(text: str, found: _Found, depth: int) -> None:
+def _text(text: str, collector: _WriteCollector, depth: int) -> None:
     script = parse(text)
     for body in script.functions.values():
-        _list(body, found, depth)
-    _list(script.pipelines, found, depth)
+        _read_list(body, collector, depth)
+    _read_list(script.pipelines, collector, depth)
 
 
-def _list(pipelines: list[Pipeline], found: _Found, depth: int) -> None:
+def _read_list(pipelines: list[Pipeline], collector: _WriteCollector, depth: int) -> None:
     for pipeline in pipelines:
         calls = [_call(stage) for stage in pipeline]
-        checked = any(checking(call) for call in calls)
+        has_check = any(find_check(call) for call in calls)
         for stage, call in zip(pipeline, calls, strict=True):
             if stage.body is not None:
-                before = found.cwd
+                folder = collector.cwd
                 if stage.kind != "function":
-                    _list(stage.body, found, depth)
-                found.cwd = before if stage.kind == "(" else found.cwd
-            elif not (checked and call and basename(call[0]) == "tee"):
-                _simple(stage, call, found, depth)
-            if not checked:
-                _redirected(stage, found)
+                    _read_list(stage.body, collector, depth)
+                collector.cwd = folder if stage.kind == "(" else collector.cwd
+            elif not (has_check and call and basename(call[0]) == "tee"):
+                _read_simple(stage, call, collector, depth)
+            if not has_check:
+                _read_redirects(stage, collector)
 
 
 def _call(stage: PipelineStage) -> tuple[str, ...]:
     """Return the words of the innermost command of a stage, without wrappers and assignments."""
-    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MOST_WORDS]))
+    argv = tuple(plain_word(word) for word in skip_assignments(stage.words[:MAX_WORDS]))
     return unwrapped(argv)[0] if argv else ()
 
 
-def _redirected(stage: PipelineStage, found: _Found) -> None:
+def _read_redirects(stage: PipelineStage, collector: _WriteCollector) -> None:
     for redirect in stage.redirects:
-        target = plain_word(redirect.target) if redirect.operator in _INTO else ""
+        target = plain_word(redirect.target) if redirect.operator in _WRITE_OPERATORS else ""
         if target and not (redirect.operator == ">&" and re.fullmatch(r"\d+|-", target)):
             # counted twice, so that `whole` stays False: the shell truncates the file even if the
             # command fails
-            found.commands += 2
-            found.name([target])
+            collector.commands += 2
+            collector.name([target])
 
 
-def _simple(stage: PipelineStage, call: tuple[str, ...], found: _Found, depth: int) -> None:
-    script = inline_script(stage.words[:MOST_WORDS])
-    if script is not None and depth < _DEEPEST:
-        _text(script, found, depth + 1)
+def _read_simple(
+    stage: PipelineStage, call: tuple[str, ...], collector: _WriteCollector, depth: int
+) -> None:
+    script = inline_script(stage.words[:MAX_WORDS])
+    if script is not None and depth < _MAX_DEPTH:
+        _text(script, collector, depth + 1)
         return
     if not call:
         return
     name = basename(call[0])
     if name in {"cd", "pushd"}:
-        target = posixpath.join(found.cwd, call[1]) if len(call) > 1 else ""
-        found.cwd = target if is_outside(target, found.root) else ""
-    found.commands += name not in QUIET
-    code = "" if _names(name, call[1:]) else _code(name, call, stage)
+        target = posixpath.join(collector.cwd, call[1]) if len(call) > 1 else ""
+        collector.cwd = target if is_outside(target, collector.root) else ""
+    collector.commands += name not in PREPARING_COMMANDS
+    code = "" if _writes_operands(name, call[1:]) else _code(name, call, stage)
     if code:
-        found.commands += 1  # so that `whole` stays False: the code may fail half-way
-        found.take(written_in(code, found.root))
+        collector.commands += 1  # so that `whole` stays False: the code may fail half-way
+        collector.take(written_in(code, collector.root))
     else:
-        _called(name, call, found, depth)
+        _read_call(name, call, collector, depth)
 
 
 def _code(name: str, call: tuple[str, ...], stage: PipelineStage) -> str:
     """Return the code that an interpreter gets in the command line itself or in a here-document."""
-    if not _RUNS_CODE.fullmatch(name[:40]):
+    if not _INTERPRETER.fullmatch(name[:40]):
         return ""
-    for at, word in enumerate(call[1:], start=1):
-        if word in _CODE:
-            return " ".join(call[at + 1 : at + 2])
+    for index, word in enumerate(call[1:], start=1):
+        if word in _CODE_OPTIONS:
+            return " ".join(call[index + 1 : index + 2])
         if not word.startswith("-"):
             return ""
-    return "".join(each.target for each in stage.redirects if each.operator in {"<<", "<<<"})
+    return "".join(
+        redirect.target for redirect in stage.redirects if redirect.operator in {"<<", "<<<"}
+    )
 
 
-def _called(name: str, call: tuple[str, ...], found: _Found, depth: int) -> None:
+def _read_call(name: str, call: tuple[str, ...], collector: _WriteCollector, depth: int) -> None:
     args = call[1:]
-    inner = given_command(name, args)
-    if inner and depth < _DEEPEST:
-        before = len(found.paths)
-        _called(basename(inner[0]), inner, found, depth + 1)
-        found.unknown = found.unknown or _takes_paths(inner) or len(found.paths) > before
-        found.commands += 1
-    elif name == "eval" and depth < _DEEPEST:
-        _text(" ".join(args), found, depth + 1)
+    inner_argv = command_argument(name, args)
+    if inner_argv and depth < _MAX_DEPTH:
+        count_before = len(collector.paths)
+        _read_call(basename(inner_argv[0]), inner_argv, collector, depth + 1)
+        collector.unknown = (
+            collector.unknown
+            or _writes_passed_paths(inner_argv)
+            or len(collector.paths) > count_before
+        )
+        collector.commands += 1
+    elif name == "eval" and depth < _MAX_DEPTH:
+        _text(" ".join(args), collector, depth + 1)
     elif name == "git":
-        found.steps += 1
-        found.take(git_writes(args))
+        collector.steps += 1
+        collector.take(git_writes(args))
     elif name == "find" and "-delete" in args:
-        found.unknown = True
-    elif _names(name, args):
-        found.steps += 1
-        found.name(_operands(name, args))
+        collector.unknown = True
+    elif _writes_operands(name, args):
+        collector.steps += 1
+        collector.name(_operands(name, args))
     elif writes_unnamed(name, call):
-        found.unknown = True
+        collector.unknown = True
 
 
-def _takes_paths(inner: Sequence[str]) -> bool:
+def _writes_passed_paths(inner: Sequence[str]) -> bool:
     """Return True if the command writes to the paths that are passed to it."""
     name, args = basename(inner[0]), inner[1:]
-    return _names(name, args)
+    return _writes_operands(name, args)
 
 
-def _names(name: str, args: Sequence[str]) -> bool:
+def _writes_operands(name: str, args: Sequence[str]) -> bool:
     """Return True if the program writes to the paths that its arguments name."""
     if name in _EDITORS:
         return any(_IN_PLACE.fullmatch(word[:80]) for word in args)
-    return name in _NAMED or name in _COPIERS
+    return name in _WRITERS_TO_OPERANDS or name in _COPIERS
 
 
 def _operands(name: str, args: Sequence[str]) -> list[str]:
     """Return the paths among the arguments that are written: no script of `sed` or `perl`, and only
     the destination of a copy."""
     paths: list[str] = []
-    given = any(_TAKES_SCRIPT.fullmatch(word[:80]) for word in args)
-    script_next = name in {"sed", "gsed"} and not given
+    has_script = any(_TAKES_SCRIPT.fullmatch(word[:80]) for word in args)
+    script_next = name in {"sed", "gsed"} and not has_script
     for word in args:
         if word.startswith("-") and len(word) > 1:
-            takes = name in _EDITORS and _TAKES_SCRIPT.fullmatch(word[:80]) is not None
-            script_next = script_next or takes
+            takes_script = name in _EDITORS and _TAKES_SCRIPT.fullmatch(word[:80]) is not None
+            script_next = script_next or takes_script
         elif script_next:
             script_next = False
         else:
@@ -399,20 +415,22 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
 def writes_unnamed(name: str, call: Sequence[str]) -> bool:
     """Return True if the program changes files that it finds by itself, as formatters do."""
     args = tuple(call[1:])
-    words = [each for each in args if not each.startswith("-")]
-    if name in _TASKS and any(_TASK.fullmatch(word[:80]) for word in words):
+    words = [arg for arg in args if not arg.startswith("-")]
+    if name in _TASK_RUNNERS and any(_WRITING_TASK.fullmatch(word[:80]) for word in words):
         return True
-    if check := checking(call):
-        snapshots = "-u" in args and any(basename(word) in _SNAPSHOTS for word in check[:2])
-        return snapshots or any(word.partition("=")[0] in _FIXES for word in args)
+    if check := find_check(call):
+        updates_snapshots = "-u" in args and any(
+            basename(word) in _SNAPSHOT_TOOLS for word in check[:2]
+        )
+        return updates_snapshots or any(word.partition("=")[0] in _FIX_OPTIONS for word in args)
     if name in {"python", "python3"} and args[:1] == ("-m",):
         return len(args) > 1 and writes_unnamed(args[1], args[1:])
     if name in {"npx", "bunx", "uvx"} and words:
-        at = args.index(words[0])
-        return writes_unnamed(basename(words[0]), args[at:])
-    if not _LOOKS.isdisjoint(args):
+        index = args.index(words[0])
+        return writes_unnamed(basename(words[0]), args[index:])
+    if not _DRY_OPTIONS.isdisjoint(args):
         return False
-    with_flag = _FORMATS_WITH.get(name, "").split()
-    if name in _FORMATS or any(word in with_flag for word in args):
+    write_options = _FORMATTER_OPTIONS.get(name, "").split()
+    if name in _FORMATTERS or any(word in write_options for word in args):
         return True
     return "--fix" in args or (bool(words) and words[0] in _SUBCOMMANDS.get(name, "").split())
