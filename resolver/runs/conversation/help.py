@@ -3,7 +3,7 @@
 import logging
 import re
 
-from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definitions
+from resolver.agents.definitions import FOLDER, MAX_DEFINITIONS, Definitions, read_definitions
 from resolver.config.settings import Settings
 from resolver.config.templates import folder, render
 from resolver.errors import ForgeError
@@ -49,7 +49,7 @@ def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
 
 
 def _agents(forge: GitHubForge) -> Definitions:
-    files = _files(forge, FOLDER, MOST)
+    files = _files(forge, FOLDER, MAX_DEFINITIONS)
     return read_definitions(files.get, files, RESERVED)
 
 
