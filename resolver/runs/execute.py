@@ -11,7 +11,7 @@ from pathlib import Path
 from resolver import __version__
 from resolver.agents.definitions import AgentDefinition, AvailableTools
 from resolver.agents.readonly import REVIEWER
-from resolver.agents.registry import has_own_work, is_answering_agent, model_of
+from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
@@ -19,7 +19,7 @@ from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
 from resolver.controller.limits import derive_outcome
-from resolver.controller.recovery import MOST_REPORTED, Difference, ReplayCheck
+from resolver.controller.recovery import MAX_REPORTED, Difference, ReplayCheck
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import ROOT_STAGE, RunStarted, SystemPrompt, roots_of
@@ -130,7 +130,7 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
     kind = runtime_kind(job.settings, job.host)
     earlier = tuple(log.state.events)
     opening = log.opening or _begin(job, workspace, kind, log)
-    own = model_of(opening.agent, job.agents)
+    own = find_agent_model(opening.agent, job.agents)
     check_run_model(job.settings, opening.agent, own, job.host.environment, log)
     with open_sandbox(job, kind, workspace, log) as opened:
         runtime = opened.runtime
@@ -168,7 +168,7 @@ def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) 
             task=job.task,
             base=workspace.base,
             agent=job.settings.agent,
-            model=model_of(job.settings.agent, job.agents) or model_name(job.settings),
+            model=find_agent_model(job.settings.agent, job.agents) or model_name(job.settings),
             runtime=kind,
             limits=job.settings.limits,
             condenser=job.settings.condenser,
@@ -210,7 +210,7 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
     def report(_: RecordedAction, differs: Difference) -> None:
         nonlocal reported
         reported += 1
-        if reported <= MOST_REPORTED:
+        if reported <= MAX_REPORTED:
             log.stream.add(differs.event())
 
     roots = roots_of(earlier)
@@ -245,12 +245,12 @@ def _run_agent(
         index=True,
         mcp=mcp.tools,
         definitions=job.agents,
-        lines_of=workspace.lines_of,
+        count_lines=workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
-        threads=_answered_apart(job, settings),
+        thread_labels=_answered_apart(job, settings),
     )
-    wanted = model_of(settings.agent, job.agents)
+    wanted = find_agent_model(settings.agent, job.agents)
     model = model_on(log.stream, agent=settings.agent, model=wanted)
     agent = open_agent(settings, model, offer)
     controller = AgentController(
@@ -261,9 +261,9 @@ def _run_agent(
         condensers=open_condensers(settings, model_on, job.recording),
         now=job.now,
         control=job.control,
-        most=job.most,
+        max_limits=job.most,
         delegates=open_delegates(settings, model_on, offer),
-        hosted={
+        host_handlers={
             **mcp.hosted,
             **index_action_handlers(index),
             **job.knowledge.hosted(log.state),
@@ -307,12 +307,12 @@ def _task_words(
         workspace.base,
         root,
         settings.allow_list.described,
-        asks=is_answering_agent(settings.agent, job.agents),
-        reviews=settings.agent == REVIEWER,
-        calls=has_own_work(settings.agent),
+        expects_answer=is_answering_agent(settings.agent, job.agents),
+        expects_review=settings.agent == REVIEWER,
+        has_fixed_task=has_fixed_task(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
-        threads=bool(_answered_apart(job, settings)),
+        takes_answers=bool(_answered_apart(job, settings)),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from resolver.agents.base import DummyAgent
-from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, pending_approval_in
+from resolver.controller.confirmation import MAX_SHOWN_LENGTH, Confirmation, pending_approval_in
 from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -254,7 +254,7 @@ def test_words_in_the_place_of_a_decision_mean_no() -> None:
 
 
 def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
-    scene = run([a.CmdRun(command=f"{DANGER} # {'x' * LONGEST_SHOWN}")])
+    scene = run([a.CmdRun(command=f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
     assert scene.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scene) == ["refused"]
     assert "too long" in scene.of(o.ErrorObservation)[0].content
@@ -263,7 +263,7 @@ def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
 def test_what_is_too_long_once_its_hidden_characters_are_shown_is_refused() -> None:
     scene = Scene()
     thread = Thread(scene)
-    command = f"{DANGER} # {chr(0x200B) * (LONGEST_SHOWN // 5)}"
+    command = f"{DANGER} # {chr(0x200B) * (MAX_SHOWN_LENGTH // 5)}"
     confirmation = replace(waiting(thread), shown=with_invisible_shown)
     scene.go(DummyAgent([a.CmdRun(command=command), FINISH]), confirmation=confirmation)
     assert thread.shown == []
