@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tools import DelegateAgent, available_tools, did_you_mean
 from resolver.errors import FrontmatterError, WorkspaceError
-from resolver.memory.frontmatter import Document, read_document, validated
+from resolver.memory.frontmatter import Document, read_document, validate_document
 from resolver.models.run import McpTool
 
 FOLDER = ".agents/agents/"
@@ -209,7 +209,7 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
         raise FrontmatterError(path, line, "this is not UTF-8") from None
     document = read_document(text, path)
     _check_spelling(document)
-    frontmatter = validated(document, _Frontmatter)
+    frontmatter = validate_document(document, _Frontmatter)
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
     if not _NAME.fullmatch(name):
         what = "the file's name is none for an agent: set `name`, small letters, digits and hyphens"

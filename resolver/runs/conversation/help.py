@@ -10,8 +10,8 @@ from resolver.errors import ForgeError
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.memory.skills.reading import (
-    MICROAGENTS,
-    OPEN_FORM,
+    MICROAGENT_FOLDERS,
+    SKILL_FOLDERS,
     SkillSource,
     read_library,
     shipped,
@@ -55,7 +55,7 @@ def _agents(forge: GitHubForge) -> Definitions:
 
 def _skills(forge: GitHubForge) -> list[Callee]:
     files: dict[str, bytes] = {}
-    for each in (*OPEN_FORM, *MICROAGENTS):
+    for each in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
         files |= _files(forge, each, MOST_SKILLS)
     own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
     library = read_library([own, shipped(folder() / "skills")])

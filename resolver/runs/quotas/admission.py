@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
 from resolver.errors import ForgeError, QuotaReached, ResolverError, RunStopped, WorkspaceError
-from resolver.events.run_log import spent_by
+from resolver.events.run_log import cost_of_run
 from resolver.github.comments.report import Ending, Report
 from resolver.github.events.quota_decision import (
     QuotaBound,
@@ -164,7 +164,7 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> None:
     key = reserved.key if reserved else rerun_digest(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
-        cost, unpriced = spent_by(values.log.state.events, request.run)
+        cost, unpriced = cost_of_run(values.log.state.events, request.run)
     pull = values.publication.pull_request
     now = request.now()
 
