@@ -21,7 +21,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase
 from resolver.events.log import Event
-from resolver.events.run_log import DONE, RunLog
+from resolver.events.run_log import DONE_STATES, RunLog
 from resolver.git.pull_request import MOST_MESSAGE
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
@@ -343,7 +343,7 @@ def answer_threads(
     resolve: mark the threads that were addressed as resolved.
     """
     task, outcome, publication = report.task, report.outcome, report.publication
-    if task is None or outcome is None or not task.asked or outcome.state not in DONE:
+    if task is None or outcome is None or not task.asked or outcome.state not in DONE_STATES:
         return RepliesPosted()
     finish = log.state.finish
     said = finish.threads if finish else ()
