@@ -23,7 +23,7 @@ from resolver.models.pull_request import (
     ThreadAnswer,
 )
 from resolver.models.run import Comment, Task
-from resolver.models.truncate import BEGINNING, shorten_thread, truncate_middle
+from resolver.models.truncate import HEAD_SHARE, shorten_thread, truncate_middle
 
 MAX_THREADS_LENGTH = 40_000
 """Maximum length of all review threads together, in characters.
@@ -463,7 +463,7 @@ def _render_comments(
     """Return the oldest and the newest comments that fit, in chronological order."""
     max_length = max(MIN_COMMENTS_LENGTH, min(MAX_COMMENTS_LENGTH, budget.remaining))
     max_comment_length = min(
-        MAX_COMMENT_LENGTH, int(max_length * BEGINNING) - 100
+        MAX_COMMENT_LENGTH, int(max_length * HEAD_SHARE) - 100
     )  # 100: the note about the truncation
     truncated = [
         c.model_copy(update={"body": truncate_middle(c.body, max_comment_length)}) for c in comments

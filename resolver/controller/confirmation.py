@@ -34,7 +34,7 @@ from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model
-from resolver.models.approval import PendingApproval, RiskLevel, number_for
+from resolver.models.approval import PendingApproval, RiskLevel, approval_number
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, gravest, shown
@@ -271,7 +271,7 @@ class Gate:
             text=text,
             level=risk.level,
             reasons=risk.reasons,
-            number=number_for(action.id, kind, text),
+            number=approval_number(action.id, kind, text),
         )
         self.requests.await_confirmation(pending_approval_for(approval))
         earlier_request, decision = self._find_request(action), None

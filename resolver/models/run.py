@@ -376,7 +376,7 @@ Unverified = Literal[
 - untouched: the agent left a merge conflict that it was to resolve as git wrote it.
 """
 
-Kept = Literal["ours", "theirs", "deleted", "merged"]
+ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]
 """What a file is after its merge conflict was resolved.
 
 - ours: the pull request's version.
@@ -393,7 +393,7 @@ class SettledConflict(FrozenModel):
     """
 
     path: str
-    kept: Kept
+    kept: ConflictResolution
     untouched: bool = False
 
 
@@ -415,7 +415,7 @@ class PullRequest(FrozenModel):
     )
 
 
-How = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
+PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
 """How a change was published.
 
 - new: on a new branch, with a new pull request.
@@ -441,7 +441,7 @@ class Publication(FrozenModel):
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     review: PublishedReview | None = None
-    how: How = Field(default="new", description="How the change was published.")
+    how: PublicationMethod = Field(default="new", description="How the change was published.")
     repository: str = Field(
         default="",
         description="OWNER/NAME of the branch's repository, when it is another one (a fork).",
@@ -457,7 +457,8 @@ class Publication(FrozenModel):
         description="Why the change was not published where it was meant to be, for a person.",
     )
     conflicts: tuple[SettledConflict, ...] = Field(
-        default=(), description="How the merge conflicts were resolved that the agent worked on."
+        default=(),
+        description="How the merge conflicts were resolved that the agent worked on.",
     )
     repeated: bool = Field(
         default=False, description="True when an earlier run had already published everything."

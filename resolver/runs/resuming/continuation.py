@@ -17,7 +17,7 @@ from resolver.errors import LogError, Refused
 from resolver.events.log import read_log
 from resolver.events.run_log import require_opening
 from resolver.events.state import State
-from resolver.models.approval import ApprovalDecision, named_number
+from resolver.models.approval import ApprovalDecision, split_decision_number
 from resolver.models.run import (
     Command,
     Continuation,
@@ -113,7 +113,7 @@ def continue_from_log(
 
 
 def _decision(trigger: Trigger) -> ApprovalDecision:
-    number, words = named_number(trigger.instruction)
+    number, words = split_decision_number(trigger.instruction)
     return ApprovalDecision(
         approved=trigger.command is Command.APPROVE,
         by=trigger.actor.login,
