@@ -212,8 +212,10 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
     frontmatter = validate_document(document, _Frontmatter)
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
     if not _NAME.fullmatch(name):
-        what = "the file's name is none for an agent: set `name`, small letters, digits and hyphens"
-        raise FrontmatterError(path, 1, what)
+        message = (
+            "the file's name is none for an agent: set `name`, small letters, digits and hyphens"
+        )
+        raise FrontmatterError(path, 1, message)
     tools = _tool_names(frontmatter)
     return AgentDefinition(
         name=name,
@@ -238,8 +240,8 @@ def _check_spelling(document: Document) -> None:
             name.replace("-", "_").lower(), known, 1, _MIN_SIMILARITY
         )
         if matches and name not in known:
-            what = f"there is no field `{name}`; did you mean `{matches[0]}`?"
-            raise FrontmatterError(document.path, document.lines.get(name, 1), what)
+            message = f"there is no field `{name}`; did you mean `{matches[0]}`?"
+            raise FrontmatterError(document.path, document.lines.get(name, 1), message)
 
 
 def _tool_names(frontmatter: _Frontmatter) -> tuple[str, ...]:
@@ -252,12 +254,12 @@ def _check_prompt(document: Document) -> str:
     if not prompt:
         raise FrontmatterError(document.path, 1, "there is no text below the head: the agent's own")
     if len(prompt) > MAX_PROMPT_LENGTH:
-        what = (
+        message = (
             f"the text below the head has {len(prompt):,} characters, "
             f"more than {MAX_PROMPT_LENGTH:,}: "
             "put what is not always needed in a file that it names"
         )
-        raise FrontmatterError(document.path, 1, what)
+        raise FrontmatterError(document.path, 1, message)
     return prompt
 
 

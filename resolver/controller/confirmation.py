@@ -128,7 +128,7 @@ A longer one is refused, because nobody should approve what they have not seen c
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
 Policy = Literal["never", "high", "always"]
-Tell = Callable[[PendingApproval], datetime | None]
+ApprovalNotifier = Callable[[PendingApproval], datetime | None]
 """Shows a pending approval to a person.
 
 Returns the time from which it is visible, None if it could not be shown.
@@ -143,7 +143,7 @@ class Analyzer(Protocol):
         ...
 
 
-def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of Tell
+def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of ApprovalNotifier
     """Return None: the run has no conversation to ask in."""
     return None
 
@@ -158,8 +158,9 @@ class Confirmation:
     wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
     record_all: record low risks in the log too.
     analyzers: creates the analyzer for one agent's log.
-    shown: returns a text as it is shown to a person, which may be longer because of escaping.
-    tell: shows a pending approval to a person.
+    display_form: returns a text as it is shown to a person, which may be longer because of
+    escaping.
+    notify: shows a pending approval to a person.
     """
 
     policy: Policy = "never"
@@ -167,8 +168,8 @@ class Confirmation:
     wait: float = DEFAULT_WAIT_SECONDS
     record_all: bool = False
     analyzers: Callable[[EventStream], Analyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
-    shown: Callable[[str], str] = str
-    tell: Tell = notify_nobody
+    display_form: Callable[[str], str] = str
+    notify: ApprovalNotifier = notify_nobody
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class Gate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "analyzer", self.confirmation.analyzers(self.stream))
 
-    def holds(self, action: ActionBase) -> bool:
+    def is_held(self, action: ActionBase) -> bool:
         """Return True if, by the log, the action waits for approval or was denied."""
         answer = self._find_answer(action)
         denied = answer is not None and not answer.approved
@@ -222,17 +223,17 @@ class Gate:
             policy = self.confirmation.policy
             is_high = risk.level is RiskLevel.HIGH
             if policy == "never" or (policy == "high" and not is_high):
-                self.requests.go_on()
+                self.requests.end_confirmation()
                 return ALLOWED
             if policy == "high" and self.confirmation.on_high == "refuse":
                 return _refuse(risk)
             text = describe_action(action)
-            if len(self.confirmation.shown(text)) > MAX_SHOWN_LENGTH:
+            if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
                 return _refuse(risk, too_long=True)
             answer = self._ask_person(action, risk, text)
         if answer is None:
             return WAITING
-        self.requests.go_on()
+        self.requests.end_confirmation()
         return ALLOWED if answer.approved else _deny(answer)
 
     def _find_or_assess_risk(self, action: ActionBase) -> Risk:
@@ -280,7 +281,7 @@ class Gate:
             # the decision, which is then waiting in the queue: take it without waiting.
             decision = self.requests.decision(earlier_request.wanted, earlier_request.shown_at, 0.0)
         if decision is None:
-            shown_at = self.confirmation.tell(approval)
+            shown_at = self.confirmation.notify(approval)
             self.stream.add(ConfirmationAsked(action=action.id, wanted=approval, shown_at=shown_at))
             if (
                 shown_at is not None

@@ -60,7 +60,7 @@ class Extend:
 class Say:
     """A person's message to the agent, which is the answer if the agent waits for one."""
 
-    words: str
+    message: str
     by: str = ""
 
 
@@ -183,15 +183,15 @@ class Requests:
     max_limits: RunLimits | None = None
     max_pause: float = MAX_PAUSE_SECONDS
 
-    def below(self, level: Level) -> "Requests":
+    def for_delegate(self, level: Level) -> "Requests":
         """Return the same for a delegate, with its log added."""
         levels = (*self.levels, level)
         return Requests(self.control, levels, self.now, self.max_limits, self.max_pause)
 
-    def obey_all(self) -> None:
+    def handle_all(self) -> None:
         """Carry out all waiting requests. Raises RunStopped if the run is to end."""
         while (request := self.control.take()) is not None:
-            self._obey(request)
+            self._handle(request)
 
     def answer(self) -> str | None:
         """Return the first waiting message of a person, None if there is none.
@@ -200,11 +200,11 @@ class Requests:
         """
         while (request := self.control.take()) is not None:
             if isinstance(request, Say):
-                return request.words
-            self._obey(request)
+                return request.message
+            self._handle(request)
         return None
 
-    def _obey(self, request: Request) -> None:
+    def _handle(self, request: Request) -> None:
         match request:
             case Stop(by=by, reason=reason):
                 raise RunStopped(
@@ -214,9 +214,9 @@ class Requests:
                 self._pause(by)
             case Extend():
                 self._extend(request)
-            case Say(words=words):
+            case Say(message=message):
                 for level in self.levels:
-                    level.stream.add(Message(content=words, source=Source.USER))
+                    level.stream.add(Message(content=message, source=Source.USER))
             case Resume():
                 pass  # the run is not paused
             case Approve() | Deny():
@@ -228,7 +228,7 @@ class Requests:
             if level.state.run_state is not RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.AWAITING_CONFIRMATION, reason)
 
-    def go_on(self) -> None:
+    def end_confirmation(self) -> None:
         """Record in all logs that the run no longer waits for approval."""
         for level in self.levels:
             if level.state.run_state is RunState.AWAITING_CONFIRMATION:
@@ -259,10 +259,10 @@ class Requests:
                     return request
                 case Approve() | Deny():
                     self._warn_unexpected(request)
-                case Say(words=words, by=by):
-                    return Deny(by=by, reason=words)
+                case Say(message=message, by=by):
+                    return Deny(by=by, reason=message)
                 case Stop() | Extend():
-                    self._obey(request)
+                    self._handle(request)
                 case Pause() | Resume():
                     pass  # the run is idle anyway
 
@@ -288,10 +288,10 @@ class Requests:
         if request is None:
             raise RunStopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
         if isinstance(request, Stop):
-            self._obey(request)
+            self._handle(request)
         for level, state in zip(self.levels, earlier_states, strict=True):
             level.enter(state)
-        self._obey(request)
+        self._handle(request)
 
     def _extend(self, request: Extend) -> None:
         """Extend the limits of the run, and those of active delegates by what it really got."""

@@ -139,7 +139,7 @@ class AgentController:
         self._recaller = recaller or NothingRecalled()
         level = Level(stream, state)
         self._requests: Requests = (
-            parent._requests.below(level)
+            parent._requests.for_delegate(level)
             if parent
             else Requests(control or Control(), (level,), now, max_limits, max_pause)
         )
@@ -184,14 +184,14 @@ class AgentController:
             self._enter(RunState.RUNNING)
 
     def _settle_unanswered(self, action: ActionBase) -> None:
-        if isinstance(action, EXTERNAL_ACTIONS) and not self._gate.holds(action):
+        if isinstance(action, EXTERNAL_ACTIONS) and not self._gate.is_held(action):
             content = render("agent/interrupted.md.j2").strip()
             self._observe(action, o.ErrorObservation(content=content, code="interrupted"))
         else:
             self._handle(action)
 
     def _step(self) -> None:
-        self._requests.obey_all()
+        self._requests.handle_all()
         # All actions of a reply are paid for already, and the model wrote them before it could
         # see a new warning: only the time limit ends the run in the middle of a reply.
         in_reply = has_pending_actions(self._state)

@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 200_000
 _WORD = re.compile(r"\w+")
 
 
-class StoredNotes(BaseModel):
+class StoredNote(BaseModel):
     """Represents a stored note. run: id of the run that took it. at: time of that run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -133,7 +133,7 @@ class NoteStore:
                 new_notes = tuple(note for note in notes if _normalized_words(note) not in stored)
                 for note in notes:
                     stored.pop(_normalized_words(note), None)
-                    stored[_normalized_words(note)] = StoredNotes(note=note, run=run, at=at)
+                    stored[_normalized_words(note)] = StoredNote(note=note, run=run, at=at)
                 self._write(file, list(stored.values())[-MAX_STORED_NOTES:])
         except OSError as error:
             raise ResolverError(
@@ -146,15 +146,15 @@ class NoteStore:
         name = re.sub(r"[^a-z0-9._-]", "~", repository.lower())[-200:]
         return self._folder / f"{name}.json"
 
-    def _load(self, file: Path) -> list[StoredNotes]:
+    def _load(self, file: Path) -> list[StoredNote]:
         try:
             with file.open("rb") as content:
                 data = json.loads(content.read(MAX_FILE_BYTES))
-            return [StoredNotes.model_validate(item) for item in data][-MAX_STORED_NOTES:]
+            return [StoredNote.model_validate(item) for item in data][-MAX_STORED_NOTES:]
         except (OSError, ValueError, TypeError, ValidationError, RecursionError):
             return []
 
-    def _write(self, file: Path, notes: Sequence[StoredNotes]) -> None:
+    def _write(self, file: Path, notes: Sequence[StoredNote]) -> None:
         text = json.dumps([note.model_dump(mode="json") for note in notes], indent=1)
         # written to a second file and renamed, so that a reader never sees half a file
         temporary_file = file.with_suffix(".new")

@@ -34,22 +34,26 @@ class Parts:
     writes_notes: bool = False
 
 
-def _importance(parts: Parts, **given: int) -> Condenser:
+def _importance(parts: Parts, **parameters: int) -> Condenser:
     writer = FreeNotes(parts.open_asker()) if parts.writes_notes else None
-    return Importance(parts.bound, writer, **given)
+    return Importance(parts.bound, writer, **parameters)
 
 
 CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     NOTHING: lambda _: NoOp(),
-    "recent": lambda _, **given: RecentEvents(**given),
-    "masking": lambda _, **given: ObservationMasking(**given),
-    "browser": lambda _, **given: BrowserOutputs(**given),
-    "amortized": lambda _, **given: AmortizedForgetting(**given),
-    "window": lambda parts, **given: ConversationWindow(parts.bound, **given),
-    "summarizing": lambda parts, **given: LLMSummarizing(parts.bound, parts.open_asker(), **given),
-    "attention": lambda parts, **given: LLMAttention(parts.bound, parts.open_asker(), **given),
-    "structured": lambda parts, **given: StructuredSummary(
-        parts.bound, parts.open_asker(), **given
+    "recent": lambda _, **parameters: RecentEvents(**parameters),
+    "masking": lambda _, **parameters: ObservationMasking(**parameters),
+    "browser": lambda _, **parameters: BrowserOutputs(**parameters),
+    "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
+    "window": lambda parts, **parameters: ConversationWindow(parts.bound, **parameters),
+    "summarizing": lambda parts, **parameters: LLMSummarizing(
+        parts.bound, parts.open_asker(), **parameters
+    ),
+    "attention": lambda parts, **parameters: LLMAttention(
+        parts.bound, parts.open_asker(), **parameters
+    ),
+    "structured": lambda parts, **parameters: StructuredSummary(
+        parts.bound, parts.open_asker(), **parameters
     ),
     "importance": _importance,
 }

@@ -90,7 +90,7 @@ def forget(
     if not turns:
         return None
     ids: set[int] = set().union(*(forgotten_with(turn) for turn in turns))
-    turn_count, later_turns = view.log.beside(
+    turn_count, later_turns = view.log.count_forgotten(
         [turn for turn in view.turns if turn.ids.isdisjoint(ids)]
     )
     fact_values = view.log.facts.template_values(facts_limit) if facts_limit else {}

@@ -82,7 +82,7 @@ class AgentLog:
             turns=(*self._shown_turns, *([last_turn] if is_shown else [])),
             size=size,
             density=self._density(size_before_last),
-            asked=size if history.condensation_wanted else 0,
+            reported_size=size if history.condensation_wanted else 0,
             masked=frozenset(history.masked),
             summary=history.summary,
             notes=history.notes,
@@ -93,13 +93,17 @@ class AgentLog:
         self._facts.update(self._state)
         return self._facts
 
-    def beside(self, kept: Sequence[Turn]) -> tuple[int, int]:
-        """Return how many turns are not in `kept`, and how many of `kept` come after the first of
-        those."""
+    def count_forgotten(self, kept_turns: Sequence[Turn]) -> tuple[int, int]:
+        """Return how many turns are not in `kept_turns`, and how many kept ones follow them.
+
+        The second number counts the kept turns after the first one that is not kept.
+        """
         turns = [turn for turn in self._history.turns if turn.ids]
-        shown = {id(turn) for turn in kept}
-        ahead = next((n for n, turn in enumerate(turns) if id(turn) not in shown), len(turns))
-        return len(turns) - len(kept), len(kept) - ahead
+        shown = {id(turn) for turn in kept_turns}
+        first_forgotten = next(
+            (index for index, turn in enumerate(turns) if id(turn) not in shown), len(turns)
+        )
+        return len(turns) - len(kept_turns), len(kept_turns) - first_forgotten
 
     @property
     def user_words(self) -> tuple[str, ...]:
@@ -171,7 +175,8 @@ class CondenserView:
         the messages between it and the next turn.
     size: characters of everything that is shown.
     density: tokens per character.
-    asked: the size at which the model reported that the conversation does not fit, otherwise 0.
+    reported_size: the size at which the model reported that the conversation does not fit,
+    otherwise 0.
     masked, summary, notes: as in `History`.
     """
 
@@ -179,7 +184,7 @@ class CondenserView:
     turns: tuple[Turn, ...]
     size: int
     density: float
-    asked: int
+    reported_size: int
     masked: AbstractSet[int]
     summary: str
     notes: str
@@ -193,7 +198,7 @@ class CondenserView:
     def wanted(self) -> bool:
         """True if the model reported that the conversation does not fit, and it is still too
         large."""
-        return self.asked > 0 and self.size > self.asked * SUFFICIENT_SHARE
+        return self.reported_size > 0 and self.size > self.reported_size * SUFFICIENT_SHARE
 
     def characters(self, tokens: int) -> int:
         """Convert a number of tokens to characters."""
@@ -310,25 +315,25 @@ class Condenser(Protocol):
 class SizeBound:
     """Represents the maximum number of tokens of a conversation.
 
-    most: the configured maximum; 0 if none is configured.
+    max_tokens: the configured maximum; 0 if none is configured.
     window: returns the model's context window in tokens, or None if it is unknown. Called at most
         once, and only when a conversation is long.
     """
 
-    most: int = 0
+    max_tokens: int = 0
     window: Callable[[], int | None] = lambda: None
 
     @cached_property
     def tokens(self) -> int:
         """The maximum itself: the configured one, or a share of the context window."""
-        if self.most:
-            return self.most
+        if self.max_tokens:
+            return self.max_tokens
         window = self.window()
         return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
 
     def is_passed(self, view: CondenserView) -> bool:
         """Return True if the conversation has to be condensed."""
-        if not view.wanted and not self.most and view.tokens <= MIN_QUERY_TOKENS:
+        if not view.wanted and not self.max_tokens and view.tokens <= MIN_QUERY_TOKENS:
             return False
         return view.wanted or view.tokens > self.tokens
 

@@ -41,7 +41,7 @@ class ObservedText:
     trigger: the event that started the run; None in a delegate's log.
     loaded: characters loaded so far, by name.
     tools: names of the tools that the agent has.
-    asked: the model has replied at least once.
+    has_replied: the model has replied at least once.
     """
 
     def __init__(self, files: Collection[str], roots: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class ObservedText:
         self.trigger: Trigger | None = None
         self.loaded: dict[str, int] = {}
         self.tools: tuple[str, ...] = ()
-        self.asked = False
+        self.has_replied = False
         self._touched: set[str] = set()
         self._changed: set[str] = set()
         self._folder = ""
@@ -103,7 +103,7 @@ class ObservedText:
             case life.SystemPrompt(tools=tools):
                 self.tools = self.tools or tools
             case life.ModelReplied():
-                self.asked = True
+                self.has_replied = True
             case a.Message(source=Source.USER, cause=None, content=content):
                 self._process_message(content)
             case a.FileRead(path=path):
@@ -129,7 +129,7 @@ class ObservedText:
         The run's first message only repeats the task, which is already known. Later messages are
         stripped of the template text around them, which asks for nothing.
         """
-        if self.trigger is not None and not self.asked:
+        if self.trigger is not None and not self.has_replied:
             return
         request = _REQUEST.search(content)
         if request:

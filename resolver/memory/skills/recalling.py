@@ -187,7 +187,7 @@ class SkillRecaller:
             for skill in unloaded:
                 if any(covers(glob, path) for glob in skill.globs):
                     yield _skill_text(skill, f"{path} was changed")
-        if is_new and self._topic_matcher is not None and not self._observed.asked:
+        if is_new and self._topic_matcher is not None and not self._observed.has_replied:
             others = [
                 s for s in unloaded if s.kind == "knowledge" and s.name not in self._texts_to_load
             ]

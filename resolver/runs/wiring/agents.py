@@ -16,9 +16,9 @@ from resolver.config.condenser_names import parse_condenser
 from resolver.config.settings import Settings
 from resolver.controller.confirmation import (
     Analyzer,
+    ApprovalNotifier,
     Confirmation,
     JudgingAnalyzer,
-    Tell,
     notify_nobody,
 )
 from resolver.controller.controller import Condensers, CondensingView
@@ -211,7 +211,7 @@ class ApprovalRequester:
     """
 
     seconds: float = 0.0
-    tell: Tell = notify_nobody
+    tell: ApprovalNotifier = notify_nobody
 
 
 def open_confirmation(
@@ -235,6 +235,6 @@ def open_confirmation(
         # a model's judgement is logged, so that a resumed run does not ask and pay for it again
         record_all=settings.record_all_risks or settings.risk_judge,
         analyzers=analyzer_of,
-        shown=with_invisible_shown,
-        tell=waiting.tell,
+        display_form=with_invisible_shown,
+        notify=waiting.tell,
     )
