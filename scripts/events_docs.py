@@ -6,8 +6,8 @@ from resolver.events.base import SCHEMA_VERSION as VERSION
 from resolver.events.base import ActionBase, EventBase, ObservationBase
 from resolver.events.log import (
     EVENT_TYPES,
-    LONGEST_LINE,
-    RUNNABLE,
+    MAX_LINE_BYTES,
+    OBSERVATION_BY_ACTION,
     Action,
     Lifecycle,
     Observation,
@@ -15,7 +15,7 @@ from resolver.events.log import (
 )
 from resolver.events.stream import ROLES
 
-MEGABYTES = LONGEST_LINE // 1024**2
+MEGABYTES = MAX_LINE_BYTES // 1024**2
 HEAD = f"""# The event log
 
 Made from `resolver/events/` by `make docs`. A run is one append-only list of events; whatever
@@ -90,7 +90,7 @@ def section(title: str, types: tuple[type[EventBase], ...], common: type[EventBa
     parts = [f"\n## {title}\n"]
     for event_type in types:
         kind = event_type.model_fields["kind"].default
-        answer = RUNNABLE.get(event_type)
+        answer = OBSERVATION_BY_ACTION.get(event_type)
         answered = f" Answered by `{answer.model_fields['kind'].default}`." if answer else ""
         parts.append(f"\n### `{kind}`\n{event_type.__doc__}{answered}\n")
         parts.append(table(definitions[event_type.__name__], known))

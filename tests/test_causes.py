@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.errors import Cause
-from resolver.models.known_failures import OUTAGES, of_network, push_failure, response_failure
+from resolver.models.known_failures import OUTAGES, network_failure, push_failure, response_failure
 
 PUSHES: list[tuple[str, Cause]] = [
     ("remote: Permission to o/r.git denied to github-actions[bot].\nfatal: unable to access "
@@ -86,5 +86,5 @@ def test_a_missing_permission_is_named_by_who_asked() -> None:
     ],
 )
 def test_git_without_a_working_server_is_an_outage(said: str) -> None:
-    known = of_network(said)
+    known = network_failure(said)
     assert known is not None and known.cause in OUTAGES

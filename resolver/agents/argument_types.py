@@ -26,7 +26,7 @@ def _none_if_blank(value: Any) -> Any:
     return None if blank else value
 
 
-def _line_pair(value: Any) -> Any:
+def _parse_line_range(value: Any) -> Any:
     """Parse a line range from a list, or from text like "[1, 40]", "1,40" or "1-40"."""
     value = _none_if_blank(value)
     if not isinstance(value, str):
@@ -35,23 +35,23 @@ def _line_pair(value: Any) -> Any:
     return [part.strip() for part in parts]
 
 
-def partial_is_no(value: Any) -> Any:
+def partial_to_false(value: Any) -> Any:
     """Return False for "partial", which models write for `task_completed`; else the value."""
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 
-def _known_reason(value: Any) -> Any:
+def _normalize_reason(value: Any) -> Any:
     if value is None:
         return ""
     if not isinstance(value, str):
         return value
-    word = value.strip().lower().replace(" ", "_").replace("-", "_")
-    return "" if word in {"none", "null"} else word
+    reason = value.strip().lower().replace(" ", "_").replace("-", "_")
+    return "" if reason in {"none", "null"} else reason
 
 
 Reason = Annotated[
     Declined,
-    BeforeValidator(_known_reason),
+    BeforeValidator(_normalize_reason),
     # Some providers refuse an empty string in an enum.
     WithJsonSchema({"type": "string", "enum": [word for word in get_args(Declined) if word]}),
 ]
@@ -62,7 +62,7 @@ Seconds = Annotated[
 ]
 Lines = Annotated[
     tuple[int, int] | None,
-    BeforeValidator(_line_pair),
+    BeforeValidator(_parse_line_range),
     WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
 ]
 Line = Annotated[
@@ -71,27 +71,29 @@ Line = Annotated[
     WithJsonSchema({"type": "integer"}),
 ]
 _PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
-_MARKS = {" ": "todo", "x": "done", "X": "done"}
+_CHECKBOX_STATUSES = {" ": "todo", "x": "done", "X": "done"}
 _STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
 """Synonyms of statuses that models use."""
 
-MOST_ITEMS = 50
+MAX_PLAN_ITEMS = 50
 """Maximum number of items of a plan."""
 
 
-def _plan_items(value: Any) -> Any:
+def _parse_plan(value: Any) -> Any:
     """Parse a plan from a list of objects or titles, or from text.
 
     Text has one item per line, like `[x] title`.
     """
     if isinstance(value, str):
-        value = json_list(value) or [_plan_line(x) for x in value.splitlines() if x.strip()]
+        value = parse_json_list(value) or [
+            _parse_plan_line(line) for line in value.splitlines() if line.strip()
+        ]
     if not isinstance(value, list):
         return value
-    return [_plan_item(item) for item in value]
+    return [_normalize_plan_item(item) for item in value]
 
 
-def json_list(text: str) -> list[Any]:
+def parse_json_list(text: str) -> list[Any]:
     """Return the list that the text is as JSON, [] if it is not a JSON list."""
     try:
         value = json.loads(text)
@@ -100,14 +102,14 @@ def json_list(text: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _plan_line(line: str) -> dict[str, str]:
-    box = _PLAN_LINE.fullmatch(line.strip())
-    if box is None:
+def _parse_plan_line(line: str) -> dict[str, str]:
+    match = _PLAN_LINE.fullmatch(line.strip())
+    if match is None:
         return {"title": line}
-    return {"title": box[2], "status": _MARKS.get(box[1], "doing")}
+    return {"title": match[2], "status": _CHECKBOX_STATUSES.get(match[1], "doing")}
 
 
-def _plan_item(item: Any) -> Any:
+def _normalize_plan_item(item: Any) -> Any:
     if isinstance(item, str):
         item = {"title": item}
     if not isinstance(item, dict) or not isinstance(item.get("title"), str):
@@ -116,13 +118,13 @@ def _plan_item(item: Any) -> Any:
     if not title:
         raise ValueError("an item has no title")
     status = item.get("status", "todo")
-    known = _STATUSES.get(status, status) if isinstance(status, str) else status
-    return {**item, "title": title, "status": known}
+    normalized = _STATUSES.get(status, status) if isinstance(status, str) else status
+    return {**item, "title": title, "status": normalized}
 
 
 Items = Annotated[
-    Annotated[tuple[PlanItem, ...], Field(max_length=MOST_ITEMS)],
-    BeforeValidator(_plan_items),
+    Annotated[tuple[PlanItem, ...], Field(max_length=MAX_PLAN_ITEMS)],
+    BeforeValidator(_parse_plan),
     WithJsonSchema(
         {
             "type": "array",
@@ -143,7 +145,7 @@ def _empty_if_none(value: Any) -> Any:
     return "" if value is None else value
 
 
-Words = Annotated[str, BeforeValidator(_empty_if_none)]
+TextOrEmpty = Annotated[str, BeforeValidator(_empty_if_none)]
 OptionalText = Annotated[str | None, WithJsonSchema({"type": "string"})]
 
 
@@ -157,70 +159,72 @@ class Arguments(BaseModel):
         raise NotImplementedError
 
 
-LONGEST_ANSWER = 4_000
+MAX_ANSWER_LENGTH = 4_000
 """Maximum length of an answer, in characters. It is one reply in a review thread, not a report."""
 
-MOST_ANSWERS = 60
+MAX_ANSWERS = 60
 """Maximum number of answers."""
 
-_ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
-_WORD_OF = {True: "addressed", False: "answered"}
-_LINE = re.compile(r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered)\s*:[ \t]*(.*)")
+_THREAD_ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
+_STATUS_WORDS = {True: "addressed", False: "answered"}
+_ANSWER_LINE = re.compile(
+    r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered)\s*:[ \t]*(.*)"
+)
 
 
-def _answers(value: Any) -> Any:
+def _parse_answers(value: Any) -> Any:
     """Parse answers from objects, from an object keyed by id, or from text.
 
     Lines of text look like `T1 addressed: words`.
     """
     if isinstance(value, str):
-        value = json_list(value) or _written(value)
+        value = parse_json_list(value) or _parse_answer_lines(value)
     if isinstance(value, dict):
-        value = [_named(id, said) for id, said in value.items()]
+        value = [_keyed_answer(id, answer) for id, answer in value.items()]
     if not isinstance(value, list | tuple):
         return () if value is None else value
-    return [_answer(item) for item in value]
+    return [_normalize_answer(item) for item in value]
 
 
-def _written(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _parse_answer_lines(text: str) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = []
     for line in text.strip().splitlines():
-        begins = _LINE.fullmatch(line)
-        if begins:
-            done = begins[2] == _WORD_OF[True]
-            found.append({"id": begins[1], "addressed": done, "answer": begins[3]})
-        elif found:
-            found[-1]["answer"] += f"\n{line}"
+        match = _ANSWER_LINE.fullmatch(line)
+        if match:
+            addressed = match[2] == _STATUS_WORDS[True]
+            answers.append({"id": match[1], "addressed": addressed, "answer": match[3]})
+        elif answers:
+            answers[-1]["answer"] += f"\n{line}"
         elif line.strip():
             raise ValueError(f"{line[:100]!r} is no answer: write `T1 addressed: words`")
-    return [{**each, "answer": each["answer"].strip()} for each in found]
+    return [{**answer, "answer": answer["answer"].strip()} for answer in answers]
 
 
-def _named(id: str, said: Any) -> Any:
-    return {"id": id, **said} if isinstance(said, dict) else {"id": id, "answer": said}
+def _keyed_answer(id: str, answer: Any) -> Any:
+    return {"id": id, **answer} if isinstance(answer, dict) else {"id": id, "answer": answer}
 
 
-def _answer(item: Any) -> Any:
+def _normalize_answer(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
     item = {key: value for key, value in item.items() if value is not None}
-    found = _ID.fullmatch(str(item.get("id", "")).strip())
-    return {**item, "id": f"T{int(found[1])}"} if found else item
+    match = _THREAD_ID.fullmatch(str(item.get("id", "")).strip())
+    return {**item, "id": f"T{int(match[1])}"} if match else item
 
 
-class _Said(BaseModel):
+class _ValidatedAnswer(BaseModel):
     """One validated answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(max_length=20)
     addressed: bool = False
-    answer: str = Field(default="", max_length=LONGEST_ANSWER)
+    answer: str = Field(default="", max_length=MAX_ANSWER_LENGTH)
 
 
 Answers = Annotated[
-    Annotated[tuple[_Said, ...], Field(max_length=MOST_ANSWERS)],
-    BeforeValidator(_answers),
+    Annotated[tuple[_ValidatedAnswer, ...], Field(max_length=MAX_ANSWERS)],
+    BeforeValidator(_parse_answers),
     WithJsonSchema(
         {
             "type": "array",
@@ -238,9 +242,9 @@ Answers = Annotated[
 ]
 
 
-def answers_of(said: Sequence[_Said]) -> tuple[ThreadAnswer, ...]:
+def build_thread_answers(answers: Sequence[_ValidatedAnswer]) -> tuple[ThreadAnswer, ...]:
     """Return the answers as values of an event. The last of several for one thread wins."""
-    by_id = {each.id: ThreadAnswer(**each.model_dump()) for each in said}
+    by_id = {answer.id: ThreadAnswer(**answer.model_dump()) for answer in answers}
     return tuple(by_id.values())
 
 
@@ -249,13 +253,18 @@ def write_answers(answers: Sequence[ThreadAnswer]) -> str:
 
     They are returned as JSON if the text would not be parsed to the same answers.
     """
-    lines = "\n".join(f"{x.id} {_WORD_OF[x.addressed]}: {x.answer}" for x in answers)
-    fields = [{"id": x.id, "addressed": x.addressed, "answer": x.answer} for x in answers]
+    lines = "\n".join(
+        f"{answer.id} {_STATUS_WORDS[answer.addressed]}: {answer.answer}" for answer in answers
+    )
+    fields = [
+        {"id": answer.id, "addressed": answer.addressed, "answer": answer.answer}
+        for answer in answers
+    ]
     try:
-        again = _answers(lines)
+        parsed = _parse_answers(lines)
     except ValueError:
-        again = []
-    return lines if again == fields else json.dumps(fields)
+        parsed = []
+    return lines if parsed == fields else json.dumps(fields)
 
 
 def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
@@ -268,7 +277,7 @@ def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionB
         return action
     if not labels:
         return action.model_copy(update={"threads": ()})
-    unknown = [each.id for each in action.threads if each.id not in labels]
+    unknown = [answer.id for answer in action.threads if answer.id not in labels]
     if not unknown:
         return action
     reason = render("agent/unknown_threads.md.j2", unknown=unknown, labels=labels).strip()

@@ -17,22 +17,22 @@ from resolver.agents.argument_types import (
     OptionalText,
     Reason,
     Seconds,
-    Words,
-    answers_of,
-    partial_is_no,
+    TextOrEmpty,
+    build_thread_answers,
+    partial_to_false,
 )
 from resolver.agents.code_arguments import ExploreArguments, PlacesArguments, SearchArguments
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 
-MAX_NOTE = 300
+MAX_NOTE_LENGTH = 300
 """Maximum length of a note, in characters."""
 
 
 class RecallArguments(Arguments):
     """`recall`."""
 
-    query: Words = Field(
+    query: TextOrEmpty = Field(
         description="The name of a skill, or words of what you want to know; empty for a list."
     )
 
@@ -44,25 +44,25 @@ class RememberArguments(Arguments):
     """`remember`."""
 
     note: str = Field(
-        description=f"One fact in a sentence or two, at most {MAX_NOTE} characters. It is read by "
-        "somebody who knows nothing of this run."
+        description=f"One fact in a sentence or two, at most {MAX_NOTE_LENGTH} characters. It is "
+        "read by somebody who knows nothing of this run."
     )
 
     @field_validator("note")
     @classmethod
-    def _is_short(cls, note: str) -> str:
+    def _check_note(cls, note: str) -> str:
         note = " ".join(note.split())
         if not note:
             raise ValueError("note is empty")
-        if len(note) > MAX_NOTE:
-            raise ValueError(f"note has {len(note)} characters; say it in {MAX_NOTE}")
+        if len(note) > MAX_NOTE_LENGTH:
+            raise ValueError(f"note has {len(note)} characters; say it in {MAX_NOTE_LENGTH}")
         return note
 
     def action(self) -> ActionBase:
         return a.Remember(note=self.note)
 
 
-MOST_LINES = 300
+MAX_COMMENT_LINES = 300
 """Maximum number of lines that one comment covers."""
 
 _SEVERITIES = {
@@ -76,21 +76,21 @@ _SIDES = {"old": "LEFT", "before": "LEFT", "left": "LEFT", "new": "RIGHT", "afte
 _VERDICTS = {"approved": "approve", "changes_requested": "request_changes", "commented": "comment"}
 
 
-def _severity(value: Any) -> Any:
-    word = value.strip().lower() if isinstance(value, str) else value
-    return _SEVERITIES.get(word, word or "medium") if isinstance(word, str) else value
+def _normalize_severity(value: Any) -> Any:
+    severity = value.strip().lower() if isinstance(value, str) else value
+    return _SEVERITIES.get(severity, severity or "medium") if isinstance(severity, str) else value
 
 
-def _side(value: Any) -> Any:
-    word = value.strip() if isinstance(value, str) else value
-    if not isinstance(word, str):
+def _normalize_side(value: Any) -> Any:
+    side = value.strip() if isinstance(value, str) else value
+    if not isinstance(side, str):
         return value
-    return _SIDES.get(word.lower(), word.upper() or "RIGHT")
+    return _SIDES.get(side.lower(), side.upper() or "RIGHT")
 
 
-def _verdict(value: Any) -> Any:
-    word = value.strip().lower().replace(" ", "_") if isinstance(value, str) else value
-    return _VERDICTS.get(word, word or "comment") if isinstance(word, str) else value
+def _normalize_verdict(value: Any) -> Any:
+    verdict = value.strip().lower().replace(" ", "_") if isinstance(value, str) else value
+    return _VERDICTS.get(verdict, verdict or "comment") if isinstance(verdict, str) else value
 
 
 class RemarkArguments(Arguments):
@@ -102,7 +102,7 @@ class RemarkArguments(Arguments):
     )
     body: str = Field(description="The comment, in markdown: what is wrong, when, and why.")
     start_line: Line = Field(default=None, description="The first line, when it is about several.")
-    side: Annotated[Literal["RIGHT", "LEFT"], BeforeValidator(_side)] = Field(
+    side: Annotated[Literal["RIGHT", "LEFT"], BeforeValidator(_normalize_side)] = Field(
         default="RIGHT", description="LEFT for a line that the pull request takes out."
     )
     suggestion: OptionalText = Field(
@@ -110,31 +110,33 @@ class RemarkArguments(Arguments):
         description="The whole new text of exactly the lines start_line to line, indented as in "
         "the file, without diff signs or a fence. Leave it out where you propose no text.",
     )
-    severity: Annotated[Literal["high", "medium", "low"], BeforeValidator(_severity)] = Field(
-        default="medium",
-        description="high: a bug, a security hole, lost data. low: style, naming, a wish.",
+    severity: Annotated[Literal["high", "medium", "low"], BeforeValidator(_normalize_severity)] = (
+        Field(
+            default="medium",
+            description="high: a bug, a security hole, lost data. low: style, naming, a wish.",
+        )
     )
 
     @model_validator(mode="after")
-    def _is_a_range(self) -> "RemarkArguments":
+    def _check_lines(self) -> "RemarkArguments":
         if not self.body.strip():
             raise ValueError("body is empty")
-        first = self.start_line or self.line
-        if first > self.line:
-            raise ValueError(f"start_line {first} is after line {self.line}")
-        if self.line - first >= MOST_LINES:
-            raise ValueError(f"a comment is about at most {MOST_LINES} lines")
+        first_line = self.start_line or self.line
+        if first_line > self.line:
+            raise ValueError(f"start_line {first_line} is after line {self.line}")
+        if self.line - first_line >= MAX_COMMENT_LINES:
+            raise ValueError(f"a comment is about at most {MAX_COMMENT_LINES} lines")
         return self
 
     def action(self) -> ActionBase:
-        start = self.start_line if self.start_line and self.start_line < self.line else None
+        start_line = self.start_line if self.start_line and self.start_line < self.line else None
         return a.ReviewComment(
-            path=_plain(self.path),
+            path=_normalize_path(self.path),
             line=self.line,
-            start_line=start,
+            start_line=start_line,
             side=self.side,
             body=self.body,
-            suggestion=_lines(self.suggestion),
+            suggestion=_normalize_suggestion(self.suggestion),
             severity=self.severity,
         )
 
@@ -147,13 +149,13 @@ class SubmitArguments(Arguments):
         "does it, what matters most. It does not repeat the comments."
     )
     verdict: Annotated[
-        Literal["comment", "approve", "request_changes"], BeforeValidator(_verdict)
+        Literal["comment", "approve", "request_changes"], BeforeValidator(_normalize_verdict)
     ] = Field(default="comment", description="What you would do as a maintainer.")
     verification: str = Field(default="", description="What you ran, and what it gave.")
     remaining: str = Field(default="", description="What you did not check.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> "SubmitArguments":
+    def _check_summary(self) -> "SubmitArguments":
         if not self.summary.strip():
             raise ValueError("summary is empty")
         return self
@@ -167,7 +169,7 @@ class SubmitArguments(Arguments):
         )
 
 
-def _plain(path: str) -> str:
+def _normalize_path(path: str) -> str:
     """Return the path without a leading `./`, as git writes it.
 
     The prefixes `a/` and `b/` of diffs are not removed: the diff that the agent gets has none.
@@ -175,7 +177,7 @@ def _plain(path: str) -> str:
     return path.strip().removeprefix("./")
 
 
-def _lines(suggestion: str | None) -> str | None:
+def _normalize_suggestion(suggestion: str | None) -> str | None:
     """Return the suggestion without its last newline, None if it is blank.
 
     A suggestion can't delete lines that way: the comment has to say so in words.
@@ -200,7 +202,7 @@ class BashArguments(Arguments):
     )
 
     @model_validator(mode="after")
-    def _not_empty(self) -> "BashArguments":
+    def _check_not_empty(self) -> "BashArguments":
         if not self.is_input and not self.command.strip():
             raise ValueError("command is empty; only with is_input it may be, to wait for output")
         return self
@@ -215,7 +217,7 @@ class CellArguments(Arguments):
     code: str = Field(description="Python code of the cell; IPython magics work.")
 
     @model_validator(mode="after")
-    def _not_empty(self) -> "CellArguments":
+    def _check_not_empty(self) -> "CellArguments":
         if not self.code.strip():
             raise ValueError("code is empty")
         return self
@@ -224,14 +226,14 @@ class CellArguments(Arguments):
         return a.IPythonRunCell(code=self.code)
 
 
-_EDITOR_NEEDS = {
+_REQUIRED_EDITOR_ARGUMENTS = {
     "view": (),
     "create": ("file_text",),
     "str_replace": ("old_str",),
     "insert": ("insert_line", "new_str"),
     "undo_edit": (),
 }
-_EDITOR_MAY = {"view": ("view_range",), "str_replace": ("new_str",)}
+_OPTIONAL_EDITOR_ARGUMENTS = {"view": ("view_range",), "str_replace": ("new_str",)}
 
 
 class EditorArguments(Arguments):
@@ -261,15 +263,22 @@ class EditorArguments(Arguments):
     )
 
     @model_validator(mode="after")
-    def _fits_the_command(self) -> "EditorArguments":
-        needs, may = _EDITOR_NEEDS[self.command], _EDITOR_MAY.get(self.command, ())
-        missing = [n for n in needs if getattr(self, n) is None]
+    def _check_command(self) -> "EditorArguments":
+        required, optional = (
+            _REQUIRED_EDITOR_ARGUMENTS[self.command],
+            _OPTIONAL_EDITOR_ARGUMENTS.get(self.command, ()),
+        )
+        missing = [n for n in required if getattr(self, n) is None]
         if missing:
             raise ValueError(f"{self.command} needs {' and '.join(missing)}")
-        texts = ("file_text", "old_str", "new_str", "insert_line", "view_range")
+        names = ("file_text", "old_str", "new_str", "insert_line", "view_range")
         # Models often send all arguments and leave those that don't apply empty. Only a value that
         # does not apply is an error.
-        extra = [n for n in texts if n not in (*needs, *may) and getattr(self, n) not in (None, "")]
+        extra = [
+            n
+            for n in names
+            if n not in (*required, *optional) and getattr(self, n) not in (None, "")
+        ]
         if extra:
             raise ValueError(f"{self.command} does not take {' or '.join(extra)}")
         if self.command == "str_replace" and not self.old_str:
@@ -306,7 +315,7 @@ class BrowserArguments(Arguments):
     code: str = Field(description="One or more action calls, one a line.")
 
     @model_validator(mode="after")
-    def _not_empty(self) -> "BrowserArguments":
+    def _check_not_empty(self) -> "BrowserArguments":
         if not self.code.strip():
             raise ValueError("code is empty")
         return self
@@ -328,7 +337,7 @@ class FinishArguments(Arguments):
     """`finish`."""
 
     message: str = Field(description="A title in one line; then, if needed, a short summary.")
-    task_completed: Annotated[bool, BeforeValidator(partial_is_no)] = Field(
+    task_completed: Annotated[bool, BeforeValidator(partial_to_false)] = Field(
         default=True, description="false when the issue is not, or only partly, resolved."
     )
     reason: Reason = Field(
@@ -336,12 +345,14 @@ class FinishArguments(Arguments):
         description="Only where you leave everything as it was: cannot_reproduce, already_fixed, "
         "needs_answer (the message is then your question) or not_wanted.",
     )
-    cause: Words = Field(default="", description="What was wrong.")
-    change: Words = Field(default="", description="What changed, and why it is the right change.")
-    verification: Words = Field(
+    cause: TextOrEmpty = Field(default="", description="What was wrong.")
+    change: TextOrEmpty = Field(
+        default="", description="What changed, and why it is the right change."
+    )
+    verification: TextOrEmpty = Field(
         default="", description="The commands you ran and what they gave, before and after."
     )
-    remaining: Words = Field(
+    remaining: TextOrEmpty = Field(
         default="", description="Decisions you took, doubts, what you did not check."
     )
     threads: Answers = Field(
@@ -349,20 +360,20 @@ class FinishArguments(Arguments):
         description="For each conversation that you were asked about: its id, whether you did what "
         "is asked there, and what to tell the person, in one or two sentences.",
     )
-    pull_request_title: Words = Field(
+    pull_request_title: TextOrEmpty = Field(
         default="",
         description="Only where your change is added to a pull request: a new title for it, if the "
         "one it has does not cover the whole any more.",
     )
 
     def action(self) -> ActionBase:
-        told = self.model_dump(exclude={"threads", "reason", "cause", "task_completed"})
+        sections = self.model_dump(exclude={"threads", "reason", "cause", "task_completed"})
         return a.Finish(
             task_completed=self.task_completed and not self.reason,
             declined=self.reason,
             root_cause=self.cause,
-            threads=answers_of(self.threads),
-            **told,
+            threads=build_thread_answers(self.threads),
+            **sections,
         )
 
 
@@ -385,7 +396,7 @@ class DelegateArguments(Arguments):
     )
 
     @model_validator(mode="after")
-    def _not_empty(self) -> "DelegateArguments":
+    def _check_not_empty(self) -> "DelegateArguments":
         if not self.task.strip():
             raise ValueError("task is empty")
         return self

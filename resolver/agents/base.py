@@ -38,9 +38,9 @@ class DummyAgent:
 
     def __init__(self, script: Sequence[ActionBase] = ()) -> None:
         self._script = tuple(script)
-        self._seen: list[Event] = []
-        self._taken = 0
-        self._count = 0
+        self._events: list[Event] = []
+        self._steps_taken = 0
+        self._event_count = 0
 
     def system_prompt(self) -> SystemPrompt:
         """Return a system prompt that says that there is no model."""
@@ -48,11 +48,13 @@ class DummyAgent:
 
     def step(self, state: State) -> ActionBase:
         """Return the next action of the script, `Finish` after the last one."""
-        if state.events is not self._seen or len(state.events) < self._count:
-            self._seen, self._taken, self._count = state.events, 0, 0
-        new = state.events[self._count :]
-        self._taken += sum(isinstance(e, ActionBase) and e.source is Source.AGENT for e in new)
-        self._count = len(state.events)
-        if self._taken < len(self._script):
-            return self._script[self._taken]
+        if state.events is not self._events or len(state.events) < self._event_count:
+            self._events, self._steps_taken, self._event_count = state.events, 0, 0
+        new_events = state.events[self._event_count :]
+        self._steps_taken += sum(
+            isinstance(event, ActionBase) and event.source is Source.AGENT for event in new_events
+        )
+        self._event_count = len(state.events)
+        if self._steps_taken < len(self._script):
+            return self._script[self._steps_taken]
         return Finish(message="The script is over.", task_completed=False)

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from resolver.agents.argument_types import Arguments, Words, json_list, partial_is_no
+from resolver.agents.argument_types import Arguments, TextOrEmpty, parse_json_list, partial_to_false
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.models.run import CodePlace
 
-MOST_TERMS = 8
-MOST_STARTS = 5
-MOST_DEPTH = 5
-MOST_PLACES = 30
+MAX_SEARCH_TERMS = 8
+MAX_START_NODES = 5
+MAX_EXPLORE_DEPTH = 5
+MAX_REPORTED_PLACES = 30
 
-_EDGES = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
+_EDGE_SYNONYMS = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
           "inherit": "inherits", "extends": "inherits"}  # fmt: skip
 """Synonyms of edge kinds that models use."""
 
@@ -27,57 +27,57 @@ _PLACE_LINE = re.compile(
 )
 
 
-def _texts(value: Any) -> Any:
+def _parse_texts(value: Any) -> Any:
     """Parse a list of texts from a list, a JSON list, or text with one item per line."""
     if isinstance(value, str):
-        value = json_list(value) or [v.strip() for v in value.splitlines()]
+        value = parse_json_list(value) or [v.strip() for v in value.splitlines()]
     if not isinstance(value, list | tuple):
         return value
     return [v for v in value if not isinstance(v, str) or v.strip()]
 
 
-def _kinds(value: Any) -> Any:
+def _parse_edge_kinds(value: Any) -> Any:
     if isinstance(value, str):
         value = re.split(r"[\s,]+", value.strip("[] "))
     if not isinstance(value, list | tuple):
         return () if value is None else value
-    return [_kind(v) if isinstance(v, str) else v for v in value if v]
+    return [_normalize_edge_kind(kind) if isinstance(kind, str) else kind for kind in value if kind]
 
 
-def _kind(word: str) -> str:
-    plain = word.strip(" \"'").lower()
-    return _EDGES.get(plain, plain)
+def _normalize_edge_kind(kind: str) -> str:
+    normalized = kind.strip(" \"'").lower()
+    return _EDGE_SYNONYMS.get(normalized, normalized)
 
 
-def _places(value: Any) -> Any:
+def _parse_places(value: Any) -> Any:
     """Parse places from a list of objects, or from text with one place per line.
 
     A line looks like `src/a.py:3-9 name - why`.
     """
     if isinstance(value, str):
-        value = json_list(value) or [line for line in value.splitlines() if line.strip()]
+        value = parse_json_list(value) or [line for line in value.splitlines() if line.strip()]
     if not isinstance(value, list | tuple):
         return value
-    return [_place(item) for item in value]
+    return [_parse_place(item) for item in value]
 
 
-def _place(item: Any) -> Any:
+def _parse_place(item: Any) -> Any:
     """Return one place as a mapping, with `end` set to `start` if it is missing.
 
     The field `known` is removed, because it is the result of a check and not the model's to set.
     Raises ValueError if the place can't be parsed.
     """
     if isinstance(item, str):
-        found = _PLACE_LINE.fullmatch(item.strip())
-        if found is None or not re.search(r"\w", found["path"]):
+        match = _PLACE_LINE.fullmatch(item.strip())
+        if match is None or not re.search(r"\w", match["path"]):
             raise ValueError(f"{item[:100]!r} is no place: write `path:first-last symbol - why`")
-        item = {name: text for name, text in found.groupdict().items() if text}
+        item = {name: text for name, text in match.groupdict().items() if text}
     if not isinstance(item, dict):
         return item
     item = {key: value for key, value in item.items() if value is not None and key != "known"}
     if isinstance(item.get("path"), str):
         item["path"] = item["path"].strip().removeprefix("./")
-    start, end = _number(item.get("start")), _number(item.get("end"))
+    start, end = _parse_number(item.get("start")), _parse_number(item.get("end"))
     if start is not None and end is None:
         item["end"] = item["start"]
     if start is not None and end is not None and end < start:
@@ -85,7 +85,7 @@ def _place(item: Any) -> Any:
     return item
 
 
-def _number(value: Any) -> int | None:
+def _parse_number(value: Any) -> int | None:
     return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
 
 
@@ -100,18 +100,18 @@ class FoundPlace(Arguments):
 
 
 Terms = Annotated[
-    Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_TERMS)],
-    BeforeValidator(_texts),
+    Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_SEARCH_TERMS)],
+    BeforeValidator(_parse_texts),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 Starts = Annotated[
-    Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_STARTS)],
-    BeforeValidator(_texts),
+    Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_START_NODES)],
+    BeforeValidator(_parse_texts),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 Edges = Annotated[
     tuple[Literal["contains", "imports", "calls", "inherits"], ...],
-    BeforeValidator(_kinds),
+    BeforeValidator(_parse_edge_kinds),
     WithJsonSchema(
         {
             "type": "array",
@@ -120,8 +120,8 @@ Edges = Annotated[
     ),
 ]
 Places = Annotated[
-    Annotated[tuple[FoundPlace, ...], Field(max_length=MOST_PLACES)],
-    BeforeValidator(_places),
+    Annotated[tuple[FoundPlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
+    BeforeValidator(_parse_places),
     WithJsonSchema(
         {
             "type": "array",
@@ -144,7 +144,7 @@ Places = Annotated[
 def write_texts(texts: Sequence[str]) -> str:
     """Return the texts one per line, or as JSON if they could not be parsed from that."""
     lines = "\n".join(texts)
-    return lines if _texts(lines) == list(texts) else json.dumps(list(texts))
+    return lines if _parse_texts(lines) == list(texts) else json.dumps(list(texts))
 
 
 def write_places(places: Sequence[CodePlace]) -> str:
@@ -152,16 +152,16 @@ def write_places(places: Sequence[CodePlace]) -> str:
 
     They are returned as JSON if the lines would not be parsed to the same places.
     """
-    lines = "\n".join(_line(place) for place in places)
+    lines = "\n".join(_format_place(place) for place in places)
     fields = [place.model_dump(exclude={"known"}) for place in places]
     try:
-        again = [FoundPlace.model_validate(item).model_dump() for item in _places(lines)]
+        parsed = [FoundPlace.model_validate(item).model_dump() for item in _parse_places(lines)]
     except ValueError:
-        again = []
-    return lines if again == fields else json.dumps(fields)
+        parsed = []
+    return lines if parsed == fields else json.dumps(fields)
 
 
-def _line(place: CodePlace) -> str:
+def _format_place(place: CodePlace) -> str:
     symbol = f" {place.symbol}" if place.symbol else ""
     return f"{place.where}{symbol}" + (f" - {place.why}" if place.why else "")
 
@@ -172,7 +172,7 @@ class SearchArguments(Arguments):
     terms: Terms = Field(
         description="Each on its own: a name, an id, path:line, or words that describe it."
     )
-    path: Words = Field(default="", description="Only below this folder, or in this file.")
+    path: TextOrEmpty = Field(default="", description="Only below this folder, or in this file.")
 
     def action(self) -> ActionBase:
         return a.CodeSearch(terms=self.terms, path=self.path.strip().removeprefix("./"))
@@ -189,8 +189,8 @@ class ExploreArguments(Arguments):
         default="both",
         description="upstream: what uses it. downstream: what it contains and uses.",
     )
-    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH)] = Field(
-        default=1, description=f"Edges from the start, 1 to {MOST_DEPTH}."
+    depth: Annotated[int, Field(ge=1, le=MAX_EXPLORE_DEPTH)] = Field(
+        default=1, description=f"Edges from the start, 1 to {MAX_EXPLORE_DEPTH}."
     )
     edges: Edges = Field(default=(), description="Kinds of edges to follow; all when left out.")
 
@@ -208,12 +208,12 @@ class PlacesArguments(Arguments):
         description="Where the code has to change, the most telling first: path from the "
         "repository's root, first and last line, symbol, why."
     )
-    task_completed: Annotated[bool, BeforeValidator(partial_is_no)] = Field(
+    task_completed: Annotated[bool, BeforeValidator(partial_to_false)] = Field(
         default=True, description="false when you did not find where."
     )
 
     @model_validator(mode="after")
-    def _says_where(self) -> "PlacesArguments":
+    def _check_places(self) -> "PlacesArguments":
         if self.task_completed and not self.places:
             raise ValueError("places is empty; if you found none, set task_completed to false")
         return self

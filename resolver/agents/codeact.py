@@ -9,10 +9,10 @@ from typing import Any
 
 from resolver.agents.argument_types import MAX_TIMEOUT, correct_thread_answers
 from resolver.agents.definitions import MCP, NOTHING, AgentDefinition, AvailableTools
-from resolver.agents.replies import next_action, read_reply, tools_offered_in
+from resolver.agents.replies import find_offered_tools, next_action, read_reply
 from resolver.agents.tags import available_tags, write_tags
 from resolver.agents.tools import (
-    TAG,
+    MCP_TAG,
     DelegateAgent,
     available_tools,
     native_names,
@@ -94,16 +94,16 @@ def system_text(
 
 
 def render_tag_dialect(
-    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, answers: bool = False
+    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, is_read_only: bool = False
 ) -> dict[str, Any]:
     """Return the template values for the description of the tag dialect.
 
-    answers: the result of the agent is its final message; it publishes no change.
+    is_read_only: the result of the agent is its final message; it publishes no change.
     """
     return {
         "tools": tools,
         "colleagues": colleagues,
-        "answers": answers,
+        "answers": is_read_only,
         "examples": {name: write_tags(action) for name, action in _EXAMPLES.items()},
         "most_seconds": int(MAX_TIMEOUT),
     }
@@ -116,11 +116,11 @@ class CodeActAgent:
     (`resolver.llm.base.RecordedModel`). If a reply is not recorded, only its first action is used,
     with `reply=None`.
     memory: creates the messages; its dialect must be `dialect`.
-    offer: tools in addition to those of the sandbox.
+    available: tools in addition to those of the sandbox.
     """
 
     name = "CodeActAgent"
-    answers = False
+    is_read_only = False
     """True if the result of the agent is its final message and no change is published."""
 
     def __init__(
@@ -128,20 +128,22 @@ class CodeActAgent:
         model: Model,
         memory: ConversationMemory,
         dialect: Dialect,
-        offer: AvailableTools = NOTHING,
+        available: AvailableTools = NOTHING,
     ) -> None:
         self._model = model
         self._memory = memory
         self._dialect = dialect
-        self._tools = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
-        self._colleagues = offer.colleagues
-        self._mcp = offer.mcp
-        self._threads = offer.threads
+        self._tools = available_tools(
+            available.delegates, available.browser, available.recall, available.remember
+        )
+        self._colleagues = available.colleagues
+        self._mcp = available.mcp
+        self._thread_labels = available.thread_labels
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules and, in the tag dialect, the tools as text."""
         text = system_text(self._dialect, self._tools, self._colleagues)
-        return self._prompt(text)
+        return self._build_system_prompt(text)
 
     def step(self, state: State) -> ActionBase:
         """Return the next action of the last reply, or the first one of a new reply.
@@ -153,16 +155,18 @@ class CodeActAgent:
         Raises ModelError, and ContextWindowExceeded if the previous CondensationRequest was not
         answered.
         """
-        wanted = correct_thread_answers(self._wanted(state), self._threads)
-        return refuse_if_unavailable(wanted, self._tools, self._names(), edits=not self.answers)
+        action = correct_thread_answers(self._requested_action(state), self._thread_labels)
+        return refuse_if_unavailable(
+            action, self._tools, self._tool_names(), may_edit=not self.is_read_only
+        )
 
-    def _wanted(self, state: State) -> ActionBase:
+    def _requested_action(self, state: State) -> ActionBase:
         """Return the next action that the model asks for, whether it is available or not."""
-        rest = next_action(state, self._dialect)
-        if rest is not None:
-            return rest
-        before = len(state.events)
-        specs = list(self._specs()) if self._dialect == "tools" else None
+        pending_action = next_action(state, self._dialect)
+        if pending_action is not None:
+            return pending_action
+        first_new_event = len(state.events)
+        specs = list(self._tool_specs()) if self._dialect == "tools" else None
         try:
             completion = self._model.complete(self._memory.messages(state), specs)
         except ContextWindowExceeded:
@@ -171,27 +175,29 @@ class CodeActAgent:
             return CondensationRequest()
         # The reply is in the log by now, so the action gets its id. A resumed run finds the same
         # reply there and continues with the actions that were not taken yet.
-        action = next_action(state, self._dialect, before)
+        action = next_action(state, self._dialect, first_new_event)
         if action is not None:
             return action
-        return read_reply(completion, self._dialect, *tools_offered_in(state))[0]
+        return read_reply(completion, self._dialect, *find_offered_tools(state))[0]
 
-    def _prompt(self, text: str) -> SystemPrompt:
+    def _build_system_prompt(self, text: str) -> SystemPrompt:
         """Return the system prompt event, with the section about MCP tools appended to `text`."""
         text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
         return SystemPrompt(
-            content=text, tools=self._names(), dialect=self._dialect, mcp_tools=self._mcp
+            content=text, tools=self._tool_names(), dialect=self._dialect, mcp_tools=self._mcp
         )
 
-    def _specs(self) -> tuple[JsonObject, ...]:
-        own = tool_specs(self._tools, self._colleagues, self.answers, bool(self._threads))
-        return (*own, *native_specs(self._mcp))
+    def _tool_specs(self) -> tuple[JsonObject, ...]:
+        specs = tool_specs(
+            self._tools, self._colleagues, self.is_read_only, bool(self._thread_labels)
+        )
+        return (*specs, *native_specs(self._mcp))
 
-    def _names(self) -> tuple[str, ...]:
+    def _tool_names(self) -> tuple[str, ...]:
         """Return the names of the agent's tools, as it writes them."""
         if self._dialect == "tools":
             return (*self._tools, *native_names(self._mcp))
-        return (*available_tags(self._tools), *((TAG,) if self._mcp else ()))
+        return (*available_tags(self._tools), *((MCP_TAG,) if self._mcp else ()))
 
 
 def _is_unanswered(state: State) -> bool:
@@ -207,17 +213,19 @@ class DefinedAgent(CodeActAgent):
     """
 
     def __init__(
-        self, definition: AgentDefinition, model: Model, dialect: Dialect, offer: AvailableTools
+        self, definition: AgentDefinition, model: Model, dialect: Dialect, available: AvailableTools
     ) -> None:
         memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-        super().__init__(model, memory, dialect, offer)
+        super().__init__(model, memory, dialect, available)
         self.name = definition.name
-        self.answers = definition.read_only
+        self.is_read_only = definition.read_only
         self._definition = definition
         # A definition can't know which servers an installation has: it gets all of them or none.
-        self._mcp = offer.mcp if MCP in definition.tools else ()
-        there = available_tools(offer.delegates, offer.browser, offer.recall, offer.remember)
-        self._tools = tuple(name for name in definition.tools if name in there)
+        self._mcp = available.mcp if MCP in definition.tools else ()
+        available_names = available_tools(
+            available.delegates, available.browser, available.recall, available.remember
+        )
+        self._tools = tuple(name for name in definition.tools if name in available_names)
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules, the definition's text and, in the tag dialect, the tools."""
@@ -225,6 +233,6 @@ class DefinedAgent(CodeActAgent):
             "agent/defined.md.j2",
             dialect=self._dialect,
             definition=self._definition,
-            **render_tag_dialect(self._tools, self._colleagues, answers=self.answers),
+            **render_tag_dialect(self._tools, self._colleagues, is_read_only=self.is_read_only),
         )
-        return self._prompt(text)
+        return self._build_system_prompt(text)

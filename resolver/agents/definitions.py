@@ -14,39 +14,39 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tools import DelegateAgent, available_tools, did_you_mean
 from resolver.errors import FrontmatterError, WorkspaceError
-from resolver.memory.frontmatter import Document, read_document, validated
+from resolver.memory.frontmatter import Document, read_document, validate_document
 from resolver.models.run import McpTool
 
 FOLDER = ".agents/agents/"
 
-MOST = 16
+MAX_DEFINITIONS = 16
 """Maximum number of definitions per repository.
 
 Each adds a line to the prompt of every agent that may delegate.
 """
 
-MAX_FILE = 64_000
+MAX_FILE_BYTES = 64_000
 """Maximum size of a definition file, in bytes."""
 
-MAX_PROMPT = 4_000
+MAX_PROMPT_LENGTH = 4_000
 """Maximum length of a definition's prompt, in characters. Every model call contains it."""
 
-MAX_DESCRIPTION = 200
+MAX_DESCRIPTION_LENGTH = 200
 """Maximum length of the one-line description, in characters."""
 
-ALWAYS = ("think", "finish")
+REQUIRED_TOOLS = ("think", "finish")
 """Tools that every agent has, whether its file lists them or not."""
 
-CHANGING = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_editor"})
+EDITING_TOOLS = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_editor"})
 """Tools that can change files. An agent without any of them is read-only."""
 
 MCP = "mcp"
 """Entry of `tools` in a definition that stands for all tools of the run's MCP servers."""
 
-KNOWN = (*available_tools(True, True, True, True), MCP)
+KNOWN_TOOLS = (*available_tools(True, True, True, True), MCP)
 """The values that `tools` in a definition accepts."""
 
-_DEFAULT = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
+_DEFAULT_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
 """Pattern of model names.
@@ -54,7 +54,7 @@ _MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
 URLs don't match: some providers' clients accept a URL in place of a name and would send the API key
 to it.
 """
-_LEAST_ALIKE = 0.75
+_MIN_SIMILARITY = 0.75
 """Minimum similarity of an unknown field to a known one to be reported as a misspelling."""
 
 
@@ -67,8 +67,8 @@ class AgentDefinition:
     read_only: its result is its final message, and its changes to files are discarded.
     prompt: the body of the file, added to the system prompt.
     path: path of the file.
-    denied: the model that the file names but that the operator's settings do not allow; the run's
-    model is used instead.
+    denied_model: the model that the file names but that the operator's settings do not allow; the
+    run's model is used instead.
     """
 
     name: str
@@ -78,11 +78,11 @@ class AgentDefinition:
     read_only: bool
     prompt: str
     path: str
-    denied: str = ""
+    denied_model: str = ""
 
     def without_model(self) -> "AgentDefinition":
         """Return the definition with the run's model, and its own model in `denied`."""
-        return replace(self, model="", denied=self.model)
+        return replace(self, model="", denied_model=self.model)
 
 
 @dataclass(frozen=True)
@@ -97,37 +97,37 @@ class Definitions:
 
     def find(self, name: str) -> AgentDefinition | None:
         """Return the definition with that name, or None if there is none."""
-        return next((each for each in self.agents if each.name == name), None)
+        return next((agent for agent in self.agents if agent.name == name), None)
 
 
-def _names(value: Any) -> Any:
+def _split_names(value: Any) -> Any:
     """Return a comma-separated string as a list; any other value unchanged."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
 
 
-def _one_line(value: Any) -> Any:
+def _to_single_line(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-class _Head(BaseModel):
+class _Frontmatter(BaseModel):
     """The frontmatter of a definition file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     name: str = ""
-    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)]
     tools: list[str] | None = None
     model: Annotated[str, Field(max_length=200)] = ""
     read_only: bool = False
 
-    _line = field_validator("description", "model", "name", mode="before")(_one_line)
-    _list = field_validator("tools", mode="before")(_names)
+    _single_line = field_validator("description", "model", "name", mode="before")(_to_single_line)
+    _tool_list = field_validator("tools", mode="before")(_split_names)
 
     @field_validator("name")
     @classmethod
-    def _is_callable(cls, name: str) -> str:
+    def _check_name(cls, name: str) -> str:
         if name and not _NAME.fullmatch(name):
             raise ValueError(
                 "a name consists of lower-case letters, digits and hyphens, at most 50 characters"
@@ -136,17 +136,19 @@ class _Head(BaseModel):
 
     @field_validator("model")
     @classmethod
-    def _is_no_address(cls, name: str) -> str:
-        if not _MODEL.fullmatch(name):
+    def _check_model(cls, model: str) -> str:
+        if not _MODEL.fullmatch(model):
             raise ValueError("a model is named like `provider/name`")
-        return name
+        return model
 
     @field_validator("tools")
     @classmethod
-    def _are_known(cls, tools: list[str] | None) -> list[str] | None:
+    def _check_tools(cls, tools: list[str] | None) -> list[str] | None:
         for name in tools or ():
-            if name not in KNOWN:
-                hint = did_you_mean(name.lower(), KNOWN) or f"; known: {', '.join(KNOWN)}"
+            if name not in KNOWN_TOOLS:
+                hint = (
+                    did_you_mean(name.lower(), KNOWN_TOOLS) or f"; known: {', '.join(KNOWN_TOOLS)}"
+                )
                 raise ValueError(f"there is no tool {name[:50]!r}{hint}")
         return tools
 
@@ -170,35 +172,38 @@ def read_definitions(
     paths: all file paths of that branch.
     reserved: names that no definition may have, in any case.
     """
-    taken = {name.lower(): "" for name in reserved}
+    path_by_name = {name.lower(): "" for name in reserved}
     agents: list[AgentDefinition] = []
     problems: list[str] = []
-    found = sorted(path for path in paths if is_definition(path))
-    for path in found[:MOST]:
+    definition_paths = sorted(path for path in paths if is_definition(path))
+    for path in definition_paths[:MAX_DEFINITIONS]:
         try:
             data = read(path)
             if data is None:
                 continue
             agent = read_definition(data, path)
-            other = taken.get(agent.name)
-            if other is not None:
-                whose = f"that of {other}" if other else "one of Resolver's own names"
-                raise FrontmatterError(path, 1, f"the name {agent.name!r} is {whose}")
+            other_path = path_by_name.get(agent.name)
+            if other_path is not None:
+                owner = f"that of {other_path}" if other_path else "one of Resolver's own names"
+                raise FrontmatterError(path, 1, f"the name {agent.name!r} is {owner}")
         except (FrontmatterError, WorkspaceError) as error:
-            end = "" if error.what.endswith("?") else "."
-            problems.append(f"{error.what}{end} The agent was left out.")
+            punctuation = "" if error.what.endswith("?") else "."
+            problems.append(f"{error.what}{punctuation} The agent was left out.")
         else:
-            taken[agent.name] = path
+            path_by_name[agent.name] = path
             agents.append(agent)
-    if found[MOST:]:
-        problems.append(f"{FOLDER} has {len(found)} agents; only the first {MOST} are used.")
+    if definition_paths[MAX_DEFINITIONS:]:
+        problems.append(
+            f"{FOLDER} has {len(definition_paths)} agents; "
+            f"only the first {MAX_DEFINITIONS} are used."
+        )
     return Definitions(tuple(agents), tuple(problems))
 
 
 def read_definition(data: bytes, path: str) -> AgentDefinition:
     """Return the definition in one file. Raises FrontmatterError that names the line."""
-    if len(data) > MAX_FILE:
-        raise FrontmatterError(path, 1, f"the file has more than {MAX_FILE:,} bytes")
+    if len(data) > MAX_FILE_BYTES:
+        raise FrontmatterError(path, 1, f"the file has more than {MAX_FILE_BYTES:,} bytes")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -206,19 +211,21 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
         raise FrontmatterError(path, line, "this is not UTF-8") from None
     document = read_document(text, path)
     _check_spelling(document)
-    head = validated(document, _Head)
-    name = head.name or path.rpartition("/")[2][: -len(".md")]
+    frontmatter = validate_document(document, _Frontmatter)
+    name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
     if not _NAME.fullmatch(name):
-        what = "the file's name is none for an agent: set `name`, small letters, digits and hyphens"
-        raise FrontmatterError(path, 1, what)
-    tools = _offered(head)
+        message = (
+            "the file's name is none for an agent: set `name`, small letters, digits and hyphens"
+        )
+        raise FrontmatterError(path, 1, message)
+    tools = _tool_names(frontmatter)
     return AgentDefinition(
         name=name,
-        description=head.description,
+        description=frontmatter.description,
         tools=tools,
-        model=head.model,
-        read_only=head.read_only or not CHANGING & set(tools),
-        prompt=_prompt(document),
+        model=frontmatter.model,
+        read_only=frontmatter.read_only or not EDITING_TOOLS & set(tools),
+        prompt=_check_prompt(document),
         path=path,
     )
 
@@ -229,36 +236,38 @@ def _check_spelling(document: Document) -> None:
     Unknown fields of other programs are ignored. A misspelled one must not be: an overlooked
     `read-only: true` would give an agent more than its author wanted.
     """
-    known = tuple(_Head.model_fields)
+    known = tuple(_Frontmatter.model_fields)
     for name in document.fields:
-        near = difflib.get_close_matches(name.replace("-", "_").lower(), known, 1, _LEAST_ALIKE)
-        if near and name not in known:
-            what = f"there is no field `{name}`; did you mean `{near[0]}`?"
-            raise FrontmatterError(document.path, document.lines.get(name, 1), what)
+        matches = difflib.get_close_matches(
+            name.replace("-", "_").lower(), known, 1, _MIN_SIMILARITY
+        )
+        if matches and name not in known:
+            message = f"there is no field `{name}`; did you mean `{matches[0]}`?"
+            raise FrontmatterError(document.path, document.lines.get(name, 1), message)
 
 
-def _offered(head: _Head) -> tuple[str, ...]:
-    wanted = _DEFAULT if head.tools is None else head.tools
-    return tuple(name for name in KNOWN if name in wanted or name in ALWAYS)
+def _tool_names(frontmatter: _Frontmatter) -> tuple[str, ...]:
+    requested = _DEFAULT_TOOLS if frontmatter.tools is None else frontmatter.tools
+    return tuple(name for name in KNOWN_TOOLS if name in requested or name in REQUIRED_TOOLS)
 
 
-def _prompt(document: Document) -> str:
+def _check_prompt(document: Document) -> str:
     prompt = document.body.strip()
     if not prompt:
         raise FrontmatterError(
             document.path, 1, "there is no text below the front matter: the agent's own"
         )
-    if len(prompt) > MAX_PROMPT:
-        what = (
+    if len(prompt) > MAX_PROMPT_LENGTH:
+        message = (
             f"the text below the front matter has {len(prompt):,} characters, more than "
-            f"{MAX_PROMPT:,}: "
+            f"{MAX_PROMPT_LENGTH:,}: "
             "put what is not always needed in a file that it names"
         )
-        raise FrontmatterError(document.path, 1, what)
+        raise FrontmatterError(document.path, 1, message)
     return prompt
 
 
-def _no_file(_: str) -> None:
+def _no_lines(_: str) -> None:
     return None
 
 
@@ -274,9 +283,9 @@ class AvailableTools:
     colleagues: agents that can be delegated to; set by the registry.
     recall: there are skills that the agent can ask for.
     remember: notes for later runs are kept.
-    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    count_lines: returns the number of lines of a file at the base commit, None if there is no such
     file; used with the index only.
-    threads: labels of the review threads that the run is asked about.
+    thread_labels: labels of the review threads that the run is asked about.
     """
 
     delegates: bool = False
@@ -287,8 +296,8 @@ class AvailableTools:
     colleagues: tuple[DelegateAgent, ...] = ()
     recall: bool = False
     remember: bool = False
-    lines_of: Callable[[str], int | None] = _no_file
-    threads: tuple[str, ...] = ()
+    count_lines: Callable[[str], int | None] = _no_lines
+    thread_labels: tuple[str, ...] = ()
 
 
 NOTHING = AvailableTools()

@@ -35,12 +35,12 @@ class FoundBlocks:
     """The blocks and the prose of a text.
 
     prose: the parts of the text outside of blocks.
-    fenced: True if a code fence contains tags.
+    has_fenced_tags: True if a code fence contains tags.
     """
 
     blocks: list[Block] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
-    fenced: bool = False
+    has_fenced_tags: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,33 +57,37 @@ class Grammar:
     @property
     def any_tag(self) -> re.Pattern[str]:
         """A pattern that matches an opening or closing tag with any of the names."""
-        return re.compile(rf"</?(?:{_choice(self.names)})(?=[\s/>])")
+        return re.compile(rf"</?(?:{_alternatives(self.names)})(?=[\s/>])")
 
 
-def find_blocks(text: str, grammar: Grammar, cut: bool = False) -> FoundBlocks | MarkupFault:
+def find_blocks(
+    text: str, grammar: Grammar, is_truncated: bool = False
+) -> FoundBlocks | MarkupFault:
     """Return the blocks of `text` in order, or the fault.
 
-    cut: the text was ended by an output limit. If not, a last block that begins a line may lack its
-    closing tag, because providers leave out a stop sequence that ends a reply.
+    is_truncated: the text was ended by an output limit. If not, a last block that begins a line may
+    lack its closing tag, because providers leave out a stop sequence that ends a reply.
     """
-    return _Scanner(text, grammar, cut).scan()
+    return _Scanner(text, grammar, is_truncated).scan()
 
 
 def write_block(name: str, attributes: dict[str, str], content: str) -> str:
     """Return the block as text, from which `find_blocks` returns the same block."""
-    word = _free_word(name, content)
-    marks = attributes | ({"end": word} if word else {})
+    end_word = _unused_end_word(name, content)
+    all_attributes = attributes | ({"end": end_word} if end_word else {})
     entities = {value: key for key, value in _SPECIAL.items()}
-    written = "".join(f' {key}="{escape(value, entities)}"' for key, value in marks.items())
-    close = f"</{name} {word}>" if word else f"</{name}>"
-    return f"<{name}{written}>{content}{close}"
+    attribute_text = "".join(
+        f' {key}="{escape(value, entities)}"' for key, value in all_attributes.items()
+    )
+    closing_tag = f"</{name} {end_word}>" if end_word else f"</{name}>"
+    return f"<{name}{attribute_text}>{content}{closing_tag}"
 
 
-def _choice(names: Collection[str]) -> str:
+def _alternatives(names: Collection[str]) -> str:
     return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
 
 
-def _free_word(name: str, content: str) -> str:
+def _unused_end_word(name: str, content: str) -> str:
     """Return a word for `end="WORD"` that does not occur in the content.
 
     Returns "" if the content does not contain the tag, so that no word is needed.
@@ -99,13 +103,13 @@ def _free_word(name: str, content: str) -> str:
 class _Scanner:
     """A single pass over a text."""
 
-    def __init__(self, text: str, grammar: Grammar, cut: bool) -> None:
+    def __init__(self, text: str, grammar: Grammar, is_truncated: bool) -> None:
         self._text = text
         self._grammar = grammar
-        self._cut = cut
-        self._tag = grammar.any_tag
-        names = _choice(grammar.names)
-        self._next = re.compile(
+        self._is_truncated = is_truncated
+        self._any_tag = grammar.any_tag
+        names = _alternatives(grammar.names)
+        self._next_token = re.compile(
             rf"(?P<fence>^[ \t>]*(?:`{{3,}}|~{{3,}}))|(?P<ticks>`+)"
             rf"|<(?P<close>/?)(?P<name>{names})(?=[\s/>])",
             re.MULTILINE,
@@ -116,12 +120,14 @@ class _Scanner:
 
         Code fences and inline code are skipped only in the prose; inside a block they are content.
         """
-        found = FoundBlocks()
+        result = FoundBlocks()
         position = start = 0
-        while match := self._next.search(self._text, position):
+        while match := self._next_token.search(self._text, position):
             if match["fence"]:
                 position = self._fence_end(match)
-                found.fenced |= bool(self._tag.search(self._text, match.start(), position))
+                result.has_fenced_tags |= bool(
+                    self._any_tag.search(self._text, match.start(), position)
+                )
             elif match["ticks"]:
                 position = self._inline_end(match)
             elif match["close"]:
@@ -130,64 +136,70 @@ class _Scanner:
                     f"</{name}> closes nothing: the text before it has no open <{name}>"
                 )
             else:
-                found.prose.append(self._text[start : match.start()])
-                read = self._read(match["name"], match.start())
-                if isinstance(read, MarkupFault):
-                    return read
-                block, position = read
-                found.blocks.append(block)
+                result.prose.append(self._text[start : match.start()])
+                block_or_fault = self._read_block(match["name"], match.start())
+                if isinstance(block_or_fault, MarkupFault):
+                    return block_or_fault
+                block, position = block_or_fault
+                result.blocks.append(block)
                 start = position
-        found.prose.append(self._text[start:])
-        return found
+        result.prose.append(self._text[start:])
+        return result
 
     def _fence_end(self, match: re.Match[str]) -> int:
         """Return where the code fence ends, the end of the text if it is not closed."""
         fence = match["fence"].lstrip(" \t>")
-        close = re.compile(rf"^[ \t>]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE)
-        end = close.search(self._text, match.end())
+        closing_fence = re.compile(
+            rf"^[ \t>]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", re.MULTILINE
+        )
+        end = closing_fence.search(self._text, match.end())
         return end.end() if end else len(self._text)
 
     def _inline_end(self, match: re.Match[str]) -> int:
         """Return where the inline code ends, within its paragraph; unmatched backticks are text."""
         ticks = match["ticks"]
         paragraph = self._text.find("\n\n", match.end())
-        limit = paragraph if paragraph >= 0 else len(self._text)
-        close = re.compile(rf"(?<!`){ticks}(?!`)").search(self._text, match.end(), limit)
-        return close.end() if close else match.end()
+        paragraph_end = paragraph if paragraph >= 0 else len(self._text)
+        closing_ticks = re.compile(rf"(?<!`){ticks}(?!`)").search(
+            self._text, match.end(), paragraph_end
+        )
+        return closing_ticks.end() if closing_ticks else match.end()
 
-    def _read(self, name: str, at: int, inner: bool = False) -> tuple[Block, int] | MarkupFault:
-        """Return the block that begins at `at` and the position after it, or a fault.
+    def _read_block(
+        self, name: str, start: int, is_child: bool = False
+    ) -> tuple[Block, int] | MarkupFault:
+        """Return the block that begins at `start` and the position after it, or a fault.
 
-        inner: the block is a child, which has to be closed.
+        is_child: the block is a child, which has to be closed.
         """
-        opened = self._open_tag(name, at)
-        if isinstance(opened, MarkupFault):
-            return opened
-        attributes, position, closed = opened
+        opening = self._open_tag(name, start)
+        if isinstance(opening, MarkupFault):
+            return opening
+        attributes, position, is_self_closing = opening
         # Like the delimiter of a here-document: with end="WORD" only </name WORD> closes the
         # block, so that the content may contain the tag itself.
-        word = attributes.pop("end", "")
-        close = f"</{name} {word}>" if word else f"</{name}>"
-        if closed:
+        end_word = attributes.pop("end", "")
+        closing_tag = f"</{name} {end_word}>" if end_word else f"</{name}>"
+        if is_self_closing:
             return Block(name, attributes, ""), position
         if name in self._grammar.parents:
-            return self._read_children(name, attributes, position, close, at)
-        end = self._text.find(close, position)
+            return self._read_children(name, attributes, position, closing_tag, start)
+        end = self._text.find(closing_tag, position)
         if end < 0:
-            whole = None if inner else self._until_the_end(at, position)
+            whole = None if is_child else self._content_to_end(start, position)
             if whole is None:
-                return MarkupFault(f"<{name}> is not closed: {close} is missing")
+                return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
             return Block(name, attributes, whole), len(self._text)
         content = self._text[position:end]
-        if not word and re.search(rf"<{name}[\s/>]", content):
+        if not end_word and re.search(rf"<{name}[\s/>]", content):
             return MarkupFault(
                 f"<{name}> stands inside <{name}>, so its end is not clear: when the content "
                 f'holds that tag, write <{name} end="WORD"> ... </{name} WORD>'
             )
-        return Block(name, attributes, content), end + len(close)
+        return Block(name, attributes, content), end + len(closing_tag)
 
-    def _open_tag(self, name: str, at: int) -> tuple[dict[str, str], int, bool] | MarkupFault:
-        position = at + 1 + len(name)
+    def _open_tag(self, name: str, start: int) -> tuple[dict[str, str], int, bool] | MarkupFault:
+        position = start + 1 + len(name)
         attributes: dict[str, str] = {}
         while match := _ATTRIBUTE.match(self._text, position):
             value = match[2] if match[2] is not None else match[3]
@@ -195,42 +207,44 @@ class _Scanner:
                 return MarkupFault(f"the attribute {match[1]} of <{name}> is given twice")
             attributes[match[1]] = unescape(value, _SPECIAL)
             position = match.end()
-        end = re.compile(r"\s*(/?)>").match(self._text, position)
-        if end is None:
+        tag_end = re.compile(r"\s*(/?)>").match(self._text, position)
+        if tag_end is None:
             return MarkupFault(
                 f'the opening tag <{name}> is malformed: attributes are written name="value"'
             )
-        return attributes, end.end(), bool(end[1])
+        return attributes, tag_end.end(), bool(tag_end[1])
 
-    def _until_the_end(self, at: int, position: int) -> str | None:
+    def _content_to_end(self, start: int, position: int) -> str | None:
         """Return the content of a last block without a closing tag, or None if that is not safe.
 
         It is safe only if the text was not cut, the block begins a line, and no other tag follows.
         """
         content = self._text[position:]
-        starts_line = not self._text[self._text.rfind("\n", 0, at) + 1 : at].strip()
-        if self._cut or not starts_line or self._tag.search(content):
+        starts_line = not self._text[self._text.rfind("\n", 0, start) + 1 : start].strip()
+        if self._is_truncated or not starts_line or self._any_tag.search(content):
             return None
         return content
 
     def _read_children(
-        self, name: str, attributes: dict[str, str], position: int, close: str, at: int
+        self, name: str, attributes: dict[str, str], position: int, closing_tag: str, start: int
     ) -> tuple[Block, int] | MarkupFault:
         """Return the block with its children and the position after it, or a fault."""
         children: list[Block] = []
-        child = re.compile(rf"\s*<({_choice(self._grammar.children)})(?=[\s/>])")
-        while match := child.match(self._text, position):
-            read = self._read(match[1], match.start(1) - 1, inner=True)
-            if isinstance(read, MarkupFault):
-                return read
-            block, position = read
+        child_tag = re.compile(rf"\s*<({_alternatives(self._grammar.children)})(?=[\s/>])")
+        while match := child_tag.match(self._text, position):
+            result = self._read_block(match[1], match.start(1) - 1, is_child=True)
+            if isinstance(result, MarkupFault):
+                return result
+            block, position = result
             children.append(block)
-        end = re.compile(rf"\s*{re.escape(close)}").match(self._text, position)
-        if end:
-            return Block(name, attributes, "", tuple(children)), end.end()
+        closing = re.compile(rf"\s*{re.escape(closing_tag)}").match(self._text, position)
+        if closing:
+            return Block(name, attributes, "", tuple(children)), closing.end()
         if self._text[position:].strip():
-            inside = ", ".join(f"<{c}>" for c in self._grammar.children)
-            return MarkupFault(f"<{name}> holds nothing but {inside}, and ends with {close}")
-        if self._until_the_end(at, position) is None:
-            return MarkupFault(f"<{name}> is not closed: {close} is missing")
+            child_names = ", ".join(f"<{c}>" for c in self._grammar.children)
+            return MarkupFault(
+                f"<{name}> holds nothing but {child_names}, and ends with {closing_tag}"
+            )
+        if self._content_to_end(start, position) is None:
+            return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
         return Block(name, attributes, "", tuple(children)), len(self._text)

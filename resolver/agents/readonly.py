@@ -31,30 +31,30 @@ class AnsweringAgent(CodeActAgent):
     examples: actions that the template shows as tags, by name.
     """
 
-    answers = True
+    is_read_only = True
     template: ClassVar[str]
     tools: ClassVar[tuple[str, ...]]
     examples: ClassVar[Mapping[str, ActionBase]]
 
     def __init__(self, model: Model, dialect: Dialect, threads: tuple[str, ...] = ()) -> None:
-        self._sees = self.looks(model)
-        memory = ConversationMemory(dialect, sees_images=self._sees)
-        super().__init__(model, memory, dialect, AvailableTools(threads=threads))
+        self._accepts_images = self.accepts_images(model)
+        memory = ConversationMemory(dialect, sees_images=self._accepts_images)
+        super().__init__(model, memory, dialect, AvailableTools(thread_labels=threads))
         self._tools = self.tools
 
-    def looks(self, model: Model) -> bool:
+    def accepts_images(self, model: Model) -> bool:
         """Return True if images are shown to the agent."""
         return model.supports_vision
 
     def system_prompt(self) -> SystemPrompt:
         """Return the agent's own system prompt, with its tools as text in the tag dialect."""
         examples = {name: write_tags(action) for name, action in self.examples.items()}
-        words = self._further_words()
-        return self._prompt(
-            render(self.template, dialect=self._dialect, examples=examples, **words)
+        values = self._template_values()
+        return self._build_system_prompt(
+            render(self.template, dialect=self._dialect, examples=examples, **values)
         )
 
-    def _further_words(self) -> dict[str, Any]:
+    def _template_values(self) -> dict[str, Any]:
         """Return additional values for the template."""
         return {}
 
@@ -143,7 +143,7 @@ _BROWSING_EXAMPLES = {
     "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
     "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
 }
-_PICTURE = "screenshot("
+_SCREENSHOT_CALL = "screenshot("
 
 
 class BrowsingAgent(AnsweringAgent):
@@ -158,21 +158,21 @@ class BrowsingAgent(AnsweringAgent):
     template = "agent/browsing.md.j2"
     visual = False
 
-    def looks(self, model: Model) -> bool:
+    def accepts_images(self, model: Model) -> bool:
         return self.visual and model.supports_vision
 
-    def _further_words(self) -> dict[str, Any]:
-        return {"visual": self.visual, "sees": self._sees}
+    def _template_values(self) -> dict[str, Any]:
+        return {"visual": self.visual, "sees": self._accepts_images}
 
     def step(self, state: State) -> ActionBase:
         """Return the next action, extended by a screenshot if the agent is shown images."""
-        return self._with_picture(super().step(state))
+        return self._with_screenshot(super().step(state))
 
-    def _with_picture(self, action: ActionBase) -> ActionBase:
+    def _with_screenshot(self, action: ActionBase) -> ActionBase:
         """Append a screenshot with the ids of the elements drawn on it to a browser action."""
-        if not self._sees or not isinstance(action, a.BrowseInteractive):
+        if not self._accepts_images or not isinstance(action, a.BrowseInteractive):
             return action
-        if _PICTURE in action.code:
+        if _SCREENSHOT_CALL in action.code:
             return action
         code = f"{action.code.rstrip()}\nscreenshot(marks=True)"
         return action.model_copy(update={"code": code})
@@ -191,7 +191,7 @@ class VisualBrowsingAgent(BrowsingAgent):
 
 LOC_TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
 
-_MOST_FOLDERS = 40
+_MAX_PATH_PARTS = 40
 """Maximum number of path components of a reported place that are considered."""
 
 _LOC_EXAMPLES = {
@@ -218,7 +218,7 @@ class LocAgent(AnsweringAgent):
 
     Its edits are discarded, and calls of tools other than its own are refused with a reason.
 
-    lines_of: returns the number of lines of a file at the base commit, None if there is no such
+    count_lines: returns the number of lines of a file at the base commit, None if there is no such
     file.
     """
 
@@ -228,10 +228,10 @@ class LocAgent(AnsweringAgent):
     examples = _LOC_EXAMPLES
 
     def __init__(
-        self, model: Model, dialect: Dialect, lines_of: Callable[[str], int | None]
+        self, model: Model, dialect: Dialect, count_lines: Callable[[str], int | None]
     ) -> None:
         super().__init__(model, dialect)
-        self._lines_of = lines_of
+        self._count_lines = count_lines
 
     def step(self, state: State) -> ActionBase:
         """Return the next action.
@@ -243,20 +243,20 @@ class LocAgent(AnsweringAgent):
         if not isinstance(action, a.Finish):
             return action
         if action.task_completed and not action.places:
-            return refuse_unavailable(action, self._names())
-        places = tuple(self._checked(place) for place in action.places)
+            return refuse_unavailable(action, self._tool_names())
+        places = tuple(self._check_place(place) for place in action.places)
         return action.model_copy(update={"places": places})
 
-    def _checked(self, place: CodePlace) -> CodePlace:
+    def _check_place(self, place: CodePlace) -> CodePlace:
         """Return the place with its path relative to the repository.
 
         Models also write absolute paths of the sandbox; leading folders are removed until a file
         matches.
         """
-        parts = place.path.strip("/").split("/")[:_MOST_FOLDERS]
-        starts = range(len(parts) if place.path.startswith("/") else 1)
-        for path in ("/".join(parts[start:]) for start in starts):
-            length = self._lines_of(path)
+        parts = place.path.strip("/").split("/")[:_MAX_PATH_PARTS]
+        start_indexes = range(len(parts) if place.path.startswith("/") else 1)
+        for path in ("/".join(parts[start:]) for start in start_indexes):
+            length = self._count_lines(path)
             if length is not None:
                 known = (place.end or place.start or 0) <= length
                 return place.model_copy(update={"path": path, "known": known})

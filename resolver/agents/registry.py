@@ -24,7 +24,7 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 
 CODE_ACT = "CodeActAgent"
 
-SHOWN = 120
+MAX_SHOWN_DESCRIPTION = 120
 """Maximum length of a definition's description in the prompts of other agents, in characters."""
 
 
@@ -36,17 +36,17 @@ class BuiltIn:
     description: one line about the agent, for agents that may delegate to it and people who may
     call it by name; "" hides it from both.
     note: additional advice for agents that may delegate to it.
-    callable: whether a person can call it by name.
-    answers: as the agent of a run, its result is its final message, and its changes to files are
-    discarded.
+    is_callable: whether a person can call it by name.
+    is_read_only: as the agent of a run, its result is its final message, and its changes to files
+    are discarded.
     needs: the part of `AvailableTools` that it can't work without.
     """
 
     make: Callable[[Model, Dialect, AvailableTools], Agent]
     description: str = ""
     note: str = ""
-    callable: bool = True
-    answers: bool = False
+    is_callable: bool = True
+    is_read_only: bool = False
     needs: Literal["", "browser", "index"] = ""
 
 
@@ -54,25 +54,25 @@ def make_agent(
     name: str,
     model: Model,
     dialect: Literal["auto", "tools", "tags"],
-    offer: AvailableTools = NOTHING,
+    available: AvailableTools = NOTHING,
 ) -> Agent:
     """Return the agent with that name. Raises UsageError that lists the known agents.
 
     dialect: "auto" means native tool calls if the model supports them.
     """
-    chosen = choose_dialect(model, dialect)
-    if offer.delegates:
-        offer = replace(offer, colleagues=delegate_agents(offer))
-    definition = Definitions(offer.definitions).find(name)
+    selected_dialect = choose_dialect(model, dialect)
+    if available.delegates:
+        available = replace(available, colleagues=delegate_agents(available))
+    definition = Definitions(available.definitions).find(name)
     if definition is not None:
-        return DefinedAgent(definition, model, chosen, offer)
-    require_agent(name, offer.definitions)
-    return AGENTS[name].make(model, chosen, offer)
+        return DefinedAgent(definition, model, selected_dialect, available)
+    require_agent(name, available.definitions)
+    return AGENTS[name].make(model, selected_dialect, available)
 
 
 def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
     """Raise UsageError that lists the known agents if there is no agent with that name."""
-    known = (*AGENTS, *(each.name for each in definitions))
+    known = (*AGENTS, *(definition.name for definition in definitions))
     if name not in known:
         raise UsageError(
             f"there is no agent {name!r}{did_you_mean(name, known)}",
@@ -85,86 +85,91 @@ def is_answering_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> b
     definition = Definitions(definitions).find(name)
     if definition is not None:
         return definition.read_only
-    return name in AGENTS and AGENTS[name].answers
+    return name in AGENTS and AGENTS[name].is_read_only
 
 
-def has_own_work(name: str) -> bool:
+def has_fixed_task(name: str) -> bool:
     """Return True if the agent always does the same kind of work, whatever the task says."""
     return name not in {CODE_ACT, READ_ONLY, REVIEWER}
 
 
-def model_of(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
+def find_agent_model(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
     """Return the model that the agent's definition asks for, or "" if it asks for none."""
     definition = Definitions(definitions).find(name)
     return definition.model if definition else ""
 
 
-def delegate_agents(offer: AvailableTools) -> tuple[DelegateAgent, ...]:
+def delegate_agents(available: AvailableTools) -> tuple[DelegateAgent, ...]:
     """Return the agents that can be delegated to in a run with these tools.
 
     They are the same for all agents of a run.
     """
-    there = {"": True, "browser": offer.browser, "index": offer.index}
+    is_available = {"": True, "browser": available.browser, "index": available.index}
     return (
         *(
-            DelegateAgent(name, f"{built.description}{built.note and '; '}{built.note}")
-            for name, built in AGENTS.items()
-            if built.description and there[built.needs]
+            DelegateAgent(name, f"{agent.description}{agent.note and '; '}{agent.note}")
+            for name, agent in AGENTS.items()
+            if agent.description and is_available[agent.needs]
         ),
-        *(DelegateAgent(each.name, _described(each)) for each in offer.definitions),
+        *(
+            DelegateAgent(definition.name, _describe_definition(definition))
+            for definition in available.definitions
+        ),
     )
 
 
-def _described(definition: AgentDefinition) -> str:
-    words = shorten(definition.description, SHOWN, placeholder="…")
-    return f"{words.rstrip('.')}; its edits are refused" if definition.read_only else words
+def _describe_definition(definition: AgentDefinition) -> str:
+    description = shorten(definition.description, MAX_SHOWN_DESCRIPTION, placeholder="…")
+    return (
+        f"{description.rstrip('.')}; its edits are refused" if definition.read_only else description
+    )
 
 
-def choose_dialect(model: Model, wanted: Literal["auto", "tools", "tags"]) -> Dialect:
+def choose_dialect(model: Model, requested: Literal["auto", "tools", "tags"]) -> Dialect:
     """Return the dialect to use with this model."""
-    if wanted == "auto":
+    if requested == "auto":
         return "tools" if model.supports_tools else "tags"
-    return wanted
+    return requested
 
 
-def _code_act(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
+def _code_act(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
     memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-    return CodeActAgent(model, memory, dialect, offer)
+    return CodeActAgent(model, memory, dialect, available)
 
 
-def _browsing(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
-    _need_browser(offer)
+def _browsing(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
+    _need_browser(available)
     return BrowsingAgent(model, dialect)
 
 
-def _visual(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
-    _need_browser(offer)
+def _visual(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
+    _need_browser(available)
     return VisualBrowsingAgent(model, dialect)
 
 
-def _need_browser(offer: AvailableTools) -> None:
-    if not offer.browser:
+def _need_browser(available: AvailableTools) -> None:
+    if not available.browser:
         raise UsageError(
             "the sandbox has no browser, so a browsing agent could do nothing",
             "use an image with chromium (see docs/browser.md), or another agent",
         )
 
 
-def _read_only(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
-    return ReadOnlyAgent(model, dialect, offer.threads)
+def _read_only(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
+    return ReadOnlyAgent(model, dialect, available.thread_labels)
 
 
-def _reviewer(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:  # noqa: ARG001
+def _reviewer(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:  # noqa: ARG001
     return ReviewerAgent(model, dialect)
 
 
-def _loc(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:
-    if not offer.index:
+def _loc(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
+    if not available.index:
         raise UsageError("this run has no index of the code", "use another agent")
-    return LocAgent(model, dialect, offer.lines_of)
+    return LocAgent(model, dialect, available.count_lines)
 
 
-def _dummy(model: Model, dialect: Dialect, offer: AvailableTools) -> Agent:  # noqa: ARG001
+def _dummy(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:  # noqa: ARG001
     return DummyAgent()
 
 
@@ -176,33 +181,33 @@ AGENTS: dict[str, BuiltIn] = {
         _read_only,
         "answers a question about the code",
         "its edits are refused",
-        answers=True,
+        is_read_only=True,
     ),
     REVIEWER: BuiltIn(
         _reviewer,
         "reviews a change critically and reports what is wrong with it, by file and line",
         "say which change, as `git diff` shows it",
-        callable=False,  # people start it with the word "review" on a pull request
-        answers=True,
+        is_callable=False,  # people start it with the word "review" on a pull request
+        is_read_only=True,
     ),
     "LocAgent": BuiltIn(
         _loc,
         "finds the places that have to change; reports paths, lines and why",
         "by an index of the repository as it was when the work began: worth it where grep would "
         "find too much",
-        answers=True,
+        is_read_only=True,
         needs="index",
     ),
     "BrowsingAgent": BuiltIn(
         _browsing,
         "uses web pages by their accessibility tree, and reports what it saw",
-        answers=True,
+        is_read_only=True,
         needs="browser",
     ),
     "VisualBrowsingAgent": BuiltIn(
         _visual,
         "the same with pictures of the pages, for how they look",
-        answers=True,
+        is_read_only=True,
         needs="browser",
     ),
     "DummyAgent": BuiltIn(_dummy),

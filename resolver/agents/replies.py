@@ -12,7 +12,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import action_of_call
+from resolver.agents.tools import parse_tool_call
 from resolver.config.templates import render
 from resolver.events.actions import CmdRun, Finish, Invalid, IPythonRunCell, Message, Think
 from resolver.events.base import ActionBase
@@ -22,13 +22,13 @@ from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool
 from resolver.models.truncate import truncate_middle
 
-MAX_EXCERPT: Final = 400
+MAX_EXCERPT_LENGTH: Final = 400
 """Maximum length of the code that is quoted back to the model, in characters."""
 
-_SHELL: Final = frozenset(
+_SHELL_LANGUAGES: Final = frozenset(
     {"bash", "console", "sh", "shell", "shell-session", "terminal", "zsh", "execute_bash"}
 )
-_PYTHON: Final = frozenset(
+_PYTHON_LANGUAGES: Final = frozenset(
     {"ipython", "py", "python", "python3", "tool_code", "execute_ipython", "execute_ipython_cell"}
 )
 """Languages of Python code. Gemini is trained to write Python to be executed as `tool_code`."""
@@ -54,18 +54,18 @@ def find_fenced_code(text: str) -> FencedCode | None:
     """
     # Fences as CommonMark defines them: https://spec.commonmark.org/0.31.2/#fenced-code-blocks
     for token in MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(text):
-        words = token.info.split() if token.type == "fence" else []
-        language = words[0].strip("{}.").lower() if words else ""
-        if language in _SHELL | _PYTHON and token.content.strip():
-            excerpt = truncate_middle(token.content.strip("\n"), MAX_EXCERPT)
-            return FencedCode(language, language in _PYTHON, excerpt)
+        info_words = token.info.split() if token.type == "fence" else []
+        language = info_words[0].strip("{}.").lower() if info_words else ""
+        if language in _SHELL_LANGUAGES | _PYTHON_LANGUAGES and token.content.strip():
+            excerpt = truncate_middle(token.content.strip("\n"), MAX_EXCERPT_LENGTH)
+            return FencedCode(language, language in _PYTHON_LANGUAGES, excerpt)
     return None
 
 
-EXIT = "/exit"
+EXIT_REPLY = "/exit"
 """A reply that consists of this word ends the run. Models know it from chats in a terminal."""
 
-OUTPUT_LIMIT = "length"
+OUTPUT_LIMIT_REASON = "length"
 """Finish reason of a reply that the provider cut off at the output limit."""
 
 
@@ -73,34 +73,38 @@ def read_reply(
     completion: Completion,
     dialect: Dialect,
     mcp: Sequence[McpTool] = (),
-    offered: Sequence[str] = (),
+    tool_names: Sequence[str] = (),
 ) -> tuple[ActionBase, ...]:
     """Return the actions of the reply in order, at least one.
 
     mcp: the MCP tools that were offered, from the log.
-    offered: the names of all tools that were offered, in that dialect.
+    tool_names: the names of all tools that were offered, in that dialect.
 
     Tool calls take precedence over tags in the text. The text next to them is the thought of the
     first action. Actions after a `Finish` are dropped. A reply without actions is a message that
     waits for an answer; if it contains fenced code that looks as if it should be executed, it is an
     `Invalid`. `/exit` alone is a `Finish`.
     """
-    cut = completion.finish_reason == OUTPUT_LIMIT
+    is_truncated = completion.finish_reason == OUTPUT_LIMIT_REASON
     if completion.tool_calls:
         last = len(completion.tool_calls) - 1
         actions = [
-            action_of_call(call, cut and index == last, mcp, offered if dialect == "tools" else ())
+            parse_tool_call(
+                call, is_truncated and index == last, mcp, tool_names if dialect == "tools" else ()
+            )
             for index, call in enumerate(completion.tool_calls)
         ]
         thought = completion.text.strip()
         actions[0] = actions[0].model_copy(update={"thought": thought})
         return _until_finish(actions)
-    actions = list(parse_tags(completion.text, cut, mcp, offered if dialect == "tags" else ()))
+    actions = list(
+        parse_tags(completion.text, is_truncated, mcp, tool_names if dialect == "tags" else ())
+    )
     if dialect == "tools" and any(not isinstance(action, Think) for action in actions):
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:
         return _until_finish(actions)
-    return (_words(completion, cut, dialect, offered),)
+    return (_action_without_call(completion, is_truncated, dialect, tool_names),)
 
 
 def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
@@ -109,7 +113,7 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
     for index in range(len(state.events) - 1, start - 1, -1):
         event = state.events[index]
         if isinstance(event, ModelReplied):
-            actions = read_reply(event.completion, dialect, *tools_offered_in(state))
+            actions = read_reply(event.completion, dialect, *find_offered_tools(state))
             if taken >= len(actions):
                 return None
             return actions[taken].model_copy(update={"reply": event.id})
@@ -117,24 +121,24 @@ def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | 
     return None
 
 
-def has_more(state: State) -> bool:
+def has_pending_actions(state: State) -> bool:
     """Return True if the last reply asks for actions that were not taken yet.
 
     Always False before the first iteration and for agents without a model.
     """
     if not state.iterations:
         return False
-    prompt = _prompt_of(state)
+    prompt = _find_system_prompt(state)
     return prompt is not None and next_action(state, prompt.dialect) is not None
 
 
-def tools_offered_in(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
+def find_offered_tools(state: State) -> tuple[tuple[McpTool, ...], tuple[str, ...]]:
     """Return the MCP tools and the names of all tools that the model was offered."""
-    prompt = _prompt_of(state)
+    prompt = _find_system_prompt(state)
     return (prompt.mcp_tools, prompt.tools) if prompt else ((), ())
 
 
-def _prompt_of(state: State) -> SystemPrompt | None:
+def _find_system_prompt(state: State) -> SystemPrompt | None:
     return next((event for event in state.events if isinstance(event, SystemPrompt)), None)
 
 
@@ -145,23 +149,23 @@ def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:
     return tuple(actions)
 
 
-def _words(
-    completion: Completion, cut: bool, dialect: Dialect, offered: Sequence[str]
+def _action_without_call(
+    completion: Completion, is_truncated: bool, dialect: Dialect, tool_names: Sequence[str]
 ) -> ActionBase:
-    if completion.text.strip() == EXIT:
+    if completion.text.strip() == EXIT_REPLY:
         return Finish(message="", task_completed=False)  # `/exit` does not claim success
-    if completion.text.strip() and not cut:
-        reason = _fenced_code(completion.text, dialect, offered)
+    if completion.text.strip() and not is_truncated:
+        reason = _fenced_code_feedback(completion.text, dialect, tool_names)
         if reason:
             return Invalid(reason=reason)
         return Message(content=completion.text, wait_for_response=True)
     reason = render(
-        "agent/no_action.md.j2", cut=cut, finish_reason=completion.finish_reason
+        "agent/no_action.md.j2", cut=is_truncated, finish_reason=completion.finish_reason
     ).strip()
     return Invalid(reason=reason)
 
 
-def _fenced_code(text: str, dialect: Dialect, offered: Sequence[str]) -> str:
+def _fenced_code_feedback(text: str, dialect: Dialect, tool_names: Sequence[str]) -> str:
     """Return feedback for a reply with fenced code and no call, "" if it has no such code.
 
     The feedback shows the call that would execute the code, if the agent has the tool.
@@ -176,15 +180,15 @@ def _fenced_code(text: str, dialect: Dialect, offered: Sequence[str]) -> str:
     else:
         name, argument, call = "execute_bash", "command", CmdRun(command=code.excerpt)
     if dialect == "tags":
-        form = write_tags(call)
+        example = write_tags(call)
     else:
-        form = json.dumps({argument: code.excerpt}, ensure_ascii=False)
-    has_tool = not offered or name in offered
+        example = json.dumps({argument: code.excerpt}, ensure_ascii=False)
+    has_tool = not tool_names or name in tool_names
     return render(
         "agent/fenced_code.md.j2",
         dialect=dialect,
         language=code.language,
         tool=name if has_tool else "",
-        form=form,
-        offered=offered,
+        form=example,
+        offered=tool_names,
     ).strip()

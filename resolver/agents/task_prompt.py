@@ -23,23 +23,23 @@ from resolver.models.pull_request import (
     ThreadAnswer,
 )
 from resolver.models.run import Comment, Task
-from resolver.models.truncate import BEGINNING, shorten_thread, truncate_middle
+from resolver.models.truncate import HEAD_SHARE, shorten_thread, truncate_middle
 
-MOST_THREADS = 40_000
+MAX_THREADS_LENGTH = 40_000
 """Maximum length of all review threads together, in characters.
 
 Open threads come first, then the newest.
 """
 
-MOST_OF_THREAD = 6_000
+MAX_THREAD_LENGTH = 6_000
 """Maximum length of one review thread, in characters."""
-MOST_REVIEWS = 10
-MOST_OF_REVIEW = 4_000
-MOST_COMMITS = 20_000
-MOST_LINE = 300
-MOST_CONFLICTS = 10_000
+MAX_REVIEWS = 10
+MAX_REVIEW_LENGTH = 4_000
+MAX_COMMITS_LENGTH = 20_000
+MAX_LINE_LENGTH = 300
+MAX_CONFLICTS_LENGTH = 10_000
 
-_WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+_WRITER_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Author associations of people who may have write access.
 
 They are only shown to the agent and authorize nothing.
@@ -47,20 +47,24 @@ They are only shown to the agent and authorize nothing.
 
 
 def render_pull_request(
-    pull: PullRequestContext | None, diff: str, asked: Collection[str] = ()
+    pull: PullRequestContext | None, diff: str, excluded_ids: Collection[str] = ()
 ) -> dict[str, Any] | None:
     """Return the template values of the pull request, None if there is none.
 
-    asked: ids of the review threads that are left out here, because they are rendered separately.
+    excluded_ids: ids of the review threads that are left out here, because they are rendered
+    separately.
     """
     if pull is None:
         return None
-    threads, left_out = _threads(pull, asked)
-    commits = "\n".join(f"{c.id[:12]} {_single_line(c.author)}: {c.message}" for c in pull.commits)
+    threads, left_out = _render_threads(pull, excluded_ids)
+    commits = "\n".join(
+        f"{commit.id[:12]} {_single_line(commit.author)}: {commit.message}"
+        for commit in pull.commits
+    )
     return {
         "author": _single_line(pull.author),
         "association": pull.association,
-        "is_trusted": pull.association in _WRITERS,
+        "is_trusted": pull.association in _WRITER_ASSOCIATIONS,
         "head_branch": _single_line(pull.head_branch),
         "head_repository": pull.head_repository,
         "is_fork": pull.is_fork,
@@ -68,24 +72,25 @@ def render_pull_request(
         "base_branch": _single_line(pull.base_branch),
         "merge_base": pull.merge_base,
         "base": pull.base,
-        "conflicts": truncate_middle("\n".join(pull.conflicts), MOST_CONFLICTS),
-        "conflict_notes": truncate_middle("\n".join(pull.conflict_notes), MOST_CONFLICTS),
-        "commits": truncate_middle(commits, MOST_COMMITS),
+        "conflicts": truncate_middle("\n".join(pull.conflicts), MAX_CONFLICTS_LENGTH),
+        "conflict_notes": truncate_middle("\n".join(pull.conflict_notes), MAX_CONFLICTS_LENGTH),
+        "commits": truncate_middle(commits, MAX_COMMITS_LENGTH),
         "closes": [
             {
-                "number": i.number,
-                "by": who(i.author, i.association),
-                "title": _single_line(i.title),
-                "body": i.body,
+                "number": issue.number,
+                "by": format_author(issue.author, issue.association),
+                "title": _single_line(issue.title),
+                "body": issue.body,
             }
-            for i in pull.closes
+            for issue in pull.closes
         ],
         "reviews": [
             {
-                "head": f"review by {who(r.words.author, r.words.association)}: {r.state}",
-                "body": truncate_middle(r.words.body, MOST_OF_REVIEW),
+                "head": f"review by {format_author(review.words.author, review.words.association)}"
+                f": {review.state}",
+                "body": truncate_middle(review.words.body, MAX_REVIEW_LENGTH),
             }
-            for r in pull.reviews[-MOST_REVIEWS:]
+            for review in pull.reviews[-MAX_REVIEWS:]
         ],
         "threads": threads,
         "threads_left_out": left_out,
@@ -93,21 +98,23 @@ def render_pull_request(
     }
 
 
-def _threads(pull: PullRequestContext, asked: Collection[str]) -> tuple[list[dict[str, str]], int]:
-    newest = [thread for thread in reversed(pull.threads) if thread.id not in asked]
+def _render_threads(
+    pull: PullRequestContext, excluded_ids: Collection[str]
+) -> tuple[list[dict[str, str]], int]:
+    newest = [thread for thread in reversed(pull.threads) if thread.id not in excluded_ids]
     ordered = sorted(newest, key=lambda t: t.is_resolved or t.is_outdated)
-    told: list[dict[str, str]] = []
-    room = MOST_THREADS
+    rendered: list[dict[str, str]] = []
+    remaining = MAX_THREADS_LENGTH
     for thread in ordered:
-        text = truncate_middle(_words(thread), MOST_OF_THREAD)
-        room -= len(text)
-        if room < 0:
+        text = truncate_middle(_thread_text(thread), MAX_THREAD_LENGTH)
+        remaining -= len(text)
+        if remaining < 0:
             break
-        told.append({"head": head_of(thread), "body": text})
-    return told, len(ordered) - len(told)
+        rendered.append({"head": format_thread_heading(thread), "body": text})
+    return rendered, len(ordered) - len(rendered)
 
 
-def head_of(thread: ReviewThread) -> str:
+def format_thread_heading(thread: ReviewThread) -> str:
     """Return the heading of a review thread: its state, file and line."""
     state = "resolved" if thread.is_resolved else "outdated" if thread.is_outdated else "open"
     line = thread.line or thread.original_line
@@ -116,89 +123,95 @@ def head_of(thread: ReviewThread) -> str:
     return f"{state} conversation on {place}{side}"
 
 
-def _words(thread: ReviewThread) -> str:
-    return "\n\n".join(f"{who(c.author, c.association)}: {c.body}" for c in thread.comments)
+def _thread_text(thread: ReviewThread) -> str:
+    return "\n\n".join(
+        f"{format_author(comment.author, comment.association)}: {comment.body}"
+        for comment in thread.comments
+    )
 
 
-def who(author: str, association: str) -> str:
+def format_author(author: str, association: str) -> str:
     """Return the author with the association, marked if not known to have write access."""
-    trusted = "" if association in _WRITERS else ", not known to have write access"
-    return f"{_single_line(author)} ({_single_line(association)}{trusted})"
+    warning = "" if association in _WRITER_ASSOCIATIONS else ", not known to have write access"
+    return f"{_single_line(author)} ({_single_line(association)}{warning})"
 
 
 def _single_line(text: str) -> str:
-    return truncate_middle(" ".join(text.split()), MOST_LINE)
+    return truncate_middle(" ".join(text.split()), MAX_LINE_LENGTH)
 
 
-ROOM = 200_000
+MAX_PROMPT_LENGTH = 200_000
 """Approximate maximum length of a task prompt, in characters.
 
 The most important parts take their share first.
 """
 
-LEAST = 400
+MIN_PART_LENGTH = 400
 """Minimum number of characters that a part gets, even if the budget is used up."""
 
 # Maximum lengths of single parts and of all references together, in characters.
-MOST_OF_FORM = 6_000
-MOST_OF_FIELD = 400
-MOST_OF_CHECK = 12_000
-MOST_OF_REFERENCE = 3_000
-MOST_REFERENCES = 18_000
+MAX_FORM_LENGTH = 6_000
+MAX_FIELD_LENGTH = 400
+MAX_CHECK_LENGTH = 12_000
+MAX_REFERENCE_LENGTH = 3_000
+MAX_REFERENCES_LENGTH = 18_000
 
 
 @dataclass
-class PromptRoom:
+class PromptBudget:
     """The character budget of a prompt.
 
-    left: characters that are not used yet.
+    remaining: characters that are not used yet.
     """
 
-    left: int = ROOM
+    remaining: int = MAX_PROMPT_LENGTH
 
-    def cut(self, text: str, most: int) -> str:
-        """Return the text truncated to `most` characters or to what is left of the budget.
+    def cut(self, text: str, max_length: int) -> str:
+        """Return the text truncated to `max_length` characters or to what is left of the budget.
 
-        The length of the result is subtracted from `left`. A text always gets LEAST characters, so
-        that `left` can become negative.
+        The length of the result is subtracted from `remaining`. A text always gets MIN_PART_LENGTH
+        characters, so that `remaining` can become negative.
         """
-        told = truncate_middle(text, min(most, max(self.left, LEAST)))
-        self.left -= len(told)
-        return told
+        truncated = truncate_middle(text, min(max_length, max(self.remaining, MIN_PART_LENGTH)))
+        self.remaining -= len(truncated)
+        return truncated
 
 
-def fit_pull(pull: dict[str, Any] | None, room: PromptRoom) -> dict[str, Any] | None:
+def fit_pull_request(pull: dict[str, Any] | None, budget: PromptBudget) -> dict[str, Any] | None:
     """Return the values of a pull request truncated to the budget, with the diff first."""
     if pull is None:
         return None
-    fitted = {**pull, "diff": room.cut(pull["diff"], len(pull["diff"]))}
+    fitted = {**pull, "diff": budget.cut(pull["diff"], len(pull["diff"]))}
     for name in ("threads", "closes", "reviews"):
         fitted[name] = [
-            {**each, "body": room.cut(each["body"], len(each["body"]))} for each in pull[name]
+            {**part, "body": budget.cut(part["body"], len(part["body"]))} for part in pull[name]
         ]
-    return {**fitted, "commits": room.cut(pull["commits"], len(pull["commits"]))}
+    return {**fitted, "commits": budget.cut(pull["commits"], len(pull["commits"]))}
 
 
-def render_failed_checks(checks: Sequence[FailedCheck], room: PromptRoom) -> list[dict[str, str]]:
+def render_failed_checks(
+    checks: Sequence[FailedCheck], budget: PromptBudget
+) -> list[dict[str, str]]:
     """Return one block for each failed check."""
     return [
-        {"head": _check_head(check), "body": room.cut(_check_body(check), MOST_OF_CHECK)}
+        {"head": _check_heading(check), "body": budget.cut(_check_body(check), MAX_CHECK_LENGTH)}
         for check in checks
     ]
 
 
-def _check_head(check: FailedCheck) -> str:
+def _check_heading(check: FailedCheck) -> str:
     step = f", in its step {format_line(check.step)}" if check.step else ""
     return f"failed check {format_line(check.name)}: {format_line(check.conclusion)}{step}"
 
 
 def _check_body(check: FailedCheck) -> str:
-    notes = "\n".join(
-        f"{format_line(note.path)}:{note.line}: {format_line(note.level)}: {note.message.strip()}"
-        for note in check.annotations
+    annotations = "\n".join(
+        f"{format_line(annotation.path)}:{annotation.line}: {format_line(annotation.level)}: "
+        f"{annotation.message.strip()}"
+        for annotation in check.annotations
     )
     log = f"The end of its log:\n{check.log}" if check.log else ""
-    parts = (check.summary.strip(), notes, log)
+    parts = (check.summary.strip(), annotations, log)
     return "\n\n".join(part for part in parts if part) or "(it says nothing)"
 
 
@@ -208,36 +221,43 @@ def render_pictures(pictures: Sequence[Picture]) -> str:
 
 
 def _picture(picture: Picture) -> str:
-    what = f"{picture.kind.upper()}, {picture.width} x {picture.height}"
+    description = f"{picture.kind.upper()}, {picture.width} x {picture.height}"
     if picture.why_not:
         host = f" on {format_line(picture.host)}" if picture.host else ""
-        what = f"not fetched: {format_line(picture.why_not)}; it lies{host or ' nowhere'}"
+        description = f"not fetched: {format_line(picture.why_not)}; it lies{host or ' nowhere'}"
     alt = f". Its alternative text, not visible on the page: {format_line(picture.alt)}"
-    shown = alt if picture.alt else ""
-    return f"picture {picture.number}, {format_line(picture.where)}: {what}{shown}"
+    alternative_text = alt if picture.alt else ""
+    return (
+        f"picture {picture.number}, {format_line(picture.where)}: {description}{alternative_text}"
+    )
 
 
-def render_references(references: Sequence[Reference], room: PromptRoom) -> list[dict[str, str]]:
+def render_references(
+    references: Sequence[Reference], budget: PromptBudget
+) -> list[dict[str, str]]:
     """Return one block for each referenced issue or pull request."""
-    part = PromptRoom(min(room.left, MOST_REFERENCES))
-    told = [
-        {"head": _reference_head(each), "body": part.cut(_reference_body(each), MOST_OF_REFERENCE)}
-        for each in references
+    references_budget = PromptBudget(min(budget.remaining, MAX_REFERENCES_LENGTH))
+    rendered = [
+        {
+            "head": _reference_heading(reference),
+            "body": references_budget.cut(_reference_body(reference), MAX_REFERENCE_LENGTH),
+        }
+        for reference in references
     ]
-    room.left -= min(room.left, MOST_REFERENCES) - part.left
-    return told
+    budget.remaining -= min(budget.remaining, MAX_REFERENCES_LENGTH) - references_budget.remaining
+    return rendered
 
 
-def _reference_head(reference: Reference) -> str:
+def _reference_heading(reference: Reference) -> str:
     kind = "pull request" if reference.is_pull_request else "issue"
-    by = who(reference.author, reference.association)
-    known = f"{format_line(reference.relation)}, {format_line(reference.state)}"
-    return f"{kind} #{reference.number}, {known}, by {by}"
+    author = format_author(reference.author, reference.association)
+    details = f"{format_line(reference.relation)}, {format_line(reference.state)}"
+    return f"{kind} #{reference.number}, {details}, by {author}"
 
 
 def _reference_body(reference: Reference) -> str:
-    late = "(its text was edited after the request)" if reference.is_late else "(no text)"
-    return f"{reference.title}\n\n{reference.body.strip() or late}"
+    placeholder = "(its text was edited after the request)" if reference.is_late else "(no text)"
+    return f"{reference.title}\n\n{reference.body.strip() or placeholder}"
 
 
 def render_facts(task: Task) -> str:
@@ -251,31 +271,35 @@ def render_facts(task: Task) -> str:
     return "\n".join(f"{name}: {value}" for name, value in facts if value)
 
 
-def render_form(form: Form | None, room: PromptRoom) -> str:
+def render_form(form: Form | None, budget: PromptBudget) -> str:
     """Return the fields of the issue form, one line each; "" if the form is unknown."""
     if form is None:
         return ""
     notes = {"given": "", "empty": " [left empty]", "missing": " [its heading is not there]"}
     lines = [
-        f"- {format_line(each.label)}{notes[each.answer]}"
-        + (f" -- {truncate_middle(each.description, MOST_OF_FIELD)}" if each.description else "")
-        for each in form.fields
+        f"- {format_line(field.label)}{notes[field.answer]}"
+        + (
+            f" -- {truncate_middle(field.description, MAX_FIELD_LENGTH)}"
+            if field.description
+            else ""
+        )
+        for field in form.fields
     ]
-    head = f"{format_line(form.name)} ({format_line(form.path)})"
-    return room.cut("\n".join([head, *lines]), MOST_OF_FORM)
+    heading = f"{format_line(form.name)} ({format_line(form.path)})"
+    return budget.cut("\n".join([heading, *lines]), MAX_FORM_LENGTH)
 
 
 def format_line(text: str) -> str:
     """Return the text on one line, truncated."""
-    return truncate_middle(" ".join(text.split()), MOST_LINE)
+    return truncate_middle(" ".join(text.split()), MAX_LINE_LENGTH)
 
 
-MOST_OF_WORDS = 6_000
+MAX_CONVERSATION_LENGTH = 6_000
 """Maximum length of the comments of one thread, in characters."""
 
-MOST_OF_CODE = 6_000
+MAX_CODE_LENGTH = 6_000
 """Maximum length of the code of one thread, in characters."""
-MOST = 80_000
+MAX_REQUESTED_THREADS_LENGTH = 80_000
 """Maximum length of all threads together, in characters.
 
 Of the threads beyond it only the request is shown.
@@ -283,26 +307,42 @@ Of the threads beyond it only the request is shown.
 
 
 def render_requested_threads(
-    asked: Sequence[AskedThread], requester: str, dialect: str, *, offered: bool = True
+    requested_threads: Sequence[AskedThread],
+    requester: str,
+    dialect: str,
+    *,
+    takes_answers: bool = True,
 ) -> dict[str, Any] | None:
     """Return the template values, None if the run is not asked about review threads.
 
     requester: login of the person who asks.
     dialect: the dialect of the agent.
-    offered: the agent's `finish` takes an answer for each of the threads.
+    takes_answers: the agent's `finish` takes an answer for each of the threads.
     """
-    if not asked:
+    if not requested_threads:
         return None
-    room = MOST
+    budget = MAX_REQUESTED_THREADS_LENGTH
     threads: list[dict[str, Any]] = []
-    for each in asked:
-        code = truncate_middle(each.code, MOST_OF_CODE)
-        words = truncate_middle(_conversation(each, requester), MOST_OF_WORDS)
-        room -= len(code) + len(words)
-        if room < 0:
-            code, words = "", truncate_middle(each.request, MOST_OF_WORDS // 4)
-        head = f"{each.label}, {head_of(each.thread)}"
-        threads.append({"head": head, "code": code, "words": words, "is_then": each.is_then})
+    for requested_thread in requested_threads:
+        code = truncate_middle(requested_thread.code, MAX_CODE_LENGTH)
+        conversation = truncate_middle(
+            _conversation(requested_thread, requester), MAX_CONVERSATION_LENGTH
+        )
+        budget -= len(code) + len(conversation)
+        if budget < 0:
+            code, conversation = (
+                "",
+                truncate_middle(requested_thread.request, MAX_CONVERSATION_LENGTH // 4),
+            )
+        heading = f"{requested_thread.label}, {format_thread_heading(requested_thread.thread)}"
+        threads.append(
+            {
+                "head": heading,
+                "code": code,
+                "words": conversation,
+                "is_then": requested_thread.is_then,
+            }
+        )
     example = a.Finish(
         message="Round half() to the nearest even",
         threads=(
@@ -312,39 +352,41 @@ def render_requested_threads(
     )
     return {
         "threads": threads,
-        "labels": [each.label for each in asked],
-        "offered": offered,
+        "labels": [requested_thread.label for requested_thread in requested_threads],
+        "offered": takes_answers,
         "example": write_tags(example) if dialect == "tags" else "",
     }
 
 
-def _conversation(asked: AskedThread, requester: str) -> str:
-    said = "\n\n".join(_said(words, requester) for words in asked.thread.comments)
-    return said or asked.request
+def _conversation(requested_thread: AskedThread, requester: str) -> str:
+    conversation = "\n\n".join(
+        _comment_text(comment, requester) for comment in requested_thread.thread.comments
+    )
+    return conversation or requested_thread.request
 
 
-def _said(words: AuthoredText, requester: str) -> str:
-    asks = ", who asks" if words.author.casefold() == requester.casefold() else ""
-    return f"{who(words.author, words.association)}{asks}: {words.body}"
+def _comment_text(comment: AuthoredText, requester: str) -> str:
+    requester_note = ", who asks" if comment.author.casefold() == requester.casefold() else ""
+    return f"{format_author(comment.author, comment.association)}{requester_note}: {comment.body}"
 
 
-MAX_BODY = 40_000
+MAX_BODY_LENGTH = 40_000
 """Maximum length of the issue's description, in characters."""
 
-MAX_COMMENTS = 60_000
+MAX_COMMENTS_LENGTH = 60_000
 """Maximum length of all comments together, in characters. The oldest and the newest are kept."""
 
-LEAST_OF_COMMENTS = 20_000
+MIN_COMMENTS_LENGTH = 20_000
 """Characters that are available for comments even if the prompt is full."""
 
-MAX_COMMENT = 15_000
+MAX_COMMENT_LENGTH = 15_000
 """Maximum length of one comment, in characters."""
-MOST_REASONS = 40
+MAX_LISTED_OMISSIONS = 40
 """Maximum number of omissions that are listed individually."""
 
-MAX_LINE = 500
+MAX_VALUE_LENGTH = 500
 """Maximum length of a value that is shown on one line, in characters."""
-MAX_INSTRUCTION = 10_000
+MAX_INSTRUCTION_LENGTH = 10_000
 """Maximum length of the instruction, in characters."""
 
 
@@ -354,48 +396,53 @@ def render_task(
     root: str,
     reachable: str = "",
     *,
-    asks: bool = False,
-    reviews: bool = False,
-    calls: bool = False,
+    expects_answer: bool = False,
+    expects_review: bool = False,
+    has_fixed_task: bool = False,
     diff: str = "",
     dialect: str = "tools",
-    threads: bool = True,
+    takes_answers: bool = True,
 ) -> str:
     """Return the task prompt.
 
     base, root: the commit that the work starts from, and the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
-    asks, reviews: the result is an answer or report instead of a change; it is a review.
-    calls: the agent does a specific kind of work, described in its system prompt.
+    expects_answer, expects_review: the result is an answer or report instead of a change; it is a
+    review.
+    has_fixed_task: the agent does a specific kind of work, described in its system prompt.
     diff, dialect: the diff of the task's pull request, and the dialect of the agent.
-    threads: its `finish` takes an answer for each review thread that it is asked about.
+    takes_answers: its `finish` takes an answer for each review thread that it is asked about.
     """
     requester = task.trigger.actor.login
-    asked = render_requested_threads(task.asked, requester, dialect, offered=threads)
-    room = PromptRoom(ROOM - len(str(asked or "")))
+    requested_threads = render_requested_threads(
+        task.asked, requester, dialect, takes_answers=takes_answers
+    )
+    budget = PromptBudget(MAX_PROMPT_LENGTH - len(str(requested_threads or "")))
     values = {
         "title": _line(task.title),
-        "instruction": room.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION),
-        "body": room.cut(task.body, MAX_BODY),
-        "author": _who(task.author, task.association, requester) if task.author else "",
-        "form": render_form(task.form, room),
+        "instruction": budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH),
+        "body": budget.cut(task.body, MAX_BODY_LENGTH),
+        "author": _author_or_requester(task.author, task.association, requester)
+        if task.author
+        else "",
+        "form": render_form(task.form, budget),
         "facts": render_facts(task),
         "requester": _line(requester),
-        "asked": asked,
-        "checks": render_failed_checks(task.checks, room),
-        "follows": _follows(task),
-        "pull": fit_pull(
-            render_pull_request(task.pull, diff, [each.thread.id for each in task.asked]), room
+        "asked": requested_threads,
+        "checks": render_failed_checks(task.checks, budget),
+        "follows": _followed_pull_request(task),
+        "pull": fit_pull_request(
+            render_pull_request(task.pull, diff, [each.thread.id for each in task.asked]), budget
         ),
-        "comments": _comments(task.comments, requester, room),
-        "references": render_references(task.references, room),
+        "comments": _render_comments(task.comments, requester, budget),
+        "references": render_references(task.references, budget),
         "pictures": render_pictures(task.pictures),
     }
     return render(
         "agent/task.md.j2",
         **values,
-        left_out=[_line(reason) for reason in task.left_out[:MOST_REASONS]],
-        more_left_out=max(0, len(task.left_out) - MOST_REASONS),
+        left_out=[_line(reason) for reason in task.left_out[:MAX_LISTED_OMISSIONS]],
+        more_left_out=max(0, len(task.left_out) - MAX_LISTED_OMISSIONS),
         number=task.trigger.number,
         is_pull_request=task.trigger.is_pull_request,
         check=bool(task.trigger.check),
@@ -403,70 +450,77 @@ def render_task(
         base=base,
         root=root,
         reachable=reachable,
-        asks=asks,
-        reviews=reviews,
-        calls=calls,
+        asks=expects_answer,
+        reviews=expects_review,
+        calls=has_fixed_task,
         marker=_marker(repr(values), task),
     ).strip()
 
 
-def _comments(
-    comments: tuple[Comment, ...], requester: str, room: PromptRoom
+def _render_comments(
+    comments: tuple[Comment, ...], requester: str, budget: PromptBudget
 ) -> list[dict[str, Any]]:
     """Return the oldest and the newest comments that fit, in chronological order."""
-    most = max(LEAST_OF_COMMENTS, min(MAX_COMMENTS, room.left))
-    each = min(MAX_COMMENT, int(most * BEGINNING) - 100)  # 100: the note about the truncation
-    cut = [c.model_copy(update={"body": truncate_middle(c.body, each)}) for c in comments]
-    told = shorten_thread(cut, most)
-    room.left -= sum(len(comment.body) for comment in told)
+    max_length = max(MIN_COMMENTS_LENGTH, min(MAX_COMMENTS_LENGTH, budget.remaining))
+    max_comment_length = min(
+        MAX_COMMENT_LENGTH, int(max_length * HEAD_SHARE) - 100
+    )  # 100: the note about the truncation
+    truncated = [
+        c.model_copy(update={"body": truncate_middle(c.body, max_comment_length)}) for c in comments
+    ]
+    shown = shorten_thread(truncated, max_length)
+    budget.remaining -= sum(len(comment.body) for comment in shown)
     return [
         {
-            "by": _speaker(comment, requester),
+            "by": _comment_author(comment, requester),
             "at": f"{comment.created_at:%Y-%m-%d %H:%M}",
             "body": comment.body.strip(),
             "skipped": comment.skipped,
         }
-        for comment in told
+        for comment in shown
     ]
 
 
-def _speaker(comment: Comment, requester: str) -> str:
+def _comment_author(comment: Comment, requester: str) -> str:
     if comment.is_ours:
         return "yourself at the end of an earlier run"
-    return _who(comment.author, comment.association, requester)
+    return _author_or_requester(comment.author, comment.association, requester)
 
 
-def _follows(task: Task) -> dict[str, Any] | None:
+def _followed_pull_request(task: Task) -> dict[str, Any] | None:
     """Return the values of the open pull request that the change is added to, if any."""
-    follows = task.follows
-    if follows is None:
+    pull_request = task.follows
+    if pull_request is None:
         return None
-    names = {"branch": _line(follows.branch), "base_branch": _line(follows.base_branch)}
-    return {"number": follows.number, "title": _line(follows.title), **names}
+    branches = {
+        "branch": _line(pull_request.branch),
+        "base_branch": _line(pull_request.base_branch),
+    }
+    return {"number": pull_request.number, "title": _line(pull_request.title), **branches}
 
 
-def _who(author: str, association: str, requester: str) -> str:
+def _author_or_requester(author: str, association: str, requester: str) -> str:
     """Return the author with the association.
 
     The requester is marked as such and is known to be authorized.
     """
     if requester and author.casefold() == requester.casefold():
-        known = f"{_line(association)}, " if association else ""
-        return f"{_line(author)} ({known}who asks)"
-    return who(author, association) if association else _line(author)
+        association_prefix = f"{_line(association)}, " if association else ""
+        return f"{_line(author)} ({association_prefix}who asks)"
+    return format_author(author, association) if association else _line(author)
 
 
 def _line(text: str) -> str:
-    return truncate_middle(" ".join(text.split()), MAX_LINE)
+    return truncate_middle(" ".join(text.split()), MAX_VALUE_LENGTH)
 
 
-def _marker(shown: str, task: Task) -> str:
+def _marker(prompt: str, task: Task) -> str:
     """Return a word that no untrusted text contains. The same task gives the same word."""
-    words = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
-    whole = f"{shown}\n{words}".lower()
-    seed = whole
+    task_json = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
+    all_text = f"{prompt}\n{task_json}".lower()
+    seed = all_text
     while True:
         word = hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]
-        if word not in whole:
+        if word not in all_text:
             return word
         seed += word

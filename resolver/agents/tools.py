@@ -28,16 +28,16 @@ from resolver.models.truncate import truncate_middle
 
 TOOL_NAMES = tuple(TOOLS)
 
-REPORTING = ("message", "task_completed")
+REPORT_ARGUMENTS = ("message", "task_completed")
 """Arguments of `finish` for agents whose result is their final message."""
 
-THREADS = "threads"
+THREADS_ARGUMENT = "threads"
 """Argument of `finish` that answers the review threads that a run was asked about."""
 
-REVIEWING = ("review_comment", "submit_review")
+REVIEWER_ONLY_TOOLS = ("review_comment", "submit_review")
 """Tools of the reviewer only."""
 
-LOCATING = ("search_code", "explore_code", "report_places")
+LOC_ONLY_TOOLS = ("search_code", "explore_code", "report_places")
 """Tools of LocAgent only.
 
 The index does not contain edits, so it would mislead an agent that edits.
@@ -62,37 +62,43 @@ def available_tools(
     may_remember: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the tools of an agent that changes code, in the order of `TOOL_NAMES`."""
-    there = {
+    is_available = {
         "delegate": may_delegate,
         "browser": may_browse,
         "recall": may_recall,
         "remember": may_remember,
     }
-    absent = {*REVIEWING, *LOCATING, *(name for name, may in there.items() if not may)}
-    return tuple(name for name in TOOL_NAMES if name not in absent)
+    unavailable = {
+        *REVIEWER_ONLY_TOOLS,
+        *LOC_ONLY_TOOLS,
+        *(name for name, available in is_available.items() if not available),
+    }
+    return tuple(name for name in TOOL_NAMES if name not in unavailable)
 
 
 @cache
 def tool_specs(
     names: tuple[str, ...] = TOOL_NAMES,
     colleagues: tuple[DelegateAgent, ...] = (),
-    answers: bool = False,
-    threads: bool = False,
+    is_read_only: bool = False,
+    has_threads: bool = False,
 ) -> tuple[JsonObject, ...]:
     """Return the native tool specifications in OpenAI's format.
 
     colleagues: agents that `delegate` accepts.
-    answers: the result of the agent is its final message; it publishes no change.
-    threads: the run was asked about review threads, which `finish` answers.
+    is_read_only: the result of the agent is its final message; it publishes no change.
+    has_threads: the run was asked about review threads, which `finish` answers.
     """
-    known = {"colleagues": colleagues, "answers": answers}
+    values = {"colleagues": colleagues, "answers": is_read_only}
     return tuple(
         {
             "type": "function",
             "function": {
                 "name": name,
-                "description": render(f"agent/tools/{name}.md.j2", **known).strip(),
-                "parameters": _fewer(name, threads) if answers else _schema(name, threads),
+                "description": render(f"agent/tools/{name}.md.j2", **values).strip(),
+                "parameters": _read_only_schema(name, has_threads)
+                if is_read_only
+                else _schema(name, has_threads),
             },
         }
         for name in names
@@ -109,64 +115,67 @@ def tool_usage(name: str) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _schema(name: str, threads: bool = False) -> JsonObject:
+def _schema(name: str, has_threads: bool = False) -> JsonObject:
     """Return the arguments of a tool in the subset of JSON Schema that all providers accept.
 
     That subset has no titles, defaults or unions. The class docstrings of the arguments are left
     out.
     """
-    full: dict[str, Any] = TOOLS[name].model_json_schema()
-    kept = ("type", "description", "enum", "items")
-    absent = set() if threads else {THREADS}
+    schema: dict[str, Any] = TOOLS[name].model_json_schema()
+    kept_keys = ("type", "description", "enum", "items")
+    hidden_arguments = set() if has_threads else {THREADS_ARGUMENT}
     properties = {
-        name: {key: value[key] for key in kept if key in value}
-        for name, value in full["properties"].items()
-        if name not in absent
+        name: {key: value[key] for key in kept_keys if key in value}
+        for name, value in schema["properties"].items()
+        if name not in hidden_arguments
     }
     return {
         "type": "object",
         "properties": properties,
-        "required": full["required"],
+        "required": schema["required"],
         "additionalProperties": False,
     }
 
 
-def _fewer(name: str, threads: bool = False) -> JsonObject:
+def _read_only_schema(name: str, has_threads: bool = False) -> JsonObject:
     """Return the schema of a tool for an agent that changes nothing."""
     match name:
         case "finish":
-            return _report_schema(threads)
+            return _report_schema(has_threads)
         case "str_replace_editor":
             return _view_schema()
         case _:
             return _schema(name)
 
 
-def _report_schema(threads: bool) -> JsonObject:
+def _report_schema(has_threads: bool) -> JsonObject:
     """Return the schema of `finish` without the sections of a pull request's description."""
-    full = _schema("finish", threads)
-    kept = (*REPORTING, THREADS) if threads else REPORTING
-    properties = {name: full["properties"][name] for name in kept}
+    schema = _schema("finish", has_threads)
+    kept_arguments = (*REPORT_ARGUMENTS, THREADS_ARGUMENT) if has_threads else REPORT_ARGUMENTS
+    properties = {name: schema["properties"][name] for name in kept_arguments}
     properties["message"] = {**properties["message"], "description": "The whole answer or report."}
-    done = "false when it could not, or only partly, be done."
-    properties["task_completed"] = {**properties["task_completed"], "description": done}
-    return {**full, "properties": properties}
+    completed_description = "false when it could not, or only partly, be done."
+    properties["task_completed"] = {
+        **properties["task_completed"],
+        "description": completed_description,
+    }
+    return {**schema, "properties": properties}
 
 
 def _view_schema() -> JsonObject:
     """Return the schema of the editor, reduced to the command `view`."""
-    full = _schema("str_replace_editor")
-    properties = {name: full["properties"][name] for name in ("command", "path", "view_range")}
+    schema = _schema("str_replace_editor")
+    properties = {name: schema["properties"][name] for name in ("command", "path", "view_range")}
     properties["command"] = {**properties["command"], "enum": ["view"]}
-    return {**full, "properties": properties}
+    return {**schema, "properties": properties}
 
 
-TAG = "mcp"
-MAX_NAME = 64
+MCP_TAG = "mcp"
+MAX_TOOL_NAME_LENGTH = 64
 """Maximum length of a tool name that all providers accept, in characters."""
 
-_ODD = re.compile(r"[^a-zA-Z0-9_-]")
-_HASH = 8
+_DISALLOWED_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+_HASH_LENGTH = 8
 
 
 def native_names(tools: Sequence[McpTool]) -> dict[str, McpTool]:
@@ -174,15 +183,15 @@ def native_names(tools: Sequence[McpTool]) -> dict[str, McpTool]:
 
     A name that is too long or already taken ends in a hash of the server's and the tool's names.
     """
-    found: dict[str, McpTool] = {}
+    tools_by_name: dict[str, McpTool] = {}
     for tool in tools:
-        name = _ODD.sub("_", f"{tool.server}__{tool.name}")
-        if len(name) > MAX_NAME or name in found:
-            whole = f"{tool.server}\0{tool.name}".encode(errors="replace")
-            mark = hashlib.sha256(whole).hexdigest()[:_HASH]
-            name = f"{name[: MAX_NAME - _HASH - 1]}_{mark}"
-        found.setdefault(name, tool)
-    return found
+        name = _DISALLOWED_CHARACTERS.sub("_", f"{tool.server}__{tool.name}")
+        if len(name) > MAX_TOOL_NAME_LENGTH or name in tools_by_name:
+            full_name = f"{tool.server}\0{tool.name}".encode(errors="replace")
+            digest = hashlib.sha256(full_name).hexdigest()[:_HASH_LENGTH]
+            name = f"{name[: MAX_TOOL_NAME_LENGTH - _HASH_LENGTH - 1]}_{digest}"
+        tools_by_name.setdefault(name, tool)
+    return tools_by_name
 
 
 def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
@@ -211,7 +220,7 @@ def tool_signature(name: str, tool: McpTool) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def call_of(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
+def build_mcp_call(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
     """Return the action, or the problems with the arguments.
 
     The arguments are not validated against the tool's schema: that is up to the server.
@@ -223,28 +232,28 @@ def call_of(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
     return McpCall(server=tool.server, name=tool.name, arguments=arguments)
 
 
-def call_of_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, ...]:
+def parse_mcp_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, ...]:
     """Return the action of `<mcp server="..." tool="...">{...}</mcp>`, or the problems with it."""
-    given = dict(block.attributes)
-    server, name = given.pop("server", ""), given.pop("tool", "")
-    if given or not server or not name:
-        return (f'<{TAG}> has two attributes: server="NAME" and tool="NAME"',)
+    attributes = dict(block.attributes)
+    server, name = attributes.pop("server", ""), attributes.pop("tool", "")
+    if attributes or not server or not name:
+        return (f'<{MCP_TAG}> has two attributes: server="NAME" and tool="NAME"',)
     tool = next((t for t in tools if t.server == server and t.name == name), None)
     if tool is None:
         return (f"there is no tool {name[:100]!r} of a server {server[:100]!r}",)
     try:
         arguments: Any = json.loads(block.content, strict=False) if block.content.strip() else {}
     except (ValueError, RecursionError) as error:
-        return (f"the content of <{TAG}> is not valid JSON: {error}",)
+        return (f"the content of <{MCP_TAG}> is not valid JSON: {error}",)
     if not isinstance(arguments, dict):
-        return (f"the content of <{TAG}> is not one JSON object: {tool_signature(name, tool)}",)
-    return call_of(tool, arguments)
+        return (f"the content of <{MCP_TAG}> is not one JSON object: {tool_signature(name, tool)}",)
+    return build_mcp_call(tool, arguments)
 
 
 def write_call(action: McpCall) -> str:
     """Return the action in the tag dialect."""
     content = json.dumps(action.arguments, ensure_ascii=False)
-    return write_block(TAG, {"server": action.server, "tool": action.name}, f"\n{content}\n")
+    return write_block(MCP_TAG, {"server": action.server, "tool": action.name}, f"\n{content}\n")
 
 
 def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> str:
@@ -254,65 +263,66 @@ def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> s
     if dialect == "tools":
         return render("agent/mcp_native.md.j2").strip()
     example = McpCall(server=tools[0].server, name=tools[0].name, arguments={})
-    listed = [
+    tool_schemas = [
         (tool, json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":")))
         for tool in tools
     ]
-    return render("agent/mcp_tags.md.j2", tools=listed, example=write_call(example)).strip()
+    return render("agent/mcp_tags.md.j2", tools=tool_schemas, example=write_call(example)).strip()
 
 
-EXCERPT = 300
+MAX_QUOTE_LENGTH = 300
 """Maximum length of a quotation of the model's own text in feedback, in characters."""
 
 
-def action_of_call(
+def parse_tool_call(
     call: RequestedToolCall,
-    cut: bool = False,
+    is_truncated: bool = False,
     mcp: Sequence[McpTool] = (),
-    offered: Sequence[str] = (),
+    tool_names: Sequence[str] = (),
 ) -> ActionBase:
     """Return the action that one tool call asks for.
 
-    cut: the provider ended the reply at its output limit, so the arguments may be incomplete.
+    is_truncated: the provider ended the reply at its output limit, so the arguments may be
+    incomplete.
     mcp: the MCP tools that were offered.
-    offered: the agent's tools, listed in the feedback on a call that can't be read; all tools if
+    tool_names: the agent's tools, listed in the feedback on a call that can't be read; all tools if
     empty.
     """
-    arguments = _object_of(call.arguments)
-    others = native_names(mcp)
-    theirs = others.get(call.name)
+    arguments = _parse_object(call.arguments)
+    mcp_tools = native_names(mcp)
+    mcp_tool = mcp_tools.get(call.name)
     outcome: ActionBase | tuple[str, ...]
     if isinstance(arguments, str):
         outcome = (arguments,)
-    elif theirs is not None:
-        outcome = call_of(theirs, arguments)
+    elif mcp_tool is not None:
+        outcome = build_mcp_call(mcp_tool, arguments)
     else:
-        outcome = action_of(call.name, arguments, tuple(others))
+        outcome = parse_action(call.name, arguments, tuple(mcp_tools))
     if isinstance(outcome, tuple):
         reason = render(
             "agent/invalid_call.md.j2",
-            tool=call.name[:EXCERPT],
+            tool=call.name[:MAX_QUOTE_LENGTH],
             problems=outcome,
-            usage=_usage(call.name, theirs),
-            tools=offered or (*TOOL_NAMES, *others),
-            cut=cut,
+            usage=_usage(call.name, mcp_tool),
+            tools=tool_names or (*TOOL_NAMES, *mcp_tools),
+            cut=is_truncated,
         )
         outcome = Invalid(reason=reason.strip())
-    origin = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
-    return outcome.model_copy(update={"tool_call": origin})
+    tool_call = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
+    return outcome.model_copy(update={"tool_call": tool_call})
 
 
-def action_of(
-    name: str, arguments: JsonObject, others: tuple[str, ...] = ()
+def parse_action(
+    name: str, arguments: JsonObject, other_names: tuple[str, ...] = ()
 ) -> ActionBase | tuple[str, ...]:
     """Return the action of a tool call, or the problems with it.
 
-    others: names of further tools to suggest for an unknown name.
+    other_names: names of further tools to suggest for an unknown name.
     """
     tool = TOOLS.get(name)
     if tool is None:
-        hint = did_you_mean(name, (*TOOL_NAMES, *others))
-        return (f"there is no tool {truncate_middle(name, EXCERPT)!r}{hint}",)
+        hint = did_you_mean(name, (*TOOL_NAMES, *other_names))
+        return (f"there is no tool {truncate_middle(name, MAX_QUOTE_LENGTH)!r}{hint}",)
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -320,23 +330,23 @@ def action_of(
     try:
         return tool.model_validate(arguments).action()
     except ValidationError as error:
-        return tuple(_problem(e, list(tool.model_fields)) for e in error.errors())
+        return tuple(_describe_problem(e, list(tool.model_fields)) for e in error.errors())
 
 
-def _usage(name: str, theirs: McpTool | None) -> str:
-    if theirs is not None:
-        return tool_signature(name, theirs)
+def _usage(name: str, mcp_tool: McpTool | None) -> str:
+    if mcp_tool is not None:
+        return tool_signature(name, mcp_tool)
     return tool_usage(name) if name in TOOLS else ""
 
 
 def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
     """Return a question that suggests the most similar known name, "" if none is similar."""
-    near = difflib.get_close_matches(name[:EXCERPT], known, 1, 0.5)
-    near += [k for k in known if len(name) > 2 and name in k]
-    return f"; did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(name[:MAX_QUOTE_LENGTH], known, 1, 0.5)
+    matches += [candidate for candidate in known if len(name) > 2 and name in candidate]
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def _object_of(text: str) -> JsonObject | str:
+def _parse_object(text: str) -> JsonObject | str:
     """Return the arguments as an object, or the problem with them. Empty text means none."""
     if not text.strip():
         return {}
@@ -344,27 +354,29 @@ def _object_of(text: str) -> JsonObject | str:
         # not strict: models write raw newlines in strings, which is invalid JSON but unambiguous
         value: Any = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
-        return f"the arguments are not valid JSON: {error}: {truncate_middle(text, EXCERPT)}"
+        return (
+            f"the arguments are not valid JSON: {error}: {truncate_middle(text, MAX_QUOTE_LENGTH)}"
+        )
     if not isinstance(value, dict):
-        return f"the arguments are not a JSON object: {truncate_middle(text, EXCERPT)}"
+        return f"the arguments are not a JSON object: {truncate_middle(text, MAX_QUOTE_LENGTH)}"
     return value
 
 
-def _problem(error: Any, known: list[str]) -> str:
+def _describe_problem(error: Any, known: list[str]) -> str:
     name = str(error["loc"][0]) if error["loc"] else ""
     match error["type"]:
         case "missing":
             return f"{name} is missing"
         case "extra_forbidden":
-            shown = truncate_middle(name, EXCERPT)
-            return f"there is no argument {shown!r}{did_you_mean(name, known)}"
+            quoted_name = truncate_middle(name, MAX_QUOTE_LENGTH)
+            return f"there is no argument {quoted_name!r}{did_you_mean(name, known)}"
         case _:
             message = error["msg"].removeprefix("Value error, ")
-            got = f" (got {truncate_middle(repr(error['input']), 80)})" if name else ""
-            return f"{name}: {message}{got}" if name else str(message)
+            received = f" (got {truncate_middle(repr(error['input']), 80)})" if name else ""
+            return f"{name}: {message}{received}" if name else str(message)
 
 
-_TOOLS: dict[type[ActionBase], str] = {
+_TOOL_BY_ACTION: dict[type[ActionBase], str] = {
     a.CmdRun: "execute_bash",
     a.IPythonRunCell: "execute_ipython_cell",
     a.FileRead: "str_replace_editor",
@@ -381,44 +393,48 @@ _TOOLS: dict[type[ActionBase], str] = {
 }
 """The tool of each action.
 
-Actions that are not listed are available to every agent; `_tool_of` handles `Finish`.
+Actions that are not listed are available to every agent; `_find_tool` handles `Finish`.
 """
 
-_EDITS = (a.FileWrite, a.FileEdit)
+_EDIT_ACTIONS = (a.FileWrite, a.FileEdit)
 
 
 def refuse_if_unavailable(
-    action: ActionBase, tools: Collection[str], shown: Collection[str], *, edits: bool = True
+    action: ActionBase,
+    tools: Collection[str],
+    tool_names: Collection[str],
+    *,
+    may_edit: bool = True,
 ) -> ActionBase:
     """Return the action, or an `Invalid` that refuses it with a reason.
 
     tools: the tools of the agent.
-    shown: their names as the agent writes them.
-    edits: False if the agent may not edit files; it may still view them.
+    tool_names: their names as the agent writes them.
+    may_edit: False if the agent may not edit files; it may still view them.
     """
-    tool = _tool_of(action)
-    looks = isinstance(action, a.FileRead) and not edits
-    forbidden = isinstance(action, _EDITS) and not edits
-    if not forbidden and (tool is None or tool in tools or looks):
+    tool = _find_tool(action)
+    is_view = isinstance(action, a.FileRead) and not may_edit
+    forbidden = isinstance(action, _EDIT_ACTIONS) and not may_edit
+    if not forbidden and (tool is None or tool in tools or is_view):
         return action
-    return refuse_unavailable(action, shown, is_edit=forbidden and tool in tools)
+    return refuse_unavailable(action, tool_names, is_edit=forbidden and tool in tools)
 
 
-def _tool_of(action: ActionBase) -> str | None:
+def _find_tool(action: ActionBase) -> str | None:
     if isinstance(action, a.Finish):
         return "submit_review" if action.verdict else "report_places" if action.places else None
-    return _TOOLS.get(type(action))
+    return _TOOL_BY_ACTION.get(type(action))
 
 
 def refuse_unavailable(
-    action: ActionBase, shown: Collection[str], *, is_edit: bool = False
+    action: ActionBase, tool_names: Collection[str], *, is_edit: bool = False
 ) -> a.Invalid:
     """Return an `Invalid` that tells the agent why the action is refused.
 
-    shown: the tools of the agent, as it writes them.
+    tool_names: the tools of the agent, as it writes them.
     is_edit: the agent has the tool but may not edit with it.
     """
-    reason = render("agent/not_offered.md.j2", tools=shown, is_edit=is_edit).strip()
+    reason = render("agent/not_offered.md.j2", tools=tool_names, is_edit=is_edit).strip()
     return a.Invalid(
         reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
     )

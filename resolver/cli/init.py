@@ -26,7 +26,7 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.memory.skills.reading import ALWAYS
+from resolver.memory.skills.reading import INSTRUCTION_FILES
 from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
@@ -176,7 +176,9 @@ def _told(
         page=checkout.page,
         branch=checkout.branch,
         mention=mention,
-        instructed=next((name for name in ALWAYS if (checkout.root / name).is_file()), ""),
+        instructed=next(
+            (name for name in INSTRUCTION_FILES if (checkout.root / name).is_file()), ""
+        ),
         settings_file=REPOSITORY_FILE,
         fix_checks=features.fix_checks,
         checked=features.checked or (GUESSED,),

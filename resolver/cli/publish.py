@@ -11,7 +11,7 @@ from resolver.cli.resolve import describe_result, open_forge, resumed_request
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.log import read_log
-from resolver.events.run_log import DONE
+from resolver.events.run_log import DONE_STATES
 from resolver.events.state import State
 from resolver.runs.common import filtered_log, open_host, print_result, stop_on_signals
 from resolver.runs.output import Output
@@ -66,7 +66,7 @@ def _check_finished(output: Output) -> None:
     """Raise UsageError unless the run has finished and its change exists."""
     state = State.fold(read_log(output.log)) if output.has_events else State()
     again = "continue it: resolver resolve --resume"
-    if state.run_state not in DONE:
+    if state.run_state not in DONE_STATES:
         raise UsageError(f"the run in {output.folder} is not finished", again)
     if output.change is None:
         raise UsageError(

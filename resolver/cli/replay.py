@@ -16,7 +16,7 @@ from resolver.controller.control import Control
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
 from resolver.events.log import Event
-from resolver.events.run_log import RunLog, current_run, opening_of
+from resolver.events.run_log import RunLog, current_run, require_opening
 from resolver.events.sql import open_log
 from resolver.events.stream import utc_now
 from resolver.git.clone import is_url
@@ -111,7 +111,7 @@ def command(
     point, and the agent continues live with --model and the instruction of --say.
     """
     events = list(open_log(log))
-    opening = opening_of(events, Path(log))
+    opening = require_opening(events, Path(log))
     read = ReplayLog(events, opening, _source(source or opening.task.source))
     if event is not None:
         kept = boundary(events, event)

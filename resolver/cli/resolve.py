@@ -15,7 +15,7 @@ from resolver.cli.options import run_options
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 from resolver.events.log import read_log
-from resolver.events.run_log import current_run, opening_of
+from resolver.events.run_log import current_run, require_opening
 from resolver.events.stream import utc_now
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
@@ -158,7 +158,7 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
     request = output.request
     if output.has_events:
         events = list(read_log(output.log))
-        opening = opening_of(events, output.log)
+        opening = require_opening(events, output.log)
         request = request or StoredRequest(run=current_run(events), trigger=opening.task.trigger)
     if request is None:
         raise UsageError(

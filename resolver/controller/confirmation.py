@@ -34,21 +34,21 @@ from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model
-from resolver.models.approval import PendingApproval, RiskLevel, number_for
+from resolver.models.approval import PendingApproval, RiskLevel, approval_number
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, gravest, shorten_finding
 
-JUDGED = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
+MODEL_ASSESSED_ACTIONS = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
 """The actions that the model assesses. Views and edits of files are left to the rules."""
 
-LONGEST = 8_000
+MAX_ACTION_LENGTH = 8_000
 """Maximum length of an action in the request, in characters.
 
 Of a longer one the head and the tail are sent.
 """
 
-_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
+_JSON_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 _BASE_FIELDS = frozenset(ActionBase.model_fields)
 
 
@@ -73,20 +73,22 @@ class JudgingAnalyzer:
     def assess(self, action: ActionBase, cwd: str = "") -> Risk:
         """Return the higher of the two risks, with the reasons of both."""
         risk = self.rules.assess(action, cwd)
-        if risk.level is RiskLevel.HIGH or not isinstance(action, JUDGED):
+        if risk.level is RiskLevel.HIGH or not isinstance(action, MODEL_ASSESSED_ACTIONS):
             return risk
-        opinion = self._opinion(action)
+        opinion = self._ask_model(action)
         if opinion is None or opinion.level is RiskLevel.LOW:
             return risk
-        told = f"judge: {shorten_finding(opinion.reason) or 'no reason given'} (a model's opinion)"
-        return Risk(gravest(risk.level, opinion.level), (*risk.reasons, told))
+        reason = (
+            f"judge: {shorten_finding(opinion.reason) or 'no reason given'} (a model's opinion)"
+        )
+        return Risk(gravest(risk.level, opinion.level), (*risk.reasons, reason))
 
-    def _opinion(self, action: ActionBase) -> _Opinion | None:
+    def _ask_model(self, action: ActionBase) -> _Opinion | None:
         """Return the model's opinion, None (with a warning in the log) if there is none."""
-        own = action.model_dump(mode="json", exclude=set(_BASE_FIELDS), exclude_none=True)
-        text = json.dumps(own, ensure_ascii=False)
-        if len(text) > LONGEST:
-            text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+        fields = action.model_dump(mode="json", exclude=set(_BASE_FIELDS), exclude_none=True)
+        text = json.dumps(fields, ensure_ascii=False)
+        if len(text) > MAX_ACTION_LENGTH:
+            text = f"{text[: MAX_ACTION_LENGTH // 2]} ... {text[-MAX_ACTION_LENGTH // 2 :]}"
         messages = [
             {"role": "system", "content": render("agent/judge.md.j2").strip()},
             {"role": "user", "content": text},
@@ -97,9 +99,9 @@ class JudgingAnalyzer:
             self._warn(f"the judge could not be asked, so only the rules apply: {error.what}")
             return None
         # Models reason before they decide, so the last valid object is the answer.
-        for found in reversed(_OBJECT.findall(reply.text)):
+        for json_text in reversed(_JSON_OBJECT.findall(reply.text)):
             try:
-                return _Opinion.model_validate_json(found)
+                return _Opinion.model_validate_json(json_text)
             except ValidationError:
                 continue
         self._warn("the judge's answer could not be read, so only the rules apply")
@@ -109,17 +111,17 @@ class JudgingAnalyzer:
         self.stream.add(Warned(about="judge", message=message))
 
 
-CHECKED = (*SANDBOX_ACTIONS, a.McpCall)
+GATED_ACTIONS = (*SANDBOX_ACTIONS, a.McpCall)
 """The actions that are checked.
 
 Actions that only look something up for the agent (Recall, code search) are not, nor is the start of
 a delegate, whose own actions are checked one by one.
 """
 
-WAIT = 600.0
+DEFAULT_WAIT_SECONDS = 600.0
 """Default time that a process waits for a person, in seconds."""
 
-LONGEST_SHOWN = 20_000
+MAX_SHOWN_LENGTH = 20_000
 """Maximum length of an action that a person is asked to approve, in characters.
 
 A longer one is refused, because nobody should approve what they have not seen completely.
@@ -128,7 +130,7 @@ A longer one is refused, because nobody should approve what they have not seen c
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
 Policy = Literal["never", "high", "always"]
-Tell = Callable[[PendingApproval], datetime | None]
+ApprovalNotifier = Callable[[PendingApproval], datetime | None]
 """Shows a pending approval to a person.
 
 Returns the time from which it is visible, None if it could not be shown.
@@ -143,7 +145,7 @@ class Analyzer(Protocol):
         ...
 
 
-def notify_nobody(wanted: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of Tell
+def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of ApprovalNotifier
     """Return None: the run has no conversation to ask in."""
     return None
 
@@ -158,17 +160,18 @@ class Confirmation:
     wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
     record_all: record low risks in the log too.
     analyzers: creates the analyzer for one agent's log.
-    shown: returns a text as it is shown to a person, which may be longer because of escaping.
-    tell: shows a pending approval to a person.
+    display_form: returns a text as it is shown to a person, which may be longer because of
+    escaping.
+    notify: shows a pending approval to a person.
     """
 
     policy: Policy = "never"
     on_high: Literal["refuse", "wait"] = "refuse"
-    wait: float = WAIT
+    wait: float = DEFAULT_WAIT_SECONDS
     record_all: bool = False
     analyzers: Callable[[EventStream], Analyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
-    shown: Callable[[str], str] = str
-    tell: Tell = notify_nobody
+    display_form: Callable[[str], str] = str
+    notify: ApprovalNotifier = notify_nobody
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ class GateDecision:
 
 
 ALLOWED = GateDecision(allowed=True)
-WAITS = GateDecision(allowed=False)
+WAITING = GateDecision(allowed=False)
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,9 @@ class Gate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "analyzer", self.confirmation.analyzers(self.stream))
 
-    def holds(self, action: ActionBase) -> bool:
+    def is_held(self, action: ActionBase) -> bool:
         """Return True if, by the log, the action waits for approval or was denied."""
-        answer = self._answer(action)
+        answer = self._find_answer(action)
         denied = answer is not None and not answer.approved
         return denied or self.state.run_state is RunState.AWAITING_CONFIRMATION
 
@@ -214,82 +217,84 @@ class Gate:
         Waits for the decision of a person if the rules ask for one. Raises RunStopped if a person
         stops the run meanwhile.
         """
-        if not isinstance(action, CHECKED) or action.source is not Source.AGENT:
+        if not isinstance(action, GATED_ACTIONS) or action.source is not Source.AGENT:
             return ALLOWED
-        answer = self._answer(action)
+        answer = self._find_answer(action)
         if answer is None:
-            risk = self._risk(action)
+            risk = self._find_or_assess_risk(action)
             policy = self.confirmation.policy
             is_high = risk.level is RiskLevel.HIGH
             if policy == "never" or (policy == "high" and not is_high):
-                self.requests.go_on()
+                self.requests.end_confirmation()
                 return ALLOWED
             if policy == "high" and self.confirmation.on_high == "refuse":
-                return _refused(risk)
+                return _refuse(risk)
             text = describe_action(action)
-            if len(self.confirmation.shown(text)) > LONGEST_SHOWN:
-                return _refused(risk, too_long=True)
-            answer = self._decided(action, risk, text)
+            if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
+                return _refuse(risk, too_long=True)
+            answer = self._ask_person(action, risk, text)
         if answer is None:
-            return WAITS
-        self.requests.go_on()
-        return ALLOWED if answer.approved else _denied(answer)
+            return WAITING
+        self.requests.end_confirmation()
+        return ALLOWED if answer.approved else _deny(answer)
 
-    def _risk(self, action: ActionBase) -> Risk:
+    def _find_or_assess_risk(self, action: ActionBase) -> Risk:
         """Return the risk from the log, or assess the action now if the log has none."""
         for event in self.state.events[action.id + 1 :]:
             if isinstance(event, RiskAssessed) and event.action == action.id:
                 return Risk(event.level, event.reasons)
-        risk = self.analyzer.assess(action, self._cwd())
+        risk = self.analyzer.assess(action, self._working_directory())
         if risk.level is not RiskLevel.LOW or self.confirmation.record_all:
-            told = RiskAssessed(action=action.id, level=risk.level, reasons=risk.reasons)
-            self.stream.add(told)
+            assessment = RiskAssessed(action=action.id, level=risk.level, reasons=risk.reasons)
+            self.stream.add(assessment)
         return risk
 
-    def _cwd(self) -> str:
-        outputs = (e for e in reversed(self.state.events) if isinstance(e, CmdOutput))
-        last = next(outputs, None)
-        return last.cwd if last else ""
+    def _working_directory(self) -> str:
+        outputs = (event for event in reversed(self.state.events) if isinstance(event, CmdOutput))
+        last_output = next(outputs, None)
+        return last_output.cwd if last_output else ""
 
-    def _asked(self, action: ActionBase) -> ConfirmationAsked | None:
+    def _find_request(self, action: ActionBase) -> ConfirmationAsked | None:
         for event in reversed(self.state.events[action.id + 1 :]):
             if isinstance(event, ConfirmationAsked) and event.action == action.id:
                 return event
         return None
 
-    def _answer(self, action: ActionBase) -> ConfirmationAnswered | None:
+    def _find_answer(self, action: ActionBase) -> ConfirmationAnswered | None:
         for event in self.state.events[action.id + 1 :]:
             if isinstance(event, ConfirmationAnswered) and event.action == action.id:
                 return event
         return None
 
-    def _decided(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
+    def _ask_person(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
         """Return a person's decision after adding it to the log, None if there is none in time."""
         kind = str(getattr(action, "kind", ""))
-        wanted = PendingApproval(
+        approval = PendingApproval(
             kind=kind,
             text=text,
             level=risk.level,
             reasons=risk.reasons,
-            number=number_for(action.id, kind, text),
+            number=approval_number(action.id, kind, text),
         )
-        self.requests.await_confirmation(pending_approval_for(wanted))
-        asked, found = self._asked(action), None
-        if asked is not None and asked.shown_at is not None:
+        self.requests.await_confirmation(pending_approval_for(approval))
+        earlier_request, decision = self._find_request(action), None
+        if earlier_request is not None and earlier_request.shown_at is not None:
             # An earlier process showed the action. This process may have been started because of
             # the decision, which is then waiting in the queue: take it without waiting.
-            found = self.requests.decision(asked.wanted, asked.shown_at, 0.0)
-        if found is None:
-            shown = self.confirmation.tell(wanted)
-            self.stream.add(ConfirmationAsked(action=action.id, wanted=wanted, shown_at=shown))
-            if shown is not None:  # nobody can have seen it otherwise, so no decision is about it
-                found = self.requests.decision(wanted, shown, self.confirmation.wait)
-        if found is None:
+            decision = self.requests.decision(earlier_request.wanted, earlier_request.shown_at, 0.0)
+        if decision is None:
+            shown_at = self.confirmation.notify(approval)
+            self.stream.add(ConfirmationAsked(action=action.id, wanted=approval, shown_at=shown_at))
+            if (
+                shown_at is not None
+            ):  # nobody can have seen it otherwise, so no decision is about it
+                decision = self.requests.decision(approval, shown_at, self.confirmation.wait)
+        if decision is None:
             return None
-        approved = isinstance(found, Approve)
-        reason = found.reason if isinstance(found, Deny) else ""
+        approved = isinstance(decision, Approve)
+        reason = decision.reason if isinstance(decision, Deny) else ""
         return self.stream.add(
-            ConfirmationAnswered(action=action.id, approved=approved, by=found.by, reason=reason)
+            ConfirmationAnswered(action=action.id, approved=approved, by=decision.by, reason=reason)
         )
 
 
@@ -297,20 +302,27 @@ def pending_approval_in(state: State) -> PendingApproval | None:
     """Return the approval that the run, or a delegate of it, waits for; None if there is none."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
-    return next((asked.wanted for asked in map(_asked_in, reversed(state.events)) if asked), None)
+    return next(
+        (
+            request.wanted
+            for request in map(_approval_request_in, reversed(state.events))
+            if request
+        ),
+        None,
+    )
 
 
-def _asked_in(event: Event) -> ConfirmationAsked | None:
+def _approval_request_in(event: Event) -> ConfirmationAsked | None:
     while isinstance(event, DelegateEvent):
         event = parse_logged_event(event.event)
     return event if isinstance(event, ConfirmationAsked) else None
 
 
-def pending_approval_for(wanted: PendingApproval) -> str:
+def pending_approval_for(approval: PendingApproval) -> str:
     """Return one line that tells a person what waits, and why."""
-    why = wanted.reasons[0] if wanted.reasons else f"{wanted.level.value} risk"
-    first = wanted.text.strip().partition("\n")[0][:200]
-    return f"waits for `approve`: {first} ({why})"
+    reason = approval.reasons[0] if approval.reasons else f"{approval.level.value} risk"
+    first_line = approval.text.strip().partition("\n")[0][:200]
+    return f"waits for `approve`: {first_line} ({reason})"
 
 
 def describe_action(action: ActionBase) -> str:
@@ -323,15 +335,15 @@ def describe_action(action: ActionBase) -> str:
         case a.BrowseURL(url=url):
             return url
         case _:
-            own = action.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
-            return json.dumps(own, indent=2, ensure_ascii=False)
+            fields = action.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
+            return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _refused(risk: Risk, *, too_long: bool = False) -> GateDecision:
-    words = render("agent/refused_action.md.j2", risk=risk, too_long=too_long).strip()
-    return GateDecision(allowed=False, answer=ErrorObservation(content=words, code="refused"))
+def _refuse(risk: Risk, *, too_long: bool = False) -> GateDecision:
+    content = render("agent/refused_action.md.j2", risk=risk, too_long=too_long).strip()
+    return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="refused"))
 
 
-def _denied(answer: ConfirmationAnswered) -> GateDecision:
-    words = render("agent/denied_action.md.j2", by=answer.by, reason=answer.reason).strip()
-    return GateDecision(allowed=False, answer=ErrorObservation(content=words, code="denied"))
+def _deny(answer: ConfirmationAnswered) -> GateDecision:
+    content = render("agent/denied_action.md.j2", by=answer.by, reason=answer.reason).strip()
+    return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="denied"))

@@ -60,7 +60,7 @@ class Extend:
 class Say:
     """A person's message to the agent, which is the answer if the agent waits for one."""
 
-    words: str
+    message: str
     by: str = ""
 
 
@@ -87,7 +87,7 @@ class Deny:
     number: str = ""
 
 
-STOP_SECONDS = 0.2
+STOP_RETRY_SECONDS = 0.2
 """Seconds between two attempts to end the running command after a Stop."""
 
 Request = Stop | Pause | Resume | Extend | Say | Approve | Deny
@@ -119,7 +119,7 @@ class Control:
         One attempt is not enough: the Stop may arrive while the model is queried, and the command
         that the model then asks for could take an hour.
         """
-        while not self._stop_taken.wait(STOP_SECONDS):
+        while not self._stop_taken.wait(STOP_RETRY_SECONDS):
             if self._interrupt is None:
                 continue
             try:
@@ -135,24 +135,24 @@ class Control:
     def take(self) -> Request | None:
         """Return the oldest waiting request, None if there is none."""
         try:
-            return self._taken(self._requests.get_nowait())
+            return self._mark_taken(self._requests.get_nowait())
         except queue.Empty:
             return None
 
     def wait(self, seconds: float) -> Request | None:
         """Return the next request, None if none arrives in time."""
         try:
-            return self._taken(self._requests.get(timeout=seconds))
+            return self._mark_taken(self._requests.get(timeout=seconds))
         except queue.Empty:
             return None
 
-    def _taken(self, request: Request) -> Request:
+    def _mark_taken(self, request: Request) -> Request:
         if isinstance(request, Stop):
             self._stop_taken.set()
         return request
 
 
-MAX_PAUSE = 3600.0
+MAX_PAUSE_SECONDS = 3600.0
 """Default maximum duration of a pause, in seconds."""
 
 
@@ -173,25 +173,25 @@ class Requests:
     """Takes requests from `control` and carries them out.
 
     levels: the log of the run, then those of the active delegates, outermost first.
-    most: the highest totals to which a request may extend the limits; None means no maximum.
+    max_limits: the highest totals to which a request may extend the limits; None means no maximum.
     max_pause: maximum duration of a pause, in seconds.
     """
 
     control: Control
     levels: tuple[Level, ...]
     now: Clock
-    most: RunLimits | None = None
-    max_pause: float = MAX_PAUSE
+    max_limits: RunLimits | None = None
+    max_pause: float = MAX_PAUSE_SECONDS
 
-    def below(self, level: Level) -> "Requests":
+    def for_delegate(self, level: Level) -> "Requests":
         """Return the same for a delegate, with its log added."""
         levels = (*self.levels, level)
-        return Requests(self.control, levels, self.now, self.most, self.max_pause)
+        return Requests(self.control, levels, self.now, self.max_limits, self.max_pause)
 
-    def obey_all(self) -> None:
+    def handle_all(self) -> None:
         """Carry out all waiting requests. Raises RunStopped if the run is to end."""
         while (request := self.control.take()) is not None:
-            self._obey(request)
+            self._handle(request)
 
     def answer(self) -> str | None:
         """Return the first waiting message of a person, None if there is none.
@@ -200,25 +200,27 @@ class Requests:
         """
         while (request := self.control.take()) is not None:
             if isinstance(request, Say):
-                return request.words
-            self._obey(request)
+                return request.message
+            self._handle(request)
         return None
 
-    def _obey(self, request: Request) -> None:
+    def _handle(self, request: Request) -> None:
         match request:
             case Stop(by=by, reason=reason):
-                raise RunStopped(_asked("stopped", by) + (f": {reason}" if reason else ""))
+                raise RunStopped(
+                    _describe_request("stopped", by) + (f": {reason}" if reason else "")
+                )
             case Pause(by=by):
                 self._pause(by)
             case Extend():
                 self._extend(request)
-            case Say(words=words):
+            case Say(message=message):
                 for level in self.levels:
-                    level.stream.add(Message(content=words, source=Source.USER))
+                    level.stream.add(Message(content=message, source=Source.USER))
             case Resume():
                 pass  # the run is not paused
             case Approve() | Deny():
-                self._unasked(request)
+                self._warn_unexpected(request)
 
     def await_confirmation(self, reason: str) -> None:
         """Record in all logs that the run waits for a person's approval."""
@@ -226,14 +228,14 @@ class Requests:
             if level.state.run_state is not RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.AWAITING_CONFIRMATION, reason)
 
-    def go_on(self) -> None:
+    def end_confirmation(self) -> None:
         """Record in all logs that the run no longer waits for approval."""
         for level in self.levels:
             if level.state.run_state is RunState.AWAITING_CONFIRMATION:
                 level.enter(RunState.RUNNING)
 
     def decision(
-        self, wanted: PendingApproval, shown_at: datetime, seconds: float
+        self, approval: PendingApproval, shown_at: datetime, seconds: float
     ) -> Approve | Deny | None:
         """Return a person's decision about the action shown at `shown_at`, None if there is none.
 
@@ -242,66 +244,70 @@ class Requests:
         A message without a decision counts as a denial, with the message as the reason. Raises
         RunStopped if the run is to end.
         """
-        until = self.now() + timedelta(seconds=seconds)
+        deadline = self.now() + timedelta(seconds=seconds)
         while True:
-            left = (until - self.now()).total_seconds() if seconds else 0.0
-            request = self.control.wait(left) if left > 0 else self.control.take()
+            remaining_seconds = (deadline - self.now()).total_seconds() if seconds else 0.0
+            request = (
+                self.control.wait(remaining_seconds)
+                if remaining_seconds > 0
+                else self.control.take()
+            )
             match request:
                 case None:
                     return None
-                case Approve() | Deny() if _is_about(request, wanted, shown_at):
+                case Approve() | Deny() if _is_about(request, approval, shown_at):
                     return request
                 case Approve() | Deny():
-                    self._unasked(request)
-                case Say(words=words, by=by):
-                    return Deny(by=by, reason=words)
+                    self._warn_unexpected(request)
+                case Say(message=message, by=by):
+                    return Deny(by=by, reason=message)
                 case Stop() | Extend():
-                    self._obey(request)
+                    self._handle(request)
                 case Pause() | Resume():
                     pass  # the run is idle anyway
 
-    def _unasked(self, request: Approve | Deny) -> None:
+    def _warn_unexpected(self, request: Approve | Deny) -> None:
         """Warn about a decision on nothing, or on an action that its author can't have seen."""
-        approves = isinstance(request, Approve)
-        told = render("run/unasked.md.j2", approves=approves, by=request.by).strip()
-        self.levels[0].stream.add(Warned(about="confirmation", message=told))
+        is_approval = isinstance(request, Approve)
+        message = render("run/unasked.md.j2", approves=is_approval, by=request.by).strip()
+        self.levels[0].stream.add(Warned(about="confirmation", message=message))
 
     def _pause(self, by: str) -> None:
         """Pause until a request other than Pause arrives, then carry it out.
 
         Raises RunStopped if the request is a Stop, or if the pause exceeds `max_pause`.
         """
-        before = [level.state.run_state for level in self.levels]
+        earlier_states = [level.state.run_state for level in self.levels]
         for level in self.levels:
-            level.enter(RunState.PAUSED, _asked("paused", by))
-        until = self.now() + timedelta(seconds=self.max_pause)
+            level.enter(RunState.PAUSED, _describe_request("paused", by))
+        deadline = self.now() + timedelta(seconds=self.max_pause)
         request: Request | None = Pause()
         while isinstance(request, Pause):
-            left = (until - self.now()).total_seconds()
-            request = self.control.wait(left) if left > 0 else None
+            remaining_seconds = (deadline - self.now()).total_seconds()
+            request = self.control.wait(remaining_seconds) if remaining_seconds > 0 else None
         if request is None:
             raise RunStopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
         if isinstance(request, Stop):
-            self._obey(request)
-        for level, state in zip(self.levels, before, strict=True):
+            self._handle(request)
+        for level, state in zip(self.levels, earlier_states, strict=True):
             level.enter(state)
-        self._obey(request)
+        self._handle(request)
 
     def _extend(self, request: Extend) -> None:
         """Extend the limits of the run, and those of active delegates by what it really got."""
-        extension, most = request.extension, self.most
+        extension, max_limits = request.extension, self.max_limits
         for level in self.levels:
-            before = level.state.limits
-            for event in extension_events(before, extension, most, request.by):
+            earlier_limits = level.state.limits
+            for event in extension_events(earlier_limits, extension, max_limits, request.by):
                 level.stream.add(event)
-            extension, most = extension_between(before, level.state.limits), None
+            extension, max_limits = extension_between(earlier_limits, level.state.limits), None
 
 
-def _is_about(decision: Approve | Deny, wanted: PendingApproval, shown_at: datetime) -> bool:
+def _is_about(decision: Approve | Deny, approval: PendingApproval, shown_at: datetime) -> bool:
     """Return True if the decision's author can have seen the action and refers to no other."""
     is_later = decision.at is None or decision.at > shown_at
-    return is_later and decision.number in {"", wanted.number}
+    return is_later and decision.number in {"", approval.number}
 
 
-def _asked(what: str, by: str) -> str:
-    return f"{what} by {by}" if by else f"{what} on request"
+def _describe_request(action: str, by: str) -> str:
+    return f"{action} by {by}" if by else f"{action} on request"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from resolver.agents.base import Agent
-from resolver.agents.replies import has_more
+from resolver.agents.replies import has_pending_actions
 from resolver.config.templates import render
 from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
-from resolver.controller.control import MAX_PAUSE, Control, Level, Requests
-from resolver.controller.limits import check_limits, derive_outcome, limit_warning, share_of
-from resolver.controller.recovery import OUTSIDE, unanswered_actions
+from resolver.controller.control import MAX_PAUSE_SECONDS, Control, Level, Requests
+from resolver.controller.limits import check_limits, delegate_limits, derive_outcome, limit_warning
+from resolver.controller.recovery import EXTERNAL_ACTIONS, unanswered_actions
 from resolver.controller.stuck import StuckDetector
 from resolver.errors import LimitReached, ResolverError, RunStopped, UsageError
 from resolver.events import actions as a
@@ -32,10 +32,10 @@ from resolver.models.run import Declined, Outcome, RunLimits, RunState
 
 logger = logging.getLogger("resolver.controller")
 
-MOST_AUTO_REPLIES = 3
+MAX_AUTO_REPLIES = 3
 """Maximum number of consecutive automatic replies to an agent that waits for a person."""
 
-ENDS = frozenset(
+FINAL_STATES = frozenset(
     {
         RunState.FINISHED,
         RunState.REJECTED,
@@ -48,7 +48,7 @@ ENDS = frozenset(
 )
 """Final states of a run."""
 
-ENDED_BY: Mapping[Declined, RunState] = {
+STATE_BY_DECLINED_REASON: Mapping[Declined, RunState] = {
     "": RunState.FINISHED,
     "cannot_reproduce": RunState.REJECTED,
     "already_fixed": RunState.REJECTED,
@@ -57,7 +57,7 @@ ENDED_BY: Mapping[Declined, RunState] = {
 }
 """The state that each `declined` reason of a `Finish` leads to."""
 
-AWAITING = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
+AWAITING_STATES = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
 """States in which a run waits for a person. They end the process too if nobody answers."""
 
 
@@ -84,11 +84,11 @@ The condenser may add events to that stream, like warnings and the replies of it
 """
 
 
-Hosted = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
+HostHandlers = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
 """Functions that execute actions on the host instead of in the sandbox, by type of action."""
 # A hosted function returns an ErrorObservation for a failure and raises nothing.
-NOTHING_HOSTED: Hosted = {}
-NOTHING_ASKED = Confirmation()
+NO_HOST_HANDLERS: HostHandlers = {}
+NO_CONFIRMATION = Confirmation()
 
 
 class AgentController:
@@ -100,10 +100,10 @@ class AgentController:
     condensers: creates the condensers of this agent and its delegates.
     now: the clock of the stream.
     control: the queue of people's requests; they are handled between two steps.
-    most: the highest totals to which requests may extend the limits; None means no maximum.
+    max_limits: the highest totals to which requests may extend the limits; None means no maximum.
     max_pause: seconds after which a paused run is stopped; it can be resumed later.
     delegates: creates the agents of delegates; with None, delegation is refused.
-    hosted: functions that execute actions on the host. They raise nothing.
+    host_handlers: functions that execute actions on the host. They raise nothing.
     recaller: decides which instructions and skills the agent gets next.
     confirmation: which actions are refused, or wait for a person.
     parent: the controller of the run that this one is a delegate of. Requests follow its rules.
@@ -119,12 +119,12 @@ class AgentController:
         now: Clock,
         *,
         control: Control | None = None,
-        most: RunLimits | None = None,
-        max_pause: float = MAX_PAUSE,
+        max_limits: RunLimits | None = None,
+        max_pause: float = MAX_PAUSE_SECONDS,
         delegates: delegation.Delegates | None = None,
-        hosted: Hosted = NOTHING_HOSTED,
+        host_handlers: HostHandlers = NO_HOST_HANDLERS,
         recaller: Recaller | None = None,
-        confirmation: Confirmation = NOTHING_ASKED,
+        confirmation: Confirmation = NO_CONFIRMATION,
         parent: "AgentController | None" = None,
     ) -> None:
         self._agent = agent
@@ -135,13 +135,13 @@ class AgentController:
         self._condenser = condensers(stream)
         self._now = now
         self._delegates = delegates
-        self._hosted = hosted
+        self._host_handlers = host_handlers
         self._recaller = recaller or NothingRecalled()
         level = Level(stream, state)
         self._requests: Requests = (
-            parent._requests.below(level)
+            parent._requests.for_delegate(level)
             if parent
-            else Requests(control or Control(), (level,), now, most, max_pause)
+            else Requests(control or Control(), (level,), now, max_limits, max_pause)
         )
         self._stuck = StuckDetector()
         self._stopped: RunStopped | None = None
@@ -153,13 +153,13 @@ class AgentController:
         A loaded log is continued after its last event. If that run has ended, its outcome is
         returned, unless the caller has set the state back to RUNNING.
         """
-        if self._state.run_state not in ENDS:
-            self._guarded(self._begin)
+        if self._state.run_state not in FINAL_STATES:
+            self._run_guarded(self._begin)
         while self._state.run_state is RunState.RUNNING:
-            self._guarded(self._step)
+            self._run_guarded(self._step)
         return derive_outcome(self._state)
 
-    def _guarded(self, part: Callable[[], None]) -> None:
+    def _run_guarded(self, part: Callable[[], None]) -> None:
         try:
             part()
         except LimitReached as limit:
@@ -177,37 +177,37 @@ class AgentController:
         """Handle the actions whose results are missing in a loaded log, if there are any."""
         if self._state.run_state in {RunState.LOADING, RunState.PAUSED}:
             self._enter(RunState.RUNNING)
-        owed = unanswered_actions(self._state)
-        for action in owed:
-            self._settle(action)
-        if not owed and self._state.run_state in AWAITING:
+        unanswered = unanswered_actions(self._state)
+        for action in unanswered:
+            self._settle_unanswered(action)
+        if not unanswered and self._state.run_state in AWAITING_STATES:
             self._enter(RunState.RUNNING)
 
-    def _settle(self, action: ActionBase) -> None:
-        if isinstance(action, OUTSIDE) and not self._gate.holds(action):
-            words = render("agent/interrupted.md.j2").strip()
-            self._observe(action, o.ErrorObservation(content=words, code="interrupted"))
+    def _settle_unanswered(self, action: ActionBase) -> None:
+        if isinstance(action, EXTERNAL_ACTIONS) and not self._gate.is_held(action):
+            content = render("agent/interrupted.md.j2").strip()
+            self._observe(action, o.ErrorObservation(content=content, code="interrupted"))
         else:
-            self._answer(action)
+            self._handle(action)
 
     def _step(self) -> None:
-        self._requests.obey_all()
+        self._requests.handle_all()
         # All actions of a reply are paid for already, and the model wrote them before it could
         # see a new warning: only the time limit ends the run in the middle of a reply.
-        in_reply = has_more(self._state)
+        in_reply = has_pending_actions(self._state)
         self._check_limits(in_reply)
-        if not in_reply and not self._prepare_asking():
+        if not in_reply and not self._prepare_query():
             return
-        self._answer(self._stream.add(self._agent.step(self._state)))
+        self._handle(self._stream.add(self._agent.step(self._state)))
 
     def _check_limits(self, in_reply: bool) -> None:
         try:
             check_limits(self._state, self._now())
-        except LimitReached as reached:
-            if reached.limit == "time" or not in_reply:
+        except LimitReached as error:
+            if error.limit == "time" or not in_reply:
                 raise
 
-    def _prepare_asking(self) -> bool:
+    def _prepare_query(self) -> bool:
         """Add warnings, skills and a condensation for the model. Return False if the run ended."""
         warning = limit_warning(self._state, self._now())
         if warning:
@@ -221,15 +221,18 @@ class AgentController:
             self._stream.add(condensation)
         return True
 
-    def _answer(self, action: ActionBase) -> None:
+    def _handle(self, action: ActionBase) -> None:
         """Execute the action, or handle it in the controller."""
         match action:
             case a.Finish(declined=declined):
-                self._enter(ENDED_BY[declined], _first_line(action.message) if declined else "")
+                self._enter(
+                    STATE_BY_DECLINED_REASON[declined],
+                    _first_line(action.message) if declined else "",
+                )
             case a.Reject(reason=reason):
                 self._enter(RunState.REJECTED, reason)
-            case a.ChangeAgentState(state=wanted, reason=reason):
-                self._enter(wanted, reason)
+            case a.ChangeAgentState(state=new_state, reason=reason):
+                self._enter(new_state, reason)
             case a.Message(wait_for_response=True):
                 self._wait(action)
             case a.Message() | a.Think():
@@ -242,10 +245,10 @@ class AgentController:
                 self._refuse(action, reason, "invalid")
             case a.CondensationRequest():
                 self._condense_or_fail()
-            case _ if type(action) in self._hosted:
-                self._do(action, self._hosted[type(action)])
+            case _ if type(action) in self._host_handlers:
+                self._execute(action, self._host_handlers[type(action)])
             case _ if isinstance(action, SANDBOX_ACTIONS):
-                self._do(action, self._executor.execute)
+                self._execute(action, self._executor.execute)
             case _:
                 kind = getattr(action, "kind", "")
                 self._refuse(action, render("agent/unavailable.md.j2", kind=kind), "unavailable")
@@ -253,27 +256,27 @@ class AgentController:
     def _observe(self, action: ActionBase, observation: ObservationBase) -> None:
         self._stream.add(observation.model_copy(update={"cause": action.id}))
 
-    def _refuse(self, action: ActionBase, why: str, code: str) -> None:
-        self._observe(action, o.ErrorObservation(content=why.strip(), code=code))
+    def _refuse(self, action: ActionBase, reason: str, code: str) -> None:
+        self._observe(action, o.ErrorObservation(content=reason.strip(), code=code))
 
-    def _do(self, action: ActionBase, how: Callable[[Any], ObservationBase]) -> None:
+    def _execute(self, action: ActionBase, execute: Callable[[Any], ObservationBase]) -> None:
         """Execute the action if the gate allows it. Add nothing if it waits for approval."""
-        verdict = self._gate.judge(action)
-        if verdict.allowed:
-            self._observe(action, how(action))
-        elif verdict.answer is not None:
-            self._observe(action, verdict.answer)
+        decision = self._gate.judge(action)
+        if decision.allowed:
+            self._observe(action, execute(action))
+        elif decision.answer is not None:
+            self._observe(action, decision.answer)
 
     def _wait(self, question: a.Message) -> None:
         """Add a person's answer or, a limited number of times, an automatic one."""
         if self._state.run_state is not RunState.AWAITING_USER_INPUT:
             self._enter(RunState.AWAITING_USER_INPUT, _first_line(question.content))
-        words = self._requests.answer()
-        if words is not None:
-            self._stream.add(a.Message(content=words, source=Source.USER))
-        elif self._state.auto_replies < MOST_AUTO_REPLIES:
-            words = render("agent/continue.md.j2").strip()
-            self._stream.add(a.Message(content=words, source=Source.USER, cause=question.id))
+        content = self._requests.answer()
+        if content is not None:
+            self._stream.add(a.Message(content=content, source=Source.USER))
+        elif self._state.auto_replies < MAX_AUTO_REPLIES:
+            content = render("agent/continue.md.j2").strip()
+            self._stream.add(a.Message(content=content, source=Source.USER, cause=question.id))
         else:
             return
         self._enter(RunState.RUNNING)
@@ -291,7 +294,7 @@ class AgentController:
         except UsageError as error:
             self._refuse(action, _sentences(error), "delegate")
             return
-        share = state.limits if state.events else share_of(self._state, self._now())
+        share = state.limits if state.events else delegate_limits(self._state, self._now())
         if share is None:
             self._refuse(action, render("agent/too_little_left.md.j2"), "delegate")
             return
@@ -304,7 +307,7 @@ class AgentController:
             self._condensers,
             self._now,
             delegates=self._delegates,
-            hosted=self._hosted,
+            host_handlers=self._host_handlers,
             recaller=self._recaller,
             confirmation=self._gate.confirmation,
             parent=self,
@@ -325,7 +328,7 @@ class AgentController:
 
     def _is_stuck(self) -> bool:
         """Warn the agent of a first repetition, end the run at another; return True then."""
-        repeats = self._stuck.look(self._state)
+        repeats = self._stuck.find_repetition(self._state)
         if repeats is None:
             return False
         if self._stuck.warned:
@@ -336,8 +339,8 @@ class AgentController:
         return False
 
     def _enter(self, state: RunState, reason: str = "", error: ResolverError | None = None) -> None:
-        known = {"next_step": error.next_step, "because": error.cause} if error else {}
-        self._stream.add(o.AgentStateChanged(state=state, reason=reason, **known))
+        details = {"next_step": error.next_step, "because": error.cause} if error else {}
+        self._stream.add(o.AgentStateChanged(state=state, reason=reason, **details))
 
 
 def _sentences(error: ResolverError) -> str:

@@ -50,18 +50,18 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
 
     Raises LogError if an event can't be read or has an unexpected id.
     """
-    number = 0
+    expected_id = 0
     for outer in events:
         if not isinstance(outer, DelegateEvent) or outer.delegate != delegate:
             continue
         event = parse_logged_event(outer.event)
-        if event.id != number:
+        if event.id != expected_id:
             raise LogError(
-                f"event {outer.id}: the delegate's event has the id {event.id}, not {number}",
+                f"event {outer.id}: the delegate's event has the id {event.id}, not {expected_id}",
                 "the events of a delegate are numbered 0, 1, 2, ... without gap",
             )
         yield event
-        number += 1
+        expected_id += 1
 
 
 def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
@@ -89,13 +89,13 @@ class NestedStore:
     """An EventStore inside another stream: each event is stored there as a DelegateEvent.
 
     parent: the stream of the delegating run. The nested store is durable if this stream is.
-    recorded: the parent's events so far. Those of this delegate are loaded from them.
+    parent_events: the parent's events so far. Those of this delegate are loaded from them.
     """
 
-    def __init__(self, parent: EventStream, recorded: Iterable[Event], delegate: int) -> None:
+    def __init__(self, parent: EventStream, parent_events: Iterable[Event], delegate: int) -> None:
         self._parent = parent
         self._delegate = delegate
-        self._events = list(nested_events(recorded, delegate))
+        self._events = list(nested_events(parent_events, delegate))
 
     def append(self, event: Event) -> None:
         """Store the event. Raises UnstorableEvent like every store."""
@@ -146,11 +146,11 @@ def add_opening(
 
     Those that a resumed log already contains are not added again.
     """
-    words = render("agent/delegated_task.md.j2", task=task).strip()
+    content = render("agent/delegated_task.md.j2", task=task).strip()
     opening = (
         LimitsExtended(limits=limits),
         agent.system_prompt(),
-        a.Message(content=words, source=Source.USER),
+        a.Message(content=content, source=Source.USER),
     )
     for event in opening[len(state.events) :]:
         stream.add(event)
@@ -174,11 +174,11 @@ def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult
             "iterations": outcome.iterations,
             "cost": outcome.cost,
             "seconds": outcome.seconds,
-            **_places(outcome),
+            **_reported_places(outcome),
         },
     )
 
 
-def _places(outcome: Outcome) -> dict[str, Any]:
+def _reported_places(outcome: Outcome) -> dict[str, Any]:
     """Return the places that a delegate reported, {} if it reported none."""
     return {"places": [place.model_dump() for place in outcome.places]} if outcome.places else {}

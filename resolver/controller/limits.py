@@ -17,15 +17,15 @@ from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
 from resolver.models.run import Extension, Outcome, RunLimits, RunState
 
-Bound = Literal["iterations", "budget", "time"]
+LimitKind = Literal["iterations", "budget", "time"]
 
-SHARE_LEFT = 0.1
+WARNING_SHARE = 0.1
 """Share of the iterations, the budget or the time at which the agent is warned.
 
 It is early enough to remove scratch files, run a check and finish.
 """
 
-STEPS_LEFT = 2
+LAST_WARNING_ITERATIONS = 2
 """The agent gets a last warning when this many iterations are left."""
 
 LAST_WARNING = "limit:iterations:last"
@@ -36,7 +36,7 @@ DELEGATE_SHARE = 0.5
 The parent thus keeps half of it to work with the result, however the delegate ends.
 """
 
-LEAST_REPLIES = 3
+MIN_DELEGATE_ITERATIONS = 3
 """Minimum number of iterations for a delegate; with fewer it could not achieve anything."""
 
 
@@ -46,7 +46,7 @@ def check_limits(state: State, now: datetime) -> None:
     now: the time in UTC.
     """
     limits = state.limits
-    match bound_reached(state, now):
+    match find_reached_limit(state, now):
         case "iterations":
             what = f"{state.iterations} of {limits.max_iterations} iterations are used up"
             next_step = "raise --max-iterations, or make the issue smaller"
@@ -62,7 +62,7 @@ def check_limits(state: State, now: datetime) -> None:
             pass
 
 
-def bound_reached(state: State, now: datetime) -> Bound | None:
+def find_reached_limit(state: State, now: datetime) -> LimitKind | None:
     """Return the first limit that is used up, None if there is none."""
     limits = state.limits
     if state.iterations >= limits.max_iterations:
@@ -79,14 +79,16 @@ def limit_warning(state: State, now: datetime) -> Warned | None:
     limit that was extended is warned about again.
     """
     limits = state.limits
-    used: dict[Bound, bool] = {
-        "budget": state.priced >= (1 - SHARE_LEFT) * limits.max_budget,
-        "time": state.elapsed(now) >= (1 - SHARE_LEFT) * limits.max_time,
+    is_almost_used: dict[LimitKind, bool] = {
+        "budget": state.priced >= (1 - WARNING_SHARE) * limits.max_budget,
+        "time": state.elapsed(now) >= (1 - WARNING_SHARE) * limits.max_time,
     }
-    near = [(f"limit:{limit}", limit) for limit, is_near in used.items() if is_near]
+    due_warnings = [
+        (f"limit:{limit}", limit) for limit, is_near in is_almost_used.items() if is_near
+    ]
     if about := _iterations_warning(state):
-        near.insert(0, (about, "iterations"))
-    for about, limit in near:
+        due_warnings.insert(0, (about, "iterations"))
+    for about, limit in due_warnings:
         if about not in state.warned:
             message = render(
                 "agent/limit_warning.md.j2",
@@ -103,26 +105,36 @@ def _iterations_warning(state: State) -> str:
 
     A run with few iterations gets only one warning, and none at its first replies.
     """
-    left = state.limits.max_iterations - state.iterations
-    share = math.ceil(SHARE_LEFT * state.limits.max_iterations)
-    if state.iterations <= STEPS_LEFT or not 0 < left <= max(share, STEPS_LEFT):
+    remaining = state.limits.max_iterations - state.iterations
+    warning_threshold = math.ceil(WARNING_SHARE * state.limits.max_iterations)
+    if state.iterations <= LAST_WARNING_ITERATIONS or not 0 < remaining <= max(
+        warning_threshold, LAST_WARNING_ITERATIONS
+    ):
         return ""
-    return LAST_WARNING if left <= STEPS_LEFT < share else "limit:iterations"
+    return (
+        LAST_WARNING
+        if remaining <= LAST_WARNING_ITERATIONS < warning_threshold
+        else "limit:iterations"
+    )
 
 
-def extend_limits(limits: RunLimits, extension: Extension, most: RunLimits | None) -> RunLimits:
-    """Return the limits plus `extension`, at most `most` and never less than `limits`."""
-    wanted = RunLimits(
+def extend_limits(
+    limits: RunLimits, extension: Extension, max_limits: RunLimits | None
+) -> RunLimits:
+    """Return the limits plus `extension`, at most `max_limits` and never less than `limits`."""
+    extended = RunLimits(
         max_iterations=limits.max_iterations + max(0, extension.iterations),
         max_budget=limits.max_budget + max(0.0, extension.budget),
         max_time=limits.max_time + max(0.0, extension.time),
     )
-    if most is None:
-        return wanted
+    if max_limits is None:
+        return extended
     return RunLimits(
-        max_iterations=max(limits.max_iterations, min(wanted.max_iterations, most.max_iterations)),
-        max_budget=max(limits.max_budget, min(wanted.max_budget, most.max_budget)),
-        max_time=max(limits.max_time, min(wanted.max_time, most.max_time)),
+        max_iterations=max(
+            limits.max_iterations, min(extended.max_iterations, max_limits.max_iterations)
+        ),
+        max_budget=max(limits.max_budget, min(extended.max_budget, max_limits.max_budget)),
+        max_time=max(limits.max_time, min(extended.max_time, max_limits.max_time)),
     )
 
 
@@ -136,44 +148,47 @@ def extension_between(before: RunLimits, after: RunLimits) -> Extension:
 
 
 def extension_events(
-    limits: RunLimits, extension: Extension, most: RunLimits | None = None, by: str = ""
+    limits: RunLimits, extension: Extension, max_limits: RunLimits | None = None, by: str = ""
 ) -> tuple[LimitsExtended | Warned, ...]:
     """Return the events that grant `extension`, () if it grants nothing.
 
-    They are the new limits and a message to the agent, and a warning for people if `most`, the
-    highest totals that a request may reach, has reduced the extension.
+    They are the new limits and a message to the agent, and a warning for people if `max_limits`,
+    the highest totals that a request may reach, has reduced the extension.
     """
-    wanted, granted = extend_limits(limits, extension, None), extend_limits(limits, extension, most)
+    requested, granted = (
+        extend_limits(limits, extension, None),
+        extend_limits(limits, extension, max_limits),
+    )
     events: list[LimitsExtended | Warned] = []
-    if granted != wanted:
-        cut = render("run/extension_cut.md.j2", granted=granted, most=most, by=by).strip()
-        events.append(Warned(about="extension_cut", message=cut))
+    if granted != requested:
+        warning = render("run/extension_cut.md.j2", granted=granted, most=max_limits, by=by).strip()
+        events.append(Warned(about="extension_cut", message=warning))
     if granted != limits:
         events.append(LimitsExtended(limits=granted, by=by))
-        more = extension_between(limits, granted)
-        told = render("agent/extended.md.j2", more=more).strip()
-        events.append(Warned(about="extended", message=told, to_agent=True))
+        granted_extension = extension_between(limits, granted)
+        message = render("agent/extended.md.j2", more=granted_extension).strip()
+        events.append(Warned(about="extended", message=message, to_agent=True))
     return tuple(events)
 
 
-def share_of(state: State, now: datetime) -> RunLimits | None:
+def delegate_limits(state: State, now: datetime) -> RunLimits | None:
     """Return the limits for a delegate of this run, None if too little is left to share."""
     limits = state.limits
-    replies = int((limits.max_iterations - state.iterations) * DELEGATE_SHARE)
-    money = (limits.max_budget - state.priced) * DELEGATE_SHARE
+    iterations = int((limits.max_iterations - state.iterations) * DELEGATE_SHARE)
+    budget = (limits.max_budget - state.priced) * DELEGATE_SHARE
     seconds = (limits.max_time - state.elapsed(now)) * DELEGATE_SHARE
-    if replies < LEAST_REPLIES or money <= 0 or seconds <= 0:
+    if iterations < MIN_DELEGATE_ITERATIONS or budget <= 0 or seconds <= 0:
         return None
-    return RunLimits(max_iterations=replies, max_budget=money, max_time=seconds)
+    return RunLimits(max_iterations=iterations, max_budget=budget, max_time=seconds)
 
 
-_NOTHING = re.compile(
+_NOTHING_REMAINS = re.compile(
     r"(?:there is )?(?:nothing|none|no(?: remaining)? (?:work|doubts)|n/?a|-)"
     r"(?: (?:is )?(?:left|remains|remaining|open|else|to do|known))*[.!]?",
     re.IGNORECASE,
 )
 
-_DECLINED = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
+_DECLINED_STATES = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
 def derive_outcome(state: State) -> Outcome:
@@ -182,22 +197,22 @@ def derive_outcome(state: State) -> Outcome:
     limit = None
     if state.run_state is RunState.LIMIT and state.last_at is not None:
         # If no limit is reached, the rest of the budget did not suffice for another model call.
-        limit = bound_reached(state, state.last_at) or "budget"
+        limit = find_reached_limit(state, state.last_at) or "budget"
     message = finish.message if finish else ""
     if state.run_state is RunState.AWAITING_USER_INPUT:
-        message = _question(state)
+        message = _find_question(state)
     return Outcome(
         state=state.run_state,
         reason=state.reason,
         next_step=state.next_step,
         because=state.because,
-        declined=finish.declined if finish and state.run_state in _DECLINED else "",
+        declined=finish.declined if finish and state.run_state in _DECLINED_STATES else "",
         limit=limit,
         message=message,
         cause=finish.root_cause if finish else "",
         change=finish.change if finish else "",
         verification=finish.verification if finish else "",
-        remaining=_said_to_be_left(finish.remaining) if finish else "",
+        remaining=_without_empty_remark(finish.remaining) if finish else "",
         places=finish.places if finish else (),
         pull_request_title=finish.pull_request_title if finish else "",
         task_completed=bool(
@@ -210,12 +225,12 @@ def derive_outcome(state: State) -> Outcome:
     )
 
 
-def _said_to_be_left(text: str) -> str:
+def _without_empty_remark(text: str) -> str:
     """Return the text, or "" if it only says that nothing remains."""
-    return "" if _NOTHING.fullmatch(text.strip()) else text
+    return "" if _NOTHING_REMAINS.fullmatch(text.strip()) else text
 
 
-def _question(state: State) -> str:
+def _find_question(state: State) -> str:
     for event in reversed(state.events):
         if isinstance(event, a.Finish):
             return event.message

@@ -19,14 +19,14 @@ from resolver.events.observations import AgentStateChanged, RecallResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 
-OUTSIDE = (a.McpCall, a.BrowseURL, a.BrowseInteractive)
+EXTERNAL_ACTIONS = (a.McpCall, a.BrowseURL, a.BrowseInteractive)
 """Actions with effects outside the sandbox. They are never executed again.
 
 A fresh sandbox does not undo these effects.
 """
 
-_ENDING = (a.Finish, a.Reject, a.ChangeAgentState)
-_ANSWERED_IN_WORDS = (a.Think, a.Message, a.Invalid)
+_ENDING_ACTIONS = (a.Finish, a.Reject, a.ChangeAgentState)
+_CONTROLLER_ANSWERED_ACTIONS = (a.Think, a.Message, a.Invalid)
 
 
 def unanswered_actions(state: State) -> tuple[ActionBase, ...]:
@@ -36,15 +36,19 @@ def unanswered_actions(state: State) -> tuple[ActionBase, ...]:
     the controller's reaction is missing, like the state that a Finish leads to or the reply to a
     question.
     """
-    owed = {
+    unanswered = {
         id: action
         for id, action in state.pending.items()
         if isinstance(action, ActionBase) and action.source is Source.AGENT
     }
-    last = _last_action(state)
-    if last is not None and last.id not in owed and not _is_answered(last, state):
-        owed[last.id] = last
-    return tuple(owed[id] for id in sorted(owed))
+    last_action = _last_action(state)
+    if (
+        last_action is not None
+        and last_action.id not in unanswered
+        and not _is_answered(last_action, state)
+    ):
+        unanswered[last_action.id] = last_action
+    return tuple(unanswered[id] for id in sorted(unanswered))
 
 
 def _last_action(state: State) -> ActionBase | None:
@@ -58,25 +62,27 @@ def _last_action(state: State) -> ActionBase | None:
 
 
 def _is_answered(action: ActionBase, state: State) -> bool:
-    since = state.events[action.id + 1 :]
-    if isinstance(action, _ENDING):
-        return any(isinstance(e, o.AgentStateChanged) for e in since)
+    later_events = state.events[action.id + 1 :]
+    if isinstance(action, _ENDING_ACTIONS):
+        return any(isinstance(event, o.AgentStateChanged) for event in later_events)
     if isinstance(action, a.Message) and action.wait_for_response:
-        return any(isinstance(e, a.Message) and e.source is Source.USER for e in since)
+        return any(
+            isinstance(event, a.Message) and event.source is Source.USER for event in later_events
+        )
     if isinstance(action, a.CondensationRequest):
-        return any(isinstance(e, life.Condensation) for e in since)
-    if isinstance(action, _ANSWERED_IN_WORDS):
-        return any(e.cause == action.id for e in since)
+        return any(isinstance(event, life.Condensation) for event in later_events)
+    if isinstance(action, _CONTROLLER_ANSWERED_ACTIONS):
+        return any(event.cause == action.id for event in later_events)
     return True
 
 
-MOST_REPORTED = 10
+MAX_REPORTED = 10
 """Maximum number of differences that are reported; more add no information."""
 
-EXCERPT = 400
+MAX_EXCERPT_LENGTH = 400
 """Maximum length of the excerpts in a difference, in characters."""
 
-_VARIES = re.compile(
+_VARYING_TEXT = re.compile(
     r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
     r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
     r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d\d?\b|\[\d+\] +\d+"
@@ -87,7 +93,7 @@ Temporary paths, memory addresses, hashes, dates, times of day, durations, and p
 background jobs.
 """
 
-_COMPARED = (
+_COMPARED_FIELDS = (
     "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
     "new_str", "message", "content",
 )  # fmt: skip
@@ -100,7 +106,7 @@ class Difference:
     recorded_id: int
     field: str
     recorded: str
-    found: str
+    replayed: str
 
     def event(self) -> ReplayDiverged:
         """Return the difference as an event for the log."""
@@ -108,24 +114,26 @@ class Difference:
             recorded_id=self.recorded_id,
             field=self.field,
             recorded=self.recorded,
-            found=self.found,
+            found=self.replayed,
         )
 
 
-def difference(
-    recorded: EventBase, found: EventBase, roots: Sequence[str] = ()
+def find_difference(
+    recorded: EventBase, replayed: EventBase, roots: Sequence[str] = ()
 ) -> Difference | None:
     """Return the first field in which the two events differ, None if they are equal.
 
     roots: paths of the repository in the sandboxes, which differ between machines. Text that varies
     between any two runs (times, durations, temporary paths, hashes) is masked before comparing.
     """
-    for field in _COMPARED:
-        before, now = _text(recorded, field, roots), _text(found, field, roots)
-        if _VARIES.sub("#", before) != _VARIES.sub("#", now):
-            start = _first_difference(before, now)
-            end = start + EXCERPT
-            return Difference(recorded.id, field, before[start:end], now[start:end])
+    for field in _COMPARED_FIELDS:
+        recorded_text, replayed_text = _text(recorded, field, roots), _text(replayed, field, roots)
+        if _VARYING_TEXT.sub("#", recorded_text) != _VARYING_TEXT.sub("#", replayed_text):
+            start = _first_difference(recorded_text, replayed_text)
+            end = start + MAX_EXCERPT_LENGTH
+            return Difference(
+                recorded.id, field, recorded_text[start:end], replayed_text[start:end]
+            )
     return None
 
 
@@ -141,28 +149,28 @@ class ReplayCheck:
     def __init__(
         self, recorded: Sequence[Event], started: RunStarted, stream: EventStream, root: str
     ) -> None:
-        self._recorded = [e for e in recorded if _is_compared(e)]
+        self._recorded = [event for event in recorded if _is_compared(event)]
         self._stream = stream
         self._roots = (*roots_of(recorded), root)
         self._position = 0
         self._reported = 0
-        before = next((e for e in recorded if isinstance(e, RunStarted)), None)
-        if before is not None and before.base != started.base:
-            self._report(Difference(before.id, "base", before.base, started.base))
+        recorded_start = next((event for event in recorded if isinstance(event, RunStarted)), None)
+        if recorded_start is not None and recorded_start.base != started.base:
+            self._report(Difference(recorded_start.id, "base", recorded_start.base, started.base))
 
     def __call__(self, event: Event) -> None:
         if not _is_compared(event):
             return
         if self._position < len(self._recorded):
-            found = difference(self._recorded[self._position], event, self._roots)
-            if found is not None:
-                self._report(found)
+            first_difference = find_difference(self._recorded[self._position], event, self._roots)
+            if first_difference is not None:
+                self._report(first_difference)
         self._position += 1
 
-    def _report(self, found: Difference) -> None:
+    def _report(self, event_difference: Difference) -> None:
         self._reported += 1
-        if self._reported <= MOST_REPORTED:
-            self._stream.add(found.event())
+        if self._reported <= MAX_REPORTED:
+            self._stream.add(event_difference.event())
 
 
 def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:
@@ -178,15 +186,15 @@ def _is_compared(event: Event) -> bool:
     Messages of the user, and the skills that the run loads for them, are not compared one by one;
     the base commits of the two runs are compared instead.
     """
-    told = isinstance(event, RecallResult) or (
+    is_loaded_skill = isinstance(event, RecallResult) or (
         isinstance(event, Recall) and event.source is Source.ENVIRONMENT
     )
-    if told or isinstance(event, AgentStateChanged) or event.source is Source.USER:
+    if is_loaded_skill or isinstance(event, AgentStateChanged) or event.source is Source.USER:
         return False
     return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES))
 
 
-def _first_difference(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    at = next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
-    return max(0, at - 80)
+def _first_difference(text: str, other_text: str) -> int:
+    pairs = enumerate(zip(text, other_text, strict=False))
+    index = next((i for i, (x, y) in pairs if x != y), min(len(text), len(other_text)))
+    return max(0, index - 80)

@@ -23,7 +23,7 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.models.run import RunState
 
-_NOISE = re.compile(
+_VARYING_TEXT = re.compile(
     r"/(?:tmp|var/tmp|var/folders|dev/shm)/[\w.+@%/-]+"  # temporary paths
     r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
     r"|\b0x[0-9a-fA-F]+\b"  # addresses in memory
@@ -36,7 +36,7 @@ _NOISE = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
-LONGEST = 65_536
+MAX_COMPARED_LENGTH = 65_536
 """Maximum length that is compared, in characters.
 
 Of a longer text the head, the tail and the length are kept.
@@ -45,10 +45,10 @@ Of a longer text the head, the tail and the length are kept.
 
 def normalize_output(text: str) -> str:
     """Return `text` with everything masked that differs between executions of one command."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
-        text = f"{text[:half]}[{len(text) - LONGEST}]{text[-half:]}"
-    return _NOISE.sub("#", text)
+    if len(text) > MAX_COMPARED_LENGTH:
+        half = MAX_COMPARED_LENGTH // 2
+        text = f"{text[:half]}[{len(text) - MAX_COMPARED_LENGTH}]{text[-half:]}"
+    return _VARYING_TEXT.sub("#", text)
 
 
 def mask_numbers(text: str) -> str:
@@ -56,103 +56,105 @@ def mask_numbers(text: str) -> str:
     return _NUMBER.sub("#", text)
 
 
-REPEATS = 4
+MAX_REPEATS = 4
 """Number of identical actions with identical results that count as stuck."""
 
-ERROR_REPEATS = 3
+MAX_ERROR_REPEATS = 3
 """Number of identical actions, each answered with an error, that count as stuck."""
 
-MONOLOGUE = 3
+MAX_IDENTICAL_MESSAGES = 3
 """Number of identical messages or thoughts, with no action in between, that count as stuck."""
 
-ROUNDS = 3
+MAX_ROUNDS = 3
 """Number of rounds of the same two, three or four steps in turn that count as stuck."""
 
 PERIODS = (2, 3, 4)
 """Lengths of the cycles that are looked for."""
-CONDENSATIONS = 10
+MAX_CONDENSATIONS = 10
 """Number of condensations in a row, without an action in between, that count as stuck."""
 
-WAITS = 12
-"""Replaces REPEATS and ROUNDS for actions that only wait for something."""
+MAX_WAITS = 12
+"""Replaces MAX_REPEATS and MAX_ROUNDS for actions that only wait for something."""
 
-NEAR_FAILING = 8
+MAX_SIMILAR_FAILURES = 8
 """Number of actions differing only in numbers that count as stuck if all fail alike."""
 
-NEAR_SAME_RESULT = 10
+MAX_SIMILAR_SAME_RESULT = 10
 """Number of actions differing only in numbers that count as stuck if all have the same result."""
 
-NEAR = 30
+MAX_SIMILAR = 30
 """Number of actions differing only in numbers that count as stuck if their results do too.
 
 The number is high because stepping through something can be legitimate work.
 """
 
-PATIENCE = 40
+STEPS_AFTER_WARNING = 40
 """Number of steps after a warning within which another repetition ends the run.
 
 After that, a repetition leads to a new warning.
 """
 
-LOOKED_AT = max(NEAR, PERIODS[-1] * WAITS)
+KEPT_STEPS = max(MAX_SIMILAR, PERIODS[-1] * MAX_WAITS)
 """Number of steps that are kept; enough for every pattern."""
 
-EXCERPT = 160
-_IDENTITY = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source"}
-_WAITING = ("sleep ", "wait ", "tail -f", "timeout ")
+MAX_EXCERPT_LENGTH = 160
+_IGNORED_FIELDS = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source"}
+_WAITING_COMMANDS = ("sleep ", "wait ", "tail -f", "timeout ")
 
 
 class StuckDetector:
     """Detects repetitions at the end of one log."""
 
     def __init__(self) -> None:
-        self._seen = 0
-        self._last: Event | None = None
+        self._event_count = 0
+        self._last_event: Event | None = None
         self._clear()
 
-    def look(self, state: State) -> str | None:
+    def find_repetition(self, state: State) -> str | None:
         """Process the new events and return a description of the repetition, None if there is none.
 
         The description quotes the repeated actions.
         """
         events = state.events
-        if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
-            self._seen = 0
+        if self._event_count > len(events) or (
+            self._event_count and events[self._event_count - 1] is not self._last_event
+        ):
+            self._event_count = 0
             self._clear()
-        for event in events[self._seen :]:
-            self._take(event)
-        self._seen = len(events)
-        self._last = events[-1] if events else None
-        return self._repetition() if self._fresh else None
+        for event in events[self._event_count :]:
+            self._process(event)
+        self._event_count = len(events)
+        self._last_event = events[-1] if events else None
+        return self._find_repetition() if self._after_warning else None
 
     @property
     def warned(self) -> bool:
         """True if a warning was given recently, so that another repetition ends the run."""
-        return self._warned_at >= 0 and self._since_warning <= PATIENCE
+        return self._warned_at >= 0 and self._since_warning <= STEPS_AFTER_WARNING
 
     def _clear(self) -> None:
-        self._steps: deque[_Step] = deque(maxlen=LOOKED_AT)
-        self._open: dict[int, ActionBase] = {}
-        self._words: deque[str] = deque(maxlen=MONOLOGUE)
+        self._steps: deque[_Step] = deque(maxlen=KEPT_STEPS)
+        self._pending_actions: dict[int, ActionBase] = {}
+        self._messages: deque[str] = deque(maxlen=MAX_IDENTICAL_MESSAGES)
         self._condensations = 0
         self._warned_at = -1
         self._since_warning = 0
-        self._fresh = True
+        self._after_warning = True
 
-    def _forget(self) -> None:
+    def _clear_steps(self) -> None:
         self._steps.clear()
-        self._open.clear()
-        self._words.clear()
+        self._pending_actions.clear()
+        self._messages.clear()
         self._condensations = 0
 
-    def _take(self, event: Event) -> None:
+    def _process(self, event: Event) -> None:
         """Process one event.
 
         A warning clears the steps, so that only repetitions after it count.
         """
         match event:
             case life.Warned(about="stuck"):
-                self._forget()
+                self._clear_steps()
                 self._warned_at, self._since_warning = event.id, 0
             case o.AgentStateChanged(state=RunState.STUCK):
                 self._clear()
@@ -164,48 +166,57 @@ class StuckDetector:
             case a.CondensationRequest():
                 pass
             case ActionBase(source=Source.AGENT):
-                self._take_action(event)
+                self._process_action(event)
             case ObservationBase():
-                self._take_observation(event)
+                self._process_observation(event)
             case _:
                 pass
 
-    def _take_action(self, action: ActionBase) -> None:
+    def _process_action(self, action: ActionBase) -> None:
         self._condensations = 0
-        self._fresh = action.reply is None or action.reply > self._warned_at
-        if not self._fresh:  # the model wrote this action before it could see the warning
+        self._after_warning = action.reply is None or action.reply > self._warned_at
+        if not self._after_warning:  # the model wrote this action before it could see the warning
             return
         match action:
             case a.Message(content=content) | a.Think(content=content):
-                self._words.append(f"{type(action).__name__} {normalize_output(content)}")
+                self._messages.append(f"{type(action).__name__} {normalize_output(content)}")
             case _:
-                self._words.clear()
-                self._open = {action.id: action}
+                self._messages.clear()
+                self._pending_actions = {action.id: action}
 
-    def _take_observation(self, observation: ObservationBase) -> None:
-        action = self._open.pop(observation.cause, None) if observation.cause is not None else None
+    def _process_observation(self, observation: ObservationBase) -> None:
+        action = (
+            self._pending_actions.pop(observation.cause, None)
+            if observation.cause is not None
+            else None
+        )
         if action is not None:
             self._steps.append(_Step(action, observation))
             self._since_warning += 1
 
-    def _repetition(self) -> str | None:
-        if self._condensations >= CONDENSATIONS:
+    def _find_repetition(self) -> str | None:
+        if self._condensations >= MAX_CONDENSATIONS:
             return "the conversation is condensed again and again without any action in between"
-        if len(self._words) == MONOLOGUE and len(set(self._words)) == 1:
-            return f"the same words {MONOLOGUE} times without any action in between"
+        if len(self._messages) == MAX_IDENTICAL_MESSAGES and len(set(self._messages)) == 1:
+            return f"the same words {MAX_IDENTICAL_MESSAGES} times without any action in between"
         if not self._steps:
             return None
-        return self._same() or self._failing() or self._in_turn() or self._nearly_same()
+        return (
+            self._find_same_result()
+            or self._find_failing()
+            or self._find_cycle()
+            or self._find_similar()
+        )
 
-    def _run_of(self, most: int, key: str) -> int:
-        """Return the number of steps at the end, up to `most`, that equal the last one.
+    def _count_repeats(self, limit: int, key: str) -> int:
+        """Return the number of steps at the end, up to `limit`, that equal the last one.
 
         key: "exact", or "loose" to ignore numbers.
         """
         last = self._steps[-1]
         count = 0
         for step in reversed(self._steps):
-            if count == most or step.action_text(key) != last.action_text(key):
+            if count == limit or step.action_text(key) != last.action_text(key):
                 break
             count += 1
         return count
@@ -213,25 +224,25 @@ class StuckDetector:
     def _last_steps(self, count: int) -> list["_Step"]:
         return [self._steps[index] for index in range(-count, 0)]
 
-    def _same(self) -> str | None:
-        needed = WAITS if self._steps[-1].waits else REPEATS
-        if self._run_of(needed, "exact") < needed:
+    def _find_same_result(self) -> str | None:
+        needed = MAX_WAITS if self._steps[-1].waits else MAX_REPEATS
+        if self._count_repeats(needed, "exact") < needed:
             return None
         if len({step.result for step in self._last_steps(needed)}) > 1:
             return None
         return f"the same action with the same result {needed} times: {self._steps[-1].quoted}"
 
-    def _failing(self) -> str | None:
-        if self._run_of(ERROR_REPEATS, "exact") < ERROR_REPEATS:
+    def _find_failing(self) -> str | None:
+        if self._count_repeats(MAX_ERROR_REPEATS, "exact") < MAX_ERROR_REPEATS:
             return None
-        if not all(step.is_error for step in self._last_steps(ERROR_REPEATS)):
+        if not all(step.is_error for step in self._last_steps(MAX_ERROR_REPEATS)):
             return None
-        return f"the same action fails {ERROR_REPEATS} times: {self._steps[-1].quoted}"
+        return f"the same action fails {MAX_ERROR_REPEATS} times: {self._steps[-1].quoted}"
 
-    def _in_turn(self) -> str | None:
+    def _find_cycle(self) -> str | None:
         for period in PERIODS:
             cycle = self._last_steps(period) if len(self._steps) >= period else []
-            rounds = WAITS if any(step.waits for step in cycle) else ROUNDS
+            rounds = MAX_WAITS if any(step.waits for step in cycle) else MAX_ROUNDS
             if not cycle or len(self._steps) < period * rounds:
                 continue
             if all(
@@ -242,22 +253,24 @@ class StuckDetector:
                 return f"the same {period} actions in turn {rounds} times: {quoted}"
         return None
 
-    def _nearly_same(self) -> str | None:
+    def _find_similar(self) -> str | None:
         """Return a description if the last actions differ only in numbers, else None."""
-        count = self._run_of(NEAR, "loose")
-        if count < NEAR_FAILING or self._steps[-1].waits:
+        count = self._count_repeats(MAX_SIMILAR, "loose")
+        if count < MAX_SIMILAR_FAILURES or self._steps[-1].waits:
             return None
         steps = self._last_steps(count)
         last = steps[-1]
-        failing = steps[-NEAR_FAILING:]
-        same_result = steps[-NEAR_SAME_RESULT:]
+        failing = steps[-MAX_SIMILAR_FAILURES:]
+        same_result = steps[-MAX_SIMILAR_SAME_RESULT:]
         needed = 0
-        if all(s.failed and s.loose_result == last.loose_result for s in failing):
-            needed = NEAR_FAILING
-        elif count >= NEAR_SAME_RESULT and all(s.result == last.result for s in same_result):
-            needed = NEAR_SAME_RESULT
-        elif count >= NEAR and all(s.loose_result == last.loose_result for s in steps):
-            needed = NEAR
+        if all(step.failed and step.loose_result == last.loose_result for step in failing):
+            needed = MAX_SIMILAR_FAILURES
+        elif count >= MAX_SIMILAR_SAME_RESULT and all(
+            step.result == last.result for step in same_result
+        ):
+            needed = MAX_SIMILAR_SAME_RESULT
+        elif count >= MAX_SIMILAR and all(step.loose_result == last.loose_result for step in steps):
+            needed = MAX_SIMILAR
         if not needed:
             return None
         return f"the same action {needed} times, only the numbers differ: {last.quoted}"
@@ -317,25 +330,27 @@ class _Step:
             case a.CmdRun(is_input=True, command=command):
                 return not command.strip()
             case a.CmdRun(command=text) | a.IPythonRunCell(code=text):
-                return any(word in f"{text} " or f"{word.strip()}(" in text for word in _WAITING)
+                return any(
+                    word in f"{text} " or f"{word.strip()}(" in text for word in _WAITING_COMMANDS
+                )
             case _:
                 return False
 
     @property
     def quoted(self) -> str:
         """The action as it is quoted in a description."""
-        return f"`{_asked(self._action)}`"
+        return f"`{_quote_action(self._action)}`"
 
 
 def _text(event: EventBase) -> str:
-    return normalize_output(event.model_dump_json(exclude=_IDENTITY))
+    return normalize_output(event.model_dump_json(exclude=_IGNORED_FIELDS))
 
 
-def _asked(action: ActionBase) -> str:
+def _quote_action(action: ActionBase) -> str:
     """Return the action in one line, as a person would name it."""
     fields = ("command", "code", "path", "url", "query", "server", "name", "agent", "task")
     parts = [str(value) for field in fields if (value := getattr(action, field, ""))]
     if not isinstance(action, a.CmdRun | a.IPythonRunCell):
         parts.insert(0, str(getattr(action, "kind", "")))
     line = " ".join(" ".join(parts).split())
-    return line if len(line) <= EXCERPT else f"{line[: EXCERPT - 1]}…"
+    return line if len(line) <= MAX_EXCERPT_LENGTH else f"{line[: MAX_EXCERPT_LENGTH - 1]}…"

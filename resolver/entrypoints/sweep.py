@@ -13,7 +13,7 @@ from typing import Any
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import Refused, ResolverError, RunStopped
-from resolver.events.run_log import spent_by
+from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.context.labelled_issues import LabelledIssue, LabelledIssues, Labelling
 from resolver.github.events.permission import IgnoredEvent, authorize
@@ -262,7 +262,7 @@ class Sweep:
         fate, why = _fate(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
-            cost, unpriced = spent_by(result.log.state.events, result.request.run)
+            cost, unpriced = cost_of_run(result.log.state.events, result.request.run)
         url = _page(result.publication)
         return SweepRow(issue.number, issue.title, fate, why, url, cost, unpriced)
 

@@ -111,7 +111,7 @@ SandboxAction = (
 
 SANDBOX_ACTIONS: tuple[type[SandboxAction], ...] = get_args(SandboxAction)
 
-RUNNABLE: dict[type[EventBase], type[EventBase]] = {
+OBSERVATION_BY_ACTION: dict[type[EventBase], type[EventBase]] = {
     a.CmdRun: o.CmdOutput,
     a.IPythonRunCell: o.IPythonOutput,
     a.FileRead: o.FileReadResult,
@@ -130,10 +130,12 @@ RUNNABLE: dict[type[EventBase], type[EventBase]] = {
 }
 """Observation type of each executable action. An ErrorObservation may take its place."""
 
-_KNOWN: TypeAdapter[KnownEvent] = TypeAdapter(Annotated[KnownEvent, Field(discriminator="kind")])
+_KNOWN_EVENTS: TypeAdapter[KnownEvent] = TypeAdapter(
+    Annotated[KnownEvent, Field(discriminator="kind")]
+)
 KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
 
-LONGEST_LINE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """Limit of a line of the log in bytes. Lines of that size or more are neither written nor read."""
 
 
@@ -144,25 +146,25 @@ def parse_logged_event(data: dict[str, Any]) -> Event:
     unknown version.
     """
     try:
-        return _whole(_KNOWN.validate_python(data, extra="allow"))
+        return _validate_nested(_KNOWN_EVENTS.validate_python(data, extra="allow"))
     except ValidationError as error:
         if _is_unknown(error):
-            return _unknown(data)
-        raise _explained(error, data) from error
+            return _parse_unknown(data)
+        raise _log_error(error, data) from error
 
 
 def parse_line(line: bytes | str) -> Event:
     """Return one event from one line of events.jsonl. Raises what `parse_logged_event` raises."""
     try:
-        return _whole(_KNOWN.validate_json(line, extra="allow"))
+        return _validate_nested(_KNOWN_EVENTS.validate_json(line, extra="allow"))
     except ValidationError as error:
-        data = _object(line)
+        data = _parse_object(line)
         if _is_unknown(error):
-            return _unknown(data)
-        raise _explained(error, data) from error
+            return _parse_unknown(data)
+        raise _log_error(error, data) from error
 
 
-def _whole(event: KnownEvent) -> KnownEvent:
+def _validate_nested(event: KnownEvent) -> KnownEvent:
     """Validate a nested event too, and return the event."""
     if isinstance(event, life.DelegateEvent):
         parse_logged_event(event.event)
@@ -170,18 +172,18 @@ def _whole(event: KnownEvent) -> KnownEvent:
 
 
 def _is_unknown(error: ValidationError) -> bool:
-    first = _first(error)
-    return first["type"] == "union_tag_invalid" and not first["loc"]
+    error_details = _first_error(error)
+    return error_details["type"] == "union_tag_invalid" and not error_details["loc"]
 
 
-def _unknown(data: dict[str, Any]) -> Unknown:
+def _parse_unknown(data: dict[str, Any]) -> Unknown:
     try:
         return Unknown.model_validate(data)
     except ValidationError as error:
-        raise _explained(error, data) from error
+        raise _log_error(error, data) from error
 
 
-def _object(line: bytes | str) -> dict[str, Any]:
+def _parse_object(line: bytes | str) -> dict[str, Any]:
     """Return the JSON object in the line, of any kind. Raises LogError."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
@@ -197,7 +199,7 @@ def _object(line: bytes | str) -> dict[str, Any]:
     return data
 
 
-def _explained(error: ValidationError, data: dict[str, Any]) -> LogError:
+def _log_error(error: ValidationError, data: dict[str, Any]) -> LogError:
     kind = data.get("kind")
     if not isinstance(kind, str):
         return LogError("an event has no kind", "check that the file is an event log")
@@ -209,55 +211,60 @@ def _explained(error: ValidationError, data: dict[str, Any]) -> LogError:
             f"and this Resolver reads versions up to {SCHEMA_VERSION}",
             f"read it with {writer}",
         )
-    first = _first(error)
-    where = ".".join(str(part) for part in first["loc"] if part != kind)
-    return LogError(f"event {data.get('id')} ({kind}): {where}: {first['msg']}")
+    error_details = _first_error(error)
+    location = ".".join(str(part) for part in error_details["loc"] if part != kind)
+    return LogError(f"event {data.get('id')} ({kind}): {location}: {error_details['msg']}")
 
 
-def _first(error: ValidationError) -> ErrorDetails:
+def _first_error(error: ValidationError) -> ErrorDetails:
     return error.errors(include_input=False, include_url=False)[0]
 
 
-DEEPEST = 100
+MAX_NESTING_DEPTH = 100
 """Depth of nested data in an event beyond which it is cut."""
 
-LONGEST_TEXT = 1_000_000
+MAX_TEXT_LENGTH = 1_000_000
 """Length in characters beyond which one text of an event is cut, if the event is too large."""
 
 
-def storable(event: Event) -> Event:
+def make_storable(event: Event) -> Event:
     """Return the event without values that no log can hold.
 
     Lone surrogates become U+FFFD; data nested too deeply and very long texts are cut. Such values
     come from outside, mostly from a model's arguments.
     """
-    return parse_logged_event(_carried(event.model_dump(mode="python", **_fields(event)), 0))
+    return parse_logged_event(
+        _storable_value(event.model_dump(mode="python", **_dump_options(event)), 0)
+    )
 
 
-def _carried(value: Any, depth: int) -> Any:
-    if depth > DEEPEST:
+def _storable_value(value: Any, depth: int) -> Any:
+    if depth > MAX_NESTING_DEPTH:
         return "[cut: nested too deeply]"
     match value:
         case str():
             # JSON and UTF-8 have no lone surrogates (RFC 8259 section 8.2). A round trip through
             # UTF-16 joins valid pairs and replaces the others.
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            left_out = len(text) - LONGEST_TEXT
-            return text if left_out <= 0 else f"{text[:LONGEST_TEXT]}[cut: {left_out} characters]"
+            excess = len(text) - MAX_TEXT_LENGTH
+            return text if excess <= 0 else f"{text[:MAX_TEXT_LENGTH]}[cut: {excess} characters]"
         case dict():
-            return {_carried(k, depth): _carried(v, depth + 1) for k, v in value.items()}
+            return {
+                _storable_value(key, depth): _storable_value(item, depth + 1)
+                for key, item in value.items()
+            }
         case list() | tuple():
-            return [_carried(v, depth + 1) for v in value]
+            return [_storable_value(item, depth + 1) for item in value]
         case _:
             return value
 
 
-class _Fields(TypedDict, total=False):
+class _DumpOptions(TypedDict, total=False):
     exclude_unset: bool
     exclude_none: bool
 
 
-def _fields(event: Event) -> _Fields:
+def _dump_options(event: Event) -> _DumpOptions:
     """Return the options of the dump: an event that was read keeps the fields it came with.
 
     Only parsing sets `kind` explicitly, so `kind` tells whether an event was read.
@@ -270,9 +277,9 @@ def _fields(event: Event) -> _Fields:
 def dump_line(event: Event) -> str:
     """Return the event as one line of JSON, without the newline.
 
-    Raises PydanticSerializationError for values that `storable` removes.
+    Raises PydanticSerializationError for values that `make_storable` removes.
     """
-    return event.model_dump_json(**_fields(event))
+    return event.model_dump_json(**_dump_options(event))
 
 
 def stored_line(event: Event) -> str:
@@ -282,12 +289,14 @@ def stored_line(event: Event) -> str:
     except PydanticSerializationError as error:
         raise UnstorableEvent(f"event {event.id} can't be written as JSON: {error}") from error
     # A character has four bytes at most, so only very long lines need to be counted exactly.
-    if 4 * len(line) >= LONGEST_LINE and len(line.encode()) >= LONGEST_LINE:
-        raise UnstorableEvent(f"event {event.id} is larger than {LONGEST_LINE:,} bytes")
+    if 4 * len(line) >= MAX_LINE_BYTES and len(line.encode()) >= MAX_LINE_BYTES:
+        raise UnstorableEvent(f"event {event.id} is larger than {MAX_LINE_BYTES:,} bytes")
     return line
 
 
-NOT_A_LOG = "check the path; `resolver trace LOG --repair` saves what can be saved of a damaged log"
+REPAIR_HINT = (
+    "check the path; `resolver trace LOG --repair` saves what can be saved of a damaged log"
+)
 
 
 def read_log(path: Path) -> Iterator[Event]:
@@ -297,12 +306,12 @@ def read_log(path: Path) -> Iterator[Event]:
     Raises LogError, which names the line and the problem.
     """
     with open_log_file(path) as file:
-        empty = True
-        for event in check_lines(str(path), "line", whole_lines(path, file)):
-            empty = False
+        is_empty = True
+        for event in check_lines(str(path), "line", complete_lines(path, file)):
+            is_empty = False
             yield event
-    if empty:
-        raise LogError(f"{path} has no event in it", NOT_A_LOG)
+    if is_empty:
+        raise LogError(f"{path} has no event in it", REPAIR_HINT)
 
 
 def open_log_file(path: Path) -> BinaryIO:
@@ -311,7 +320,7 @@ def open_log_file(path: Path) -> BinaryIO:
         # Opening a FIFO without a writer would block: fifo(7).
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except IsADirectoryError as error:
-        raise LogError(f"{path} is a folder, not an event log", NOT_A_LOG) from error
+        raise LogError(f"{path} is a folder, not an event log", REPAIR_HINT) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise LogError(f"{path} can't be read: {reason}", "check the path") from error
@@ -321,25 +330,25 @@ def open_log_file(path: Path) -> BinaryIO:
     return file
 
 
-def whole_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+def complete_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines that end with a newline.
 
-    Raises LogError for a line of LONGEST_LINE or more.
+    Raises LogError for a line of MAX_LINE_BYTES or more.
     """
     number = 0
     while line := _next_line(path, file, number):
         if line.endswith(b"\n"):
             yield line
-        elif len(line) >= LONGEST_LINE:
+        elif len(line) >= MAX_LINE_BYTES:
             raise LogError(
-                f"{path}, line {number + 1}: longer than {LONGEST_LINE:,} bytes", NOT_A_LOG
+                f"{path}, line {number + 1}: longer than {MAX_LINE_BYTES:,} bytes", REPAIR_HINT
             )
         number += 1
 
 
 def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
     try:
-        return file.readline(LONGEST_LINE)
+        return file.readline(MAX_LINE_BYTES)
     except OSError as error:
         raise LogError(f"{path}, line {number + 1} can't be read: {error.strerror}") from error
 
@@ -354,19 +363,19 @@ def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterato
         try:
             event = parse_line(line)
         except LogError as error:
-            where = f"{origin}, {unit} {number + 1}: {error.what}"
-            raise type(error)(where, error.next_step or NOT_A_LOG) from error
+            message = f"{origin}, {unit} {number + 1}: {error.what}"
+            raise type(error)(message, error.next_step or REPAIR_HINT) from error
         if event.id != number:
             raise LogError(
                 f"{origin}, {unit} {number + 1}: the event's id is {event.id}, not {number}",
-                f"events are numbered 0, 1, 2, ... without gap; {NOT_A_LOG}",
+                f"events are numbered 0, 1, 2, ... without gap; {REPAIR_HINT}",
             )
         yield event
 
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-WRITTEN = ["id", "timestamp", "source", "kind"]
+REQUIRED_FIELDS = ["id", "timestamp", "source", "kind"]
 """Fields that every line has."""
 
 EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)
@@ -378,21 +387,21 @@ def log_schema() -> JsonObject:
     For an unlisted kind, only the common fields are described.
     """
     types: list[type[EventBase]] = [EventBase, *EVENT_TYPES]
-    _, made = models_json_schema(
+    _, schema = models_json_schema(
         [(event_type, "validation") for event_type in types],
         ref_template="#/$defs/{model}",
     )
-    definitions: dict[str, JsonObject] = made["$defs"]
+    definitions: dict[str, JsonObject] = schema["$defs"]
     for definition in definitions.values():
         # A newer version may add fields to any object.
         definition.pop("additionalProperties", None)
     for event_type in EVENT_TYPES:
         kind = definitions[event_type.__name__]["properties"]["kind"]
         kind["description"] = "Says that the line is of this type."
-    common = definitions.pop("EventBase")["properties"]
-    common["kind"] = {"type": "string", "description": "Which type of event the line is."}
+    common_fields = definitions.pop("EventBase")["properties"]
+    common_fields["kind"] = {"type": "string", "description": "Which type of event the line is."}
     return {
-        "$schema": DIALECT,
+        "$schema": JSON_SCHEMA_DIALECT,
         "$id": f"urn:resolver:event-log:{SCHEMA_VERSION}",
         "title": "One line of a Resolver event log",
         "description": (
@@ -401,14 +410,14 @@ def log_schema() -> JsonObject:
             "a newer Resolver and are to be kept."
         ),
         "type": "object",
-        "required": WRITTEN,
-        "properties": common,
-        "allOf": [_when(event_type) for event_type in EVENT_TYPES],
+        "required": REQUIRED_FIELDS,
+        "properties": common_fields,
+        "allOf": [_kind_condition(event_type) for event_type in EVENT_TYPES],
         "$defs": definitions,
     }
 
 
-def _when(event_type: type[EventBase]) -> dict[str, Any]:
+def _kind_condition(event_type: type[EventBase]) -> dict[str, Any]:
     return {
         "if": {"properties": {"kind": {"const": event_type.model_fields["kind"].default}}},
         "then": {"$ref": f"#/$defs/{event_type.__name__}"},

@@ -12,13 +12,13 @@ from typing import BinaryIO
 from pydantic_core import from_json
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.log import LONGEST_LINE, open_log_file, parse_line
+from resolver.events.log import MAX_LINE_BYTES, open_log_file, parse_line
 from resolver.models.run import JsonObject
 
-LOST = -1
+LOST_ID = -1
 """Value of a required reference to an event that is lost."""
 
-NOTED = 1_000
+MAX_REPORTED_DAMAGES = 1_000
 """Number of damages that are reported individually."""
 
 
@@ -35,23 +35,23 @@ class RepairedLog:
     """Result of a repair.
 
     lines: number of lines of the damaged log.
-    kept: number of lines of the new log.
+    kept_lines: number of lines of the new log.
     damages: the first damages.
-    more: number of further damages.
+    more_damages: number of further damages.
     """
 
     lines: int
-    kept: int
+    kept_lines: int
     damages: tuple[Damage, ...]
-    more: int
+    more_damages: int
 
 
 def repair_log(path: Path, output: Path) -> RepairedLog:
     """Write every line of `path` that is an event to `output`, with new numbers without gap.
 
     References to events by id (cause, reply, forgotten, ...) are updated to the new ids, and
-    removed if the event is lost; required references become LOST. If the log has no damage, nothing
-    is written.
+    removed if the event is lost; required references become LOST_ID. If the log has no damage,
+    nothing is written.
 
     Raises LogError if `output` exists or can't be written, or if there is nothing to save, and
     LogTooNew if the log has an unknown version.
@@ -63,8 +63,8 @@ def repair_log(path: Path, output: Path) -> RepairedLog:
         raise LogError(f"{path} has no line that is an event", "nothing of it can be saved")
     if repair.damages:
         _write(output, lines)
-    told = tuple(repair.damages[:NOTED])
-    return RepairedLog(repair.lines, len(lines), told, len(repair.damages) - len(told))
+    reported = tuple(repair.damages[:MAX_REPORTED_DAMAGES])
+    return RepairedLog(repair.lines, len(lines), reported, len(repair.damages) - len(reported))
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Repair:
         self.damages: list[Damage] = []
         self._path = path
         self._numbering = _Numbering()
-        self._kept: dict[int, bytes] = {}
+        self._digests: dict[int, bytes] = {}
 
     def take(self, number: int, line: bytes | None) -> Iterator[bytes]:
         """Yield the line as it is kept, or nothing if it is damaged.
@@ -93,78 +93,78 @@ class _Repair:
         """
         self.lines = number
         if line is None:
-            self._note(f"left out: longer than {LONGEST_LINE:,} bytes")
+            self._add_damage(f"left out: longer than {MAX_LINE_BYTES:,} bytes")
             return
         # A crash of the machine may leave zero bytes, and an editor a byte order mark at the start.
-        whole = line.strip(b"\0").removeprefix(BOM_UTF8).rstrip(b"\r\n")
+        event_json = line.strip(b"\0").removeprefix(BOM_UTF8).rstrip(b"\r\n")
         try:
-            id = parse_line(whole).id
+            id = parse_line(event_json).id
         except LogTooNew as error:
-            where = f"{self._path}, line {number}: {error.what}"
-            raise LogTooNew(where, error.next_step) from error
+            location = f"{self._path}, line {number}: {error.what}"
+            raise LogTooNew(location, error.next_step) from error
         except LogError as error:
-            self._note(f"left out: {error.what}")
+            self._add_damage(f"left out: {error.what}")
             return
-        digest = hashlib.sha256(whole).digest()
-        if self._kept.get(id) == digest:
-            self._note(f"left out: event {id} is there already, and is the same")
+        digest = hashlib.sha256(event_json).digest()
+        if self._digests.get(id) == digest:
+            self._add_damage(f"left out: event {id} is there already, and is the same")
             return
-        self._kept[id] = digest
-        if whole + b"\n" != line.replace(b"\r\n", b"\n"):
-            self._note("kept, without what was wrong before or after the event")
-        before = from_json(whole)
-        after = self._renumbered(before, self._numbering)
+        self._digests[id] = digest
+        if event_json + b"\n" != line.replace(b"\r\n", b"\n"):
+            self._add_damage("kept, without what was wrong before or after the event")
+        before = from_json(event_json)
+        after = self._renumber(before, self._numbering)
         text = json.dumps(after, ensure_ascii=False, separators=(",", ":"))
-        yield (whole if after == before else text.encode()) + b"\n"
+        yield (event_json if after == before else text.encode()) + b"\n"
 
-    def _renumbered(self, data: JsonObject, numbering: _Numbering) -> JsonObject:
+    def _renumber(self, data: JsonObject, numbering: _Numbering) -> JsonObject:
         """Return the event with its new id and with the new ids of the events that it refers to."""
         new = dict(data)
         for name in ("cause", "reply"):
             if new.get(name) is not None:
                 new[name] = self._new_id(name, new[name], numbering)
         if new.get("action") is not None:
-            found = self._new_id("action", new["action"], numbering)
-            new["action"] = LOST if found is None else found
+            new_id = self._new_id("action", new["action"], numbering)
+            new["action"] = LOST_ID if new_id is None else new_id
         if new["kind"] == "delegate_event":
-            found = self._new_id("delegate", new["delegate"], numbering)
-            new["delegate"] = LOST if found is None else found
+            new_id = self._new_id("delegate", new["delegate"], numbering)
+            new["delegate"] = LOST_ID if new_id is None else new_id
             nested = numbering.nested.setdefault(new["delegate"], _Numbering())
-            new["event"] = self._renumbered(new["event"], nested)
+            new["event"] = self._renumber(new["event"], nested)
         if new["kind"] == "condensation":
             for name in ("forgotten", "masked"):
                 ids = [self._new_id(name, old, numbering) for old in new.get(name, ())]
                 new |= {name: [id for id in ids if id is not None]} if name in new else {}
-        old_id = int(new.get("id", LOST))
+        old_id = int(new.get("id", LOST_ID))
         if old_id != numbering.count:
-            self._note(f"kept as event {numbering.count}: its id was {old_id}")
+            self._add_damage(f"kept as event {numbering.count}: its id was {old_id}")
         new["id"] = numbering.new_ids[old_id] = numbering.count
         numbering.count += 1
         return new
 
     def _new_id(self, name: str, old_id: int | str, numbering: _Numbering) -> int | None:
-        found = numbering.new_ids.get(int(old_id))
-        if found is None and int(old_id) != LOST:
-            self._note(f"its {name} was event {old_id}, which is lost")
-        return found
+        new_id = numbering.new_ids.get(int(old_id))
+        if new_id is None and int(old_id) != LOST_ID:
+            self._add_damage(f"its {name} was event {old_id}, which is lost")
+        return new_id
 
-    def _note(self, what: str) -> None:
+    def _add_damage(self, what: str) -> None:
         self.damages.append(Damage(self.lines, what))
 
 
 def _bounded_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Yield every line with its number, including an incomplete last line.
 
-    A line that is longer than LONGEST_LINE is replaced by None.
+    A line that is longer than MAX_LINE_BYTES is replaced by None.
     """
     number = 0
-    while line := file.readline(LONGEST_LINE):
+    while line := file.readline(MAX_LINE_BYTES):
         number += 1
-        if line.endswith(b"\n") or len(line) < LONGEST_LINE:
+        if line.endswith(b"\n") or len(line) < MAX_LINE_BYTES:
             yield number, line
             continue
         while line and not line.endswith(b"\n"):
-            line = file.readline(LONGEST_LINE)
+            line = file.readline(MAX_LINE_BYTES)
         yield number, None
 
 

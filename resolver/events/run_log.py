@@ -17,7 +17,7 @@ from resolver.models.run import RunState
 BRANCH_STAGE = "branch"
 """Name of the stage whose detail is the branch that is about to be written."""
 
-DONE = frozenset({RunState.FINISHED, RunState.REJECTED})
+DONE_STATES = frozenset({RunState.FINISHED, RunState.REJECTED})
 """States in which the agent has nothing left to do. A run in any other state can be resumed."""
 
 
@@ -33,7 +33,7 @@ class RunLog:
         self._now = now
         self.state = State.fold(self._store)
         if self.state.events:
-            opening_of(self.state.events, path)
+            require_opening(self.state.events, path)
         self.stream = EventStream(self._store, redact, now)
         self.stream.subscribe("state", self.state.apply, essential=True)
 
@@ -57,14 +57,16 @@ class RunLog:
     @property
     def is_done(self) -> bool:
         """True if the agent's work has ended for good."""
-        return self.state.run_state in DONE
+        return self.state.run_state in DONE_STATES
 
     @property
     def ended_at(self) -> datetime:
         """Time at which the agent's work ended. It is the same each time the log is opened."""
-        changes = (e for e in reversed(self.state.events) if isinstance(e, AgentStateChanged))
-        last = next(changes, None)
-        return last.timestamp if last else self._now()
+        changes = (
+            event for event in reversed(self.state.events) if isinstance(event, AgentStateChanged)
+        )
+        last_change = next(changes, None)
+        return last_change.timestamp if last_change else self._now()
 
     def begun(self, run: str) -> int:
         """Return the position of the event with which `run` started or resumed the log.
@@ -96,7 +98,7 @@ class RunLog:
         self._store.close()
 
 
-def opening_of(events: list[Event], path: Path) -> RunStarted:
+def require_opening(events: list[Event], path: Path) -> RunStarted:
     """Return the first event of a log. Raises LogError if this version can't resume the log."""
     first = events[0] if events else None
     if not isinstance(first, RunStarted):
@@ -123,20 +125,20 @@ def start_position(events: Sequence[Event], run: str) -> int:
     return len(events)
 
 
-def spent_by(events: Sequence[Event], run: str) -> tuple[float, int]:
+def cost_of_run(events: Sequence[Event], run: str) -> tuple[float, int]:
     """Return the cost of `run` since it started or resumed the log.
 
     The result is the US dollars of the replies with a known price, and the number of replies
     without one.
     """
-    whole, before = State.fold(events), State.fold(events[: start_position(events, run)])
-    return whole.priced - before.priced, whole.unpriced - before.unpriced
+    state, earlier_state = State.fold(events), State.fold(events[: start_position(events, run)])
+    return state.priced - earlier_state.priced, state.unpriced - earlier_state.unpriced
 
 
 def is_resumable(path: Path) -> bool:
     """Return True if the log can be resumed: it is complete, has this version, and is not empty."""
     try:
-        opening_of(list(read_log(path)), path)
+        require_opening(list(read_log(path)), path)
     except LogError:
         return False
     return True

@@ -25,7 +25,7 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy import event as hooks
+from sqlalchemy import event as sqlalchemy_events
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from resolver.errors import LogError
@@ -43,7 +43,7 @@ EVENTS = Table(
 
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
-FOR_WRITING = {
+WRITE_SETTINGS = {
     "sqlite": ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"),
     "postgresql": ("SET synchronous_commit = on",),
 }
@@ -53,10 +53,10 @@ See https://www.sqlite.org/pragma.html#pragma_synchronous and
 https://www.postgresql.org/docs/current/wal-async-commit.html.
 """
 
-PAGE = 500
+PAGE_ROWS = 500
 """Number of rows read at once."""
 
-NAMED = 10
+MAX_LISTED_RUNS = 10
 """Number of runs that an error message lists."""
 
 
@@ -75,15 +75,15 @@ class SqlStore:
         self._database = Database(url, for_writing=True)
         try:
             with self._database.connect() as connection:
-                _make_table(connection)
-                self._count = _count(connection, run)
+                _create_table(connection)
+                self._event_count = _event_count(connection, run)
         except BaseException:
             self.close()
             raise
 
     def append(self, event: Event) -> None:
         line = stored_line(event)
-        require_next(event, self._count)
+        require_next(event, self._event_count)
         row = {"run": self._run, "id": event.id, "kind": event.kind, "data": line}
         try:
             with self._database.connect() as connection:
@@ -91,33 +91,33 @@ class SqlStore:
         except BaseException:
             # The connection may have been lost, or a signal may have arrived, after the commit.
             with suppress(LogError):
-                self._count += self._has(event.id, line)
+                self._event_count += self._is_stored(event.id, line)
             raise
-        self._count += 1
+        self._event_count += 1
 
     def __iter__(self) -> Iterator[Event]:
         return self._database.events(self._run)
 
     def __len__(self) -> int:
-        return self._count
+        return self._event_count
 
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
 
-    def _has(self, id: int, line: str) -> bool:
-        found = select(EVENTS.c.data).where(EVENTS.c.run == self._run, EVENTS.c.id == id)
+    def _is_stored(self, id: int, line: str) -> bool:
+        query = select(EVENTS.c.data).where(EVENTS.c.run == self._run, EVENTS.c.id == id)
         with self._database.connect() as connection:
-            return bool(connection.scalar(found) == line)
+            return bool(connection.scalar(query) == line)
 
 
 class Database:
     """A database with events. All its errors are raised as LogError."""
 
     def __init__(self, url: str, for_writing: bool = False) -> None:
-        parsed = _parsed(url, for_writing)
+        parsed = _parse_url(url, for_writing)
         self.name = parsed.render_as_string(hide_password=True)
-        self._engine = _open(parsed, for_writing)
+        self._engine = _create_engine(parsed, for_writing)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -141,29 +141,29 @@ class Database:
         """Return all events of a run, checking that their numbers have no gap."""
         return check_lines(f"{self.name}#{run}", "row", self._lines(run))
 
-    def runs(self, most: int) -> list[str]:
-        """Return the keys of the runs, `most` at most."""
+    def runs(self, limit: int) -> list[str]:
+        """Return the keys of the runs, `limit` at most."""
         with self.connect() as connection:
             if not inspect(connection).has_table(EVENTS.name):
                 return []
-            return list(connection.scalars(select(EVENTS.c.run).distinct().limit(most)))
+            return list(connection.scalars(select(EVENTS.c.run).distinct().limit(limit)))
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
     def _lines(self, run: str) -> Iterator[str]:
-        page = select(EVENTS.c.id, EVENTS.c.data).order_by(EVENTS.c.id).limit(PAGE)
-        last = None
+        page = select(EVENTS.c.id, EVENTS.c.data).order_by(EVENTS.c.id).limit(PAGE_ROWS)
+        last_id = None
         while True:
-            wanted = page.where(EVENTS.c.run == run)
-            if last is not None:
-                wanted = wanted.where(EVENTS.c.id > last)
+            query = page.where(EVENTS.c.run == run)
+            if last_id is not None:
+                query = query.where(EVENTS.c.id > last_id)
             with self.connect() as connection:
-                rows = connection.execute(wanted).all()
+                rows = connection.execute(query).all()
             if not rows:
                 return
-            last = rows[-1].id
+            last_id = rows[-1].id
             yield from (row.data for row in rows)
 
 
@@ -171,22 +171,25 @@ def read_run(url: str, run: str) -> Iterator[Event]:
     """Yield all events of a run in a database. Raises LogError, also if there is no such run."""
     database = Database(url)
     try:
-        runs = database.runs(NAMED)
-        empty = True
+        runs = database.runs(MAX_LISTED_RUNS)
+        is_empty = True
         if runs:
             for event in database.events(run):
-                empty = False
+                is_empty = False
                 yield event
-        if empty:
-            there = f"it has the runs {', '.join(runs)}" if runs else "it has no events at all"
+        if is_empty:
+            existing_runs = (
+                f"it has the runs {', '.join(runs)}" if runs else "it has no events at all"
+            )
             raise LogError(
-                f"{database.name} has no events of a run {run!r}", f"name another one: {there}"
+                f"{database.name} has no events of a run {run!r}",
+                f"name another one: {existing_runs}",
             )
     finally:
         database.close()
 
 
-def _parsed(url: str, for_writing: bool) -> URL:
+def _parse_url(url: str, for_writing: bool) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -203,7 +206,7 @@ def _parsed(url: str, for_writing: bool) -> URL:
     return parsed.set(drivername=driver)
 
 
-def _open(url: URL, for_writing: bool) -> Engine:
+def _create_engine(url: URL, for_writing: bool) -> Engine:
     """Return an engine that passes the lines through the JSON column unchanged."""
     engine = create_engine(
         url,
@@ -216,16 +219,16 @@ def _open(url: URL, for_writing: bool) -> Engine:
 
         def prepare(connection: Any, _record: object) -> None:
             cursor = connection.cursor()
-            for statement in FOR_WRITING[url.get_backend_name()]:
+            for statement in WRITE_SETTINGS[url.get_backend_name()]:
                 cursor.execute(statement)
             cursor.close()
             connection.commit()
 
-        hooks.listen(engine, "connect", prepare)
+        sqlalchemy_events.listen(engine, "connect", prepare)
     return engine
 
 
-def _make_table(connection: Connection) -> None:
+def _create_table(connection: Connection) -> None:
     try:
         with connection.begin_nested():
             EVENTS.metadata.create_all(connection)
@@ -236,11 +239,11 @@ def _make_table(connection: Connection) -> None:
             raise
 
 
-def _count(connection: Connection, run: str) -> int:
+def _event_count(connection: Connection, run: str) -> int:
     """Return the number of events of the run."""
-    last = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
-    found = connection.scalar(last)
-    return 0 if found is None else int(found) + 1
+    query = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
+    last_id = connection.scalar(query)
+    return 0 if last_id is None else int(last_id) + 1
 
 
 LOG_NAME = "events.jsonl"
@@ -256,8 +259,8 @@ def open_log(location: str) -> Iterator[Event]:
     """
     if "://" not in location:
         return read_log(log_file(location))
-    url, mark, run = location.rpartition("#")
-    if not mark or not run:
+    url, separator, run = location.rpartition("#")
+    if not separator or not run:
         raise LogError(
             "the location names a database but no run in it", "add #RUN, the key of the run"
         )

@@ -12,14 +12,14 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
-from resolver.events.log import RUNNABLE, Event
+from resolver.events.log import OBSERVATION_BY_ACTION, Event
 from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
 from resolver.models.truncate import keep_last_lines
 
-TAIL = 2_000
+MAX_OUTPUT_TAIL = 2_000
 """Number of characters of output kept per command in `State.commands`."""
 
-STILL = frozenset({RunState.PAUSED, RunState.AWAITING_CONFIRMATION})
+IDLE_STATES = frozenset({RunState.PAUSED, RunState.AWAITING_CONFIRMATION})
 """States in which the time of the run does not advance, because it waits for a person."""
 
 
@@ -128,7 +128,7 @@ class State:
 
         Pauses, and times in which no process executed the run, are not counted.
         """
-        if self.last_at is None or self.run_state in STILL:
+        if self.last_at is None or self.run_state in IDLE_STATES:
             return self.seconds
         return self.seconds + max(0.0, (now - self.last_at).total_seconds())
 
@@ -139,10 +139,10 @@ class State:
             self.seconds = self.elapsed(event.timestamp)
         self.started_at = self.started_at or event.timestamp
         self.last_at = event.timestamp
-        if type(event) in RUNNABLE:
+        if type(event) in OBSERVATION_BY_ACTION:
             self.pending[event.id] = event
         elif event.cause is not None:
-            self._settle(event)
+            self._resolve_pending(event)
         match event:
             case life.RunStarted(limits=limits):
                 self.limits = limits
@@ -151,9 +151,9 @@ class State:
                 self.warned = {w for w in self.warned if not w.startswith("limit:")}
             case life.ModelReplied(completion=completion):
                 self.iterations += 1
-                self._count(completion, life.AGENT)
+                self._add_completion(completion, life.AGENT)
             case life.ServiceReplied(completion=completion, service=service):
-                self._count(completion, service)
+                self._add_completion(completion, service)
             case life.DelegateEvent():
                 self._apply_nested(event)
             case life.ReplayDiverged():
@@ -178,7 +178,7 @@ class State:
             case _:
                 pass
 
-    def _count(self, completion: Completion, service: str) -> None:
+    def _add_completion(self, completion: Completion, service: str) -> None:
         self.tokens = self.tokens + completion.tokens
         for metrics, name in ((self.metrics, completion.model), (self.services, service)):
             metrics[name] = metrics.get(name, ModelMetrics()).plus(completion)
@@ -199,7 +199,7 @@ class State:
             case "model_replied" | "service_replied" as kind:
                 self.iterations += kind == "model_replied"
                 completion = Completion.model_validate(data["completion"], extra="allow")
-                self._count(completion, str(data.get("service", life.AGENT)))
+                self._add_completion(completion, str(data.get("service", life.AGENT)))
             case "delegate":
                 self.level += 1
             case "cmd_run" if not data.get("is_input"):
@@ -207,32 +207,34 @@ class State:
             case "cmd_output":
                 command = self._nested_commands.pop((*path, data.get("cause", -1)), None)
                 if command is not None:
-                    self._ran(command, data.get("exit_code"), event.id, data.get("content", ""))
+                    self._add_command(
+                        command, data.get("exit_code"), event.id, data.get("content", "")
+                    )
             case "file_write_result" | "file_edit_result":
-                self._touch(data["path"])
+                self._add_touched_file(data["path"])
             case _:
                 pass
 
-    def _ran(self, command: str, exit_code: int | None, event_id: int, output: str) -> None:
-        tail = keep_last_lines(output, TAIL)
+    def _add_command(self, command: str, exit_code: int | None, event_id: int, output: str) -> None:
+        tail = keep_last_lines(output, MAX_OUTPUT_TAIL)
         self.commands.append(
             CheckedCommand(
                 command=command, exit_code=exit_code, event_id=event_id, output_tail=tail
             )
         )
 
-    def _touch(self, path: str) -> None:
+    def _add_touched_file(self, path: str) -> None:
         if path not in self.files_touched:
             self.files_touched.append(path)
 
-    def _settle(self, event: Event) -> None:
+    def _resolve_pending(self, event: Event) -> None:
         action = self.pending.pop(event.cause, None) if event.cause is not None else None
         if event.cause == self.delegate:
             self.delegate, self.level = None, 0
         match action, event:
             case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
-                self._ran(action.command, event.exit_code, event.id, event.content)
+                self._add_command(action.command, event.exit_code, event.id, event.content)
             case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
-                self._touch(event.path)
+                self._add_touched_file(event.path)
             case _:
                 pass

@@ -19,7 +19,14 @@ from typing import Literal, Protocol, TypeVar, get_args
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event, check_lines, read_log, storable, stored_line, whole_lines
+from resolver.events.log import (
+    Event,
+    check_lines,
+    complete_lines,
+    make_storable,
+    read_log,
+    stored_line,
+)
 
 
 class EventStore(Protocol):
@@ -93,11 +100,11 @@ class JsonlStore:
             if is_new:
                 _sync_folder(path.parent)
                 _sync_folder(path.parent.parent)
-            size = _set_torn_line_aside(self._file.fileno(), path)
+            size = _move_torn_line(self._file.fileno(), path)
             # The events are kept until they are first requested: the log is validated when it is
             # opened, and the opener nearly always needs the events next.
-            self._read: list[Event] | None = self._check()
-            self._end = (len(self._read), size)
+            self._unread_events: list[Event] | None = self._check()
+            self._count_and_size = (len(self._unread_events), size)
         except OSError as error:
             self._file.close()
             raise self._error(error) from error
@@ -107,43 +114,43 @@ class JsonlStore:
 
     def append(self, event: Event) -> None:
         data = memoryview(stored_line(event).encode() + b"\n")
-        count, size = self._end
+        count, size = self._count_and_size
         require_next(event, count)
-        self._read = None
+        self._unread_events = None
         try:
             written = 0
             while written < len(data):
                 written += self._file.write(data[written:])
             os.fdatasync(self._file.fileno())
             # One assignment, so that a signal comes either before or after it.
-            self._end = (count + 1, size + len(data))
+            self._count_and_size = (count + 1, size + len(data))
         except OSError as error:
-            self._take_back()
+            self._discard_partial_write()
             raise self._error(error) from error
         except BaseException:
-            self._take_back()
+            self._discard_partial_write()
             raise
 
     def __iter__(self) -> Iterator[Event]:
         if not len(self):
             return iter(())
-        events, self._read = self._read, None
+        events, self._unread_events = self._unread_events, None
         return read_log(self.path) if events is None else iter(events)
 
     def __len__(self) -> int:
-        return self._end[0]
+        return self._count_and_size[0]
 
     def close(self) -> None:
         self._file.close()
 
-    def _take_back(self) -> None:
+    def _discard_partial_write(self) -> None:
         """Remove the bytes that a failed append has written."""
         with suppress(OSError):
-            os.ftruncate(self._file.fileno(), self._end[1])
+            os.ftruncate(self._file.fileno(), self._count_and_size[1])
 
     def _check(self) -> list[Event]:
         with open(self.path, "rb") as file:
-            return list(check_lines(str(self.path), "line", whole_lines(self.path, file)))
+            return list(check_lines(str(self.path), "line", complete_lines(self.path, file)))
 
     def _error(self, error: OSError) -> LogError:
         return LogError(
@@ -173,25 +180,25 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-BLOCK = 64 * 1024
+BLOCK_BYTES = 64 * 1024
 
 
-def _set_torn_line_aside(descriptor: int, path: Path) -> int:
+def _move_torn_line(descriptor: int, path: Path) -> int:
     """Move an incomplete last line to the `.torn` file and return the new size of the file."""
     size = os.fstat(descriptor).st_size
-    end, tail = size, b""
-    while end and b"\n" not in tail:
-        start = max(0, end - BLOCK)
-        tail = os.pread(descriptor, end - start, start)
-        end = start
-    whole = end + tail.rfind(b"\n") + 1
-    if whole < size:
-        with open(path.with_suffix(path.suffix + ".torn"), "ab") as aside:
-            for start in range(whole, size, BLOCK):
-                aside.write(os.pread(descriptor, min(BLOCK, size - start), start))
-            aside.write(b"\n")
-        os.ftruncate(descriptor, whole)
-    return whole
+    position, tail = size, b""
+    while position and b"\n" not in tail:
+        start = max(0, position - BLOCK_BYTES)
+        tail = os.pread(descriptor, position - start, start)
+        position = start
+    complete_size = position + tail.rfind(b"\n") + 1
+    if complete_size < size:
+        with open(path.with_suffix(path.suffix + ".torn"), "ab") as torn_file:
+            for start in range(complete_size, size, BLOCK_BYTES):
+                torn_file.write(os.pread(descriptor, min(BLOCK_BYTES, size - start), start))
+            torn_file.write(b"\n")
+        os.ftruncate(descriptor, complete_size)
+    return complete_size
 
 
 logger = logging.getLogger("resolver.events")
@@ -242,18 +249,18 @@ class Subscription:
     """A subscriber and its filter. Made by `EventStream.subscribe`."""
 
     role: Role
-    tell: Subscriber
+    subscriber: Subscriber
     essential: bool
-    since: int
+    first_id: int
     types: tuple[type[EventBase], ...]
-    wanted: Callable[[Event], bool] | None
+    accepts: Callable[[Event], bool] | None
 
     def call(self, event: Event) -> None:
         """Call the subscriber with the event if it passes the filter."""
-        if event.id < self.since or not isinstance(event, self.types):
+        if event.id < self.first_id or not isinstance(event, self.types):
             return
-        if self.wanted is None or self.wanted(event):
-            self.tell(event)
+        if self.accepts is None or self.accepts(event):
+            self.subscriber(event)
 
 
 class EventStream:
@@ -277,7 +284,7 @@ class EventStream:
         self._subscriptions: list[Subscription] = []
         self._queue: deque[Event] = deque()
         self._calls: deque[tuple[Subscription, Event]] = deque()
-        self._telling = False
+        self._is_calling = False
         self._lock = threading.Lock()
 
     def nested(self, store: EventStore) -> "EventStream":
@@ -291,16 +298,16 @@ class EventStream:
         essential: bool = False,
         *,
         types: tuple[type[EventBase], ...] = (EventBase,),
-        wanted: Callable[[Event], bool] | None = None,
+        accepts: Callable[[Event], bool] | None = None,
     ) -> Subscription:
         """Call `subscriber` with the events that are added from now on.
 
         essential: errors of the subscriber end the run (the runtime, the controller). Any other
             subscriber that raises is unsubscribed, and its error becomes a `warned` event.
         types: only events of these classes.
-        wanted: of those, only the events for which it returns True.
+        accepts: of those, only the events for which it returns True.
         """
-        subscription = Subscription(role, subscriber, essential, len(self._store), types, wanted)
+        subscription = Subscription(role, subscriber, essential, len(self._store), types, accepts)
         with self._lock:
             subscriptions = [*self._subscriptions, subscription]
             self._subscriptions = sorted(subscriptions, key=lambda s: ROLES.index(s.role))
@@ -312,7 +319,9 @@ class EventStream:
         Has no effect if it is not subscribed.
         """
         with self._lock:
-            self._subscriptions = [s for s in self._subscriptions if s is not subscription]
+            self._subscriptions = [
+                other for other in self._subscriptions if other is not subscription
+            ]
 
     def add(self, event: E) -> E:
         """Number, redact and store the event, call the subscribers, and return the stored event.
@@ -323,7 +332,7 @@ class EventStream:
         """
         with self._lock:
             stored = self._store_next(event)  # type: ignore[arg-type]
-        self._tell()
+        self._call_subscribers()
         return stored  # type: ignore[return-value]
 
     def _store_next(self, event: Event) -> Event:
@@ -338,7 +347,7 @@ class EventStream:
             try:
                 self._store.append(stored)
             except UnstorableEvent:
-                stored = self._queue[-1] = storable(stored)
+                stored = self._queue[-1] = make_storable(stored)
                 self._store.append(stored)
         except BaseException:
             # Subscribers must not see an event that is not stored, and must see one that is.
@@ -347,19 +356,19 @@ class EventStream:
             raise
         return stored
 
-    def _tell(self) -> None:
+    def _call_subscribers(self) -> None:
         """Call the subscribers with all queued events, unless another thread is doing so."""
-        mine = False
+        is_caller = False
         try:
             with self._lock:
-                if self._telling:
+                if self._is_calling:
                     return
-                self._telling = mine = True
+                self._is_calling = is_caller = True
             while call := self._next_call():
-                self._tell_one(*call)
+                self._call_subscriber(*call)
         except BaseException:
-            if mine:
-                self._telling = False
+            if is_caller:
+                self._is_calling = False
             raise
 
     def _next_call(self) -> tuple[Subscription, Event] | None:
@@ -373,10 +382,10 @@ class EventStream:
                 self._calls.extend((subscription, event) for subscription in self._subscriptions)
             if self._calls:
                 return self._calls.popleft()
-            self._telling = False
+            self._is_calling = False
             return None
 
-    def _tell_one(self, subscription: Subscription, event: Event) -> None:
+    def _call_subscriber(self, subscription: Subscription, event: Event) -> None:
         if subscription not in self._subscriptions:
             return
         if subscription.essential:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from resolver.errors import WorkspaceError
-from resolver.models.known_failures import of_network, push_failure
+from resolver.models.known_failures import network_failure, push_failure
 
 TIMEOUT = 900.0
 """Time limit of one git command in seconds, long enough to clone or push a large repository."""
@@ -329,7 +329,7 @@ def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceE
     ]
     words = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
     what = f"{doing or f'git {args[0]}'} failed: {words or f'exit code {done.status}'}"
-    known = push_failure(done.stderr) or of_network(done.stderr)
+    known = push_failure(done.stderr) or network_failure(done.stderr)
     if known is not None:
         return WorkspaceError(what, known.next_step, known.cause)
     advice = [step for pattern, step in _ADVICE if re.search(pattern, done.stderr)]

@@ -15,7 +15,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit, failure
 from resolver.git.tree import GITLINK, read_blobs, read_tree
-from resolver.models.run import Kept
+from resolver.models.run import ConflictResolution
 
 MARKERS = (b"<<<<<<<", b"|||||||", b">>>>>>>")
 """Prefixes of the lines that git writes around the versions of a conflict."""
@@ -198,7 +198,7 @@ class SettledFile:
     """
 
     path: bytes
-    kept: Kept
+    kept: ConflictResolution
     untouched: bool
 
 
@@ -218,7 +218,7 @@ def settled_conflicts(
         entry = now.get(path)
         if entry is None and not any(path in side for side in (left, own, other)):
             continue
-        kept: Kept = "merged"
+        kept: ConflictResolution = "merged"
         if entry is None:
             kept = "deleted"
         elif entry == own.get(path):

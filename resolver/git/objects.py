@@ -6,12 +6,12 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
 from resolver.git.tree import quote, read_blobs, read_changes, read_tree
-from resolver.models.repository import MadeCommit, NewEntry
+from resolver.models.repository import LocalCommit, NewEntry
 
 _MOST_COMMITS = 20
 
 
-def made_commits(git: HostGit, commit: str) -> tuple[MadeCommit, ...]:
+def made_commits(git: HostGit, commit: str) -> tuple[LocalCommit, ...]:
     """Return the commit and those of its ancestors that were made here, oldest first.
 
     Commits that were fetched can be reached from a ref of the clone; those that were made here
@@ -23,7 +23,7 @@ def made_commits(git: HostGit, commit: str) -> tuple[MadeCommit, ...]:
     return tuple(_made(git, each) for each in found)
 
 
-def _made(git: HostGit, commit: str) -> MadeCommit:
+def _made(git: HostGit, commit: str) -> LocalCommit:
     """Return a commit as data: message, parents, changed entries and new blobs."""
     raw = git.run("cat-file", "commit", commit)
     head, _, message = raw.partition(b"\n\n")
@@ -45,7 +45,7 @@ def _made(git: HostGit, commit: str) -> MadeCommit:
         if change.new_blob is not None:
             blobs[change.new_blob] = None
     known = {entry.id for parent in parents for entry in read_tree(git, parent)} if blobs else set()
-    return MadeCommit(
+    return LocalCommit(
         id=commit,
         message=message.decode("utf-8", "replace"),
         tree=tree,
@@ -56,7 +56,7 @@ def _made(git: HostGit, commit: str) -> MadeCommit:
     )
 
 
-def contents(git: HostGit, commit: MadeCommit) -> Iterator[tuple[str, bytes]]:
+def contents(git: HostGit, commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
     """Yield the id and content of each new blob of the commit, reading them in batches."""
     return read_blobs(git, commit.blobs)
 

@@ -21,7 +21,7 @@ from resolver.models.pull_request import (
     Review,
     ThreadReply,
 )
-from resolver.models.repository import MadeCommit, PublishedCommit
+from resolver.models.repository import LocalCommit, PublishedCommit
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 
@@ -96,8 +96,8 @@ class Signer(Protocol):
 
     def put(
         self,
-        commits: Sequence[MadeCommit],
-        contents: Callable[[MadeCommit], Iterable[tuple[str, bytes]]],
+        commits: Sequence[LocalCommit],
+        contents: Callable[[LocalCommit], Iterable[tuple[str, bytes]]],
         branch: str,
         previous: str,
     ) -> PublishedCommit:

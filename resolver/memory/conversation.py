@@ -26,18 +26,18 @@ from resolver.models.issue_context import Picture
 from resolver.models.run import JsonObject, RequestedToolCall
 from resolver.models.truncate import marker_for
 
-MOST = 8
+MAX_IMAGES = 8
 """Maximum images that a conversation sends, not counting those of the task."""
 
 DROPPED_AT_ONCE = 4
-"""Number of the oldest images dropped at once when there are more than `MOST`."""
+"""Number of the oldest images dropped at once when there are more than `MAX_IMAGES`."""
 
-MAX_CHARACTERS = 3_000_000
+MAX_IMAGE_LENGTH = 3_000_000
 """Maximum characters of one image's data: URL. Providers refuse a request with an image over 5 MB.
 """
 
 _SENT = "shown below"
-_SENDABLE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
+_SENDABLE_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 """Only data: URLs are sent: the provider would fetch any other URL itself."""
 
 
@@ -56,23 +56,23 @@ def images_of(event: EventBase) -> tuple[str, ...]:
             return ()
 
 
-def first_shown(count: int) -> int:
+def first_sent_image(count: int) -> int:
     """Return the number (from 0) of the first image that is sent, of `count` images in all."""
-    over = max(0, count - MOST)
-    return -(-over // DROPPED_AT_ONCE) * DROPPED_AT_ONCE
+    excess = max(0, count - MAX_IMAGES)
+    return -(-excess // DROPPED_AT_ONCE) * DROPPED_AT_ONCE
 
 
 @dataclass
 class Pictures:
     """Numbers the images of a conversation from its beginning and decides which are sent.
 
-    sees: the model accepts images.
-    first: number of the first image that is sent.
+    accepts_images: the model accepts images.
+    first_sent: number of the first image that is sent.
     count: number of images so far.
     """
 
-    sees: bool
-    first: int = 0
+    accepts_images: bool
+    first_sent: int = 0
     count: int = 0
 
     def take(self, images: Sequence[str]) -> tuple[list[str], list[JsonObject]]:
@@ -81,9 +81,9 @@ class Pictures:
         parts: list[JsonObject] = []
         for image in images:
             self.count += 1
-            fate = self._fate(image)
-            lines.append(f"[image {self.count}: {fate}]")
-            if fate == _SENT:
+            status = self._image_status(image)
+            lines.append(f"[image {self.count}: {status}]")
+            if status == _SENT:
                 parts.append({"type": "text", "text": f"Image {self.count}:"})
                 parts.append({"type": "image_url", "image_url": {"url": image}})
         return lines, parts
@@ -93,34 +93,34 @@ class Pictures:
         lines: list[str] = []
         parts: list[JsonObject] = []
         for picture in pictures:
-            shown = self.sees and bool(_SENDABLE.fullmatch(picture.data))
-            fate = _SENT if shown else "not shown, since you can't see images here"
-            lines.append(f"[picture {picture.number}: {fate}]")
-            if shown:
+            is_sent = self.accepts_images and bool(_SENDABLE_URL.fullmatch(picture.data))
+            status = _SENT if is_sent else "not shown, since you can't see images here"
+            lines.append(f"[picture {picture.number}: {status}]")
+            if is_sent:
                 parts.append({"type": "text", "text": f"Picture {picture.number}:"})
                 parts.append({"type": "image_url", "image_url": {"url": picture.data}})
         return lines, parts
 
-    def _fate(self, image: str) -> str:
+    def _image_status(self, image: str) -> str:
         """Return `_SENT`, or the reason why the image is not sent."""
-        if not self.sees:
+        if not self.accepts_images:
             return "not shown, since you can't see images here"
-        if self.count <= self.first:
+        if self.count <= self.first_sent:
             return "no longer shown; make it again if you need it"
-        if len(image) > MAX_CHARACTERS:
+        if len(image) > MAX_IMAGE_LENGTH:
             return "not shown, since it is too large; make a smaller one"
-        if not _SENDABLE.fullmatch(image):
+        if not _SENDABLE_URL.fullmatch(image):
             return "not shown, since only PNG, JPEG, GIF and WebP can be"
         return _SENT
 
 
 Dialect = Literal["tools", "tags"]
 
-MAX_OBSERVATION = 32_000
+MAX_OBSERVATION_LENGTH = 32_000
 """Maximum characters shown of one observation. Output that the sandbox has already truncated to its
 own limit fits, including the note in its middle; this limit is for text from other sources."""
 
-_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_DISALLOWED_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class ConversationMemory:
@@ -134,124 +134,126 @@ class ConversationMemory:
     def __init__(
         self,
         dialect: Dialect = "tools",
-        max_observation: int = MAX_OBSERVATION,
+        max_observation: int = MAX_OBSERVATION_LENGTH,
         sees_images: bool = False,
     ) -> None:
         self._dialect = dialect
         self._limit = max_observation
         self._history = History()
-        self._closed: list[JsonObject] = []
-        self._closed_turns = 0
-        self._summary_told = False
+        self._completed: list[JsonObject] = []
+        self._completed_turns = 0
+        self._has_summary = False
         self._pictures = Pictures(sees_images)
-        self._closed_pictures = 0
+        self._completed_pictures = 0
 
     def messages(self, state: State) -> list[JsonObject]:
         """Return the messages of the next request.
 
         The caller may change the list, but not the messages, which are reused by later calls.
         """
-        if self._history.look(state):
-            self._begin_anew(0)
-        out = self._told()
-        first = first_shown(self._pictures.count)
-        if first != self._pictures.first:
-            self._begin_anew(first)
-            out = self._told()
-        self._pictures.count = self._closed_pictures
+        if self._history.update(state):
+            self._rebuild_from(0)
+        messages = self._build_messages()
+        first_sent = first_sent_image(self._pictures.count)
+        if first_sent != self._pictures.first_sent:
+            self._rebuild_from(first_sent)
+            messages = self._build_messages()
+        self._pictures.count = self._completed_pictures
         system = self._history.system
-        head = (
+        system_messages = (
             [{"role": "system", "content": system.content}]
             if system and system.content.strip()
             else []
         )
-        return head + out
+        return system_messages + messages
 
-    def _begin_anew(self, first: int) -> None:
+    def _rebuild_from(self, first_sent: int) -> None:
         """Discard the messages built so far. first: number of the first image to send."""
-        self._closed, self._closed_turns, self._summary_told = [], 0, False
-        self._pictures.first, self._pictures.count, self._closed_pictures = first, 0, 0
+        self._completed, self._completed_turns, self._has_summary = [], 0, False
+        self._pictures.first_sent, self._pictures.count, self._completed_pictures = first_sent, 0, 0
 
-    def _told(self) -> list[JsonObject]:
+    def _build_messages(self) -> list[JsonObject]:
         """Return all turns as messages. Those of completed turns are built once and reused; the
         last turn may still grow and is built anew. Afterwards, the image count includes the
         last turn."""
         turns = self._history.turns
-        for turn in turns[self._closed_turns : -1]:
-            self._add_turn(self._closed, turn)
-        self._closed_turns = len(turns) - 1
-        told, self._closed_pictures = self._summary_told, self._pictures.count
-        out = list(self._closed)
-        self._add_turn(out, turns[-1])
-        self._summary_told = told
-        return out
+        for turn in turns[self._completed_turns : -1]:
+            self._add_turn(self._completed, turn)
+        self._completed_turns = len(turns) - 1
+        has_summary, self._completed_pictures = self._has_summary, self._pictures.count
+        messages = list(self._completed)
+        self._add_turn(messages, turns[-1])
+        self._has_summary = has_summary
+        return messages
 
-    def _add_turn(self, out: list[JsonObject], turn: Turn) -> None:
+    def _add_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         forgotten = self._history.forgotten
         if turn.ids & forgotten:
-            self._add_summary(out)
+            self._add_summary(messages)
         elif self._dialect == "tools":
-            self._add_tool_turn(out, turn)
+            self._add_tool_turn(messages, turn)
         else:
-            self._add_text_turn(out, turn)
+            self._add_text_turn(messages, turn)
         for note in turn.notes:
             if note.id not in forgotten:
-                told, own = self._pictures.of_task(self._history.pictures_of(note))
+                picture_lines, picture_parts = self._pictures.of_task(
+                    self._history.pictures_of(note)
+                )
                 lines, parts = self._pictures.take(images_of(note))
-                words = "\n".join([note_text(note, self._limit), *told, *lines])
-                _add_user(out, words, [*own, *parts])
+                text = "\n".join([note_text(note, self._limit), *picture_lines, *lines])
+                _add_user(messages, text, [*picture_parts, *parts])
 
-    def _add_summary(self, out: list[JsonObject]) -> None:
+    def _add_summary(self, messages: list[JsonObject]) -> None:
         history = self._history
-        if not self._summary_told and (history.summary or history.notes):
+        if not self._has_summary and (history.summary or history.notes):
             text = render(
                 "agent/condensed.md.j2",
                 summary=history.summary,
                 notes=history.notes,
                 marker=marker_for(history.summary + history.notes),
             )
-            _add_user(out, text.strip())
-        self._summary_told = True
+            _add_user(messages, text.strip())
+        self._has_summary = True
 
-    def _add_tool_turn(self, out: list[JsonObject], turn: Turn) -> None:
-        calls = _calls(turn)
+    def _add_tool_turn(self, messages: list[JsonObject], turn: Turn) -> None:
+        calls = _tool_calls(turn)
         if not calls:
-            self._add_text_turn(out, turn)
+            self._add_text_turn(messages, turn)
             return
         text = turn.reply.completion.text if turn.reply else turn.actions[0].thought
-        said = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
+        message = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
         thinking = turn.reply.completion.thinking if turn.reply else ()
-        _answer_before(out)
-        out.append({**said, THINKING: list(thinking)} if thinking else said)
-        shown: list[JsonObject] = []
+        _add_missing_answer(messages)
+        messages.append({**message, THINKING: list(thinking)} if thinking else message)
+        images: list[JsonObject] = []
         for index, call in enumerate(calls):
             content, parts = self._result(turn, index)
-            shown += parts
+            images += parts
             answer = {"role": "tool", "tool_call_id": call["id"], "content": content or "[done]"}
-            out.append(answer)
+            messages.append(answer)
         # not every provider accepts images in a tool message; OpenAI's API takes text only:
         # https://platform.openai.com/docs/api-reference/chat/create
-        if shown:
-            out.append({"role": "user", "content": shown})
+        if images:
+            messages.append({"role": "user", "content": images})
 
     def _result(self, turn: Turn, index: int) -> tuple[str, list[JsonObject]]:
         """Return the result of the turn's call at `index`: its text, and the images to send."""
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
         masked = self._history.masked
-        shown = result is not None and result.id not in masked
-        lines, parts = self._pictures.take(images_of(result) if result and shown else ())
+        is_shown = result is not None and result.id not in masked
+        lines, parts = self._pictures.take(images_of(result) if result and is_shown else ())
         return "\n".join([result_text(turn, index, self._limit, masked), *lines]), parts
 
-    def _add_text_turn(self, out: list[JsonObject], turn: Turn) -> None:
+    def _add_text_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         if turn.reply:
-            _add_assistant(out, _reply_text(turn.reply))
+            _add_assistant(messages, _reply_text(turn.reply))
         for index, action in enumerate(turn.actions):
             if not turn.reply:
-                _add_assistant(out, f"{action.thought}\n{action_text(action)}".strip())
+                _add_assistant(messages, f"{action.thought}\n{action_text(action)}".strip())
             text, parts = self._result(turn, index)
             if text:
                 number = f" {index + 1} of {len(turn.actions)}" if len(turn.actions) > 1 else ""
-                _add_user(out, f"OBSERVATION{number}:\n{text}", parts)
+                _add_user(messages, f"OBSERVATION{number}:\n{text}", parts)
 
 
 def _reply_text(reply: ModelReplied) -> str:
@@ -261,19 +263,19 @@ def _reply_text(reply: ModelReplied) -> str:
     return "\n".join([*([completion.text] if completion.text.strip() else []), *calls])
 
 
-def _answer_before(out: list[JsonObject]) -> None:
+def _add_missing_answer(messages: list[JsonObject]) -> None:
     """Add a user message if the last one is the assistant's: some models require that user and
     assistant take turns."""
-    if out and out[-1]["role"] == "assistant":
-        _add_user(out, "[no result]")
+    if messages and messages[-1]["role"] == "assistant":
+        _add_user(messages, "[no result]")
 
 
-def _add_assistant(out: list[JsonObject], text: str) -> None:
-    _answer_before(out)
-    out.append({"role": "assistant", "content": text if text.strip() else "[empty reply]"})
+def _add_assistant(messages: list[JsonObject], text: str) -> None:
+    _add_missing_answer(messages)
+    messages.append({"role": "assistant", "content": text if text.strip() else "[empty reply]"})
 
 
-def _add_user(out: list[JsonObject], text: str, images: Sequence[JsonObject] = ()) -> None:
+def _add_user(messages: list[JsonObject], text: str, images: Sequence[JsonObject] = ()) -> None:
     """Add the text as a user message, or append it to the last message if that is the user's.
 
     Some models require strictly alternating roles, and none accepts an empty message, so an empty
@@ -281,20 +283,20 @@ def _add_user(out: list[JsonObject], text: str, images: Sequence[JsonObject] = (
     """
     if not text.strip():
         return
-    before = out.pop()["content"] if out and out[-1]["role"] == "user" else ""
-    if isinstance(before, str) and not images:
-        content = f"{before}\n\n{text}" if before else text
-        out.append({"role": "user", "content": content})
+    previous = messages.pop()["content"] if messages and messages[-1]["role"] == "user" else ""
+    if isinstance(previous, str) and not images:
+        content = f"{previous}\n\n{text}" if previous else text
+        messages.append({"role": "user", "content": content})
         return
-    parts = before if isinstance(before, list) else [_text_part(before)] if before else []
-    out.append({"role": "user", "content": [*parts, _text_part(text), *images]})
+    parts = previous if isinstance(previous, list) else [_text_part(previous)] if previous else []
+    messages.append({"role": "user", "content": [*parts, _text_part(text), *images]})
 
 
 def _text_part(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def _calls(turn: Turn) -> list[JsonObject]:
+def _tool_calls(turn: Turn) -> list[JsonObject]:
     """Return the turn's tool calls in a form that every provider accepts: unique ids, names of
     letters, digits, `_` and `-`, and arguments that are a JSON object. If the model's call was
     invalid, the result of the call says so."""
@@ -302,26 +304,26 @@ def _calls(turn: Turn) -> list[JsonObject]:
         requested = list(turn.reply.completion.tool_calls)
         origin = turn.reply.id
     else:
-        requested = [call for x in turn.actions if (call := _call_of(x))]
+        requested = [call for action in turn.actions if (call := _requested_call(action))]
         origin = turn.actions[0].id if turn.actions else 0
     calls: list[JsonObject] = []
     for index, call in enumerate(requested):
-        taken = {c["id"] for c in calls}
-        id_ = call.id if call.id.strip() and call.id not in taken else f"call_{origin}_{index}"
+        used_ids = {other["id"] for other in calls}
+        id_ = call.id if call.id.strip() and call.id not in used_ids else f"call_{origin}_{index}"
         function = {
-            "name": _ODD.sub("_", call.name)[:64] or "unknown",
-            "arguments": _object_text(call.arguments),
+            "name": _DISALLOWED_CHARACTERS.sub("_", call.name)[:64] or "unknown",
+            "arguments": _json_object_text(call.arguments),
         }
         calls.append({"id": id_, "type": "function", "function": function})
     return calls
 
 
-def _call_of(action: ActionBase) -> RequestedToolCall | None:
+def _requested_call(action: ActionBase) -> RequestedToolCall | None:
     call = action.tool_call
     return RequestedToolCall(**call.model_dump()) if call else None
 
 
-def _object_text(arguments: str) -> str:
+def _json_object_text(arguments: str) -> str:
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):

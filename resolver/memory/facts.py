@@ -27,50 +27,50 @@ _FAILING = re.compile(
     r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "
     r"error|error(?:\[|:| TS)|[\w.]*(?:Error|Exception)\b:|thread '.*panicked|Tests? failed)",
 )
-MOST_FAILING = 6
-LINE = 160
+MAX_FAILING_LINES = 6
+MAX_LINE_LENGTH = 160
 """Maximum characters of one quoted line."""
 
-LONGEST = 400
+MAX_COMMAND_LENGTH = 400
 """Maximum characters kept of a check's command."""
 
 
 def checks_in(command: str) -> tuple[str, ...]:
     """Return the parts of a command line that test, build or lint, normalized so that variants are
     equal: `cd x && CI=1 pytest -q | tail` gives `pytest -q`."""
-    return tuple(dict.fromkeys(check[:LONGEST] for check in read_checks(command).checks))
+    return tuple(dict.fromkeys(check[:MAX_COMMAND_LENGTH] for check in read_checks(command).checks))
 
 
-def command_outcome(output: str, room: int = 600) -> str:
+def command_outcome(output: str, max_length: int = 600) -> str:
     """Return the lines of the output that show how a check ended: failures and the last two lines.
 
-    room: maximum characters returned.
+    max_length: maximum characters returned.
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     failing = [line for line in lines if _FAILING.match(line)]
-    told = [line[:LINE] for line in failing[:MOST_FAILING]]
-    if len(failing) > MOST_FAILING:
-        told.append(f"(and {len(failing) - MOST_FAILING} more such lines)")
-    told += [line[:LINE] for line in lines[-2:] if line[:LINE] not in told]
-    return "\n".join(told)[:room]
+    shown = [line[:MAX_LINE_LENGTH] for line in failing[:MAX_FAILING_LINES]]
+    if len(failing) > MAX_FAILING_LINES:
+        shown.append(f"(and {len(failing) - MAX_FAILING_LINES} more such lines)")
+    shown += [line[:MAX_LINE_LENGTH] for line in lines[-2:] if line[:MAX_LINE_LENGTH] not in shown]
+    return "\n".join(shown)[:max_length]
 
 
-ROOM = 24_000
+DEFAULT_MAX_LENGTH = 24_000
 """Default limit on the characters of all facts together (approximate)."""
 
-EXCERPT = 240
+MAX_EXCERPT_LENGTH = 240
 """Maximum characters of one quoted text."""
 
-SHORT = 100
+MAX_SHORT_REASON_LENGTH = 100
 """Maximum characters of a quoted reason in the one-line form of a change."""
 
-MOST = {
+MAX_ENTRIES = {
     "files": 400, "checks": 60, "decisions": 60, "failures": 12, "commands": 12, "thoughts": 120,
     "words": 60,
 }  # fmt: skip
 """Maximum entries kept per category; of entries beyond it, only the number is kept."""
 
-FIRST = 12
+KEPT_FIRST_ENTRIES = 12
 """Number of the agent's earliest notes, replies and viewed files that are never dropped: they show
 how the agent found its way into the task."""
 
@@ -128,7 +128,7 @@ class DecisionFact:
 
 
 @dataclass(frozen=True)
-class Listed(Generic[T]):
+class TruncatedList(Generic[T]):
     """Holds the entries of a list that fit into a limit; `left_out` is the number of the others."""
 
     items: tuple[T, ...] = ()
@@ -136,13 +136,13 @@ class Listed(Generic[T]):
 
 
 @dataclass
-class _Kept(Generic[T]):
-    """Holds entries by key: the `first` oldest ones and the latest, `most` in all.
+class _BoundedEntries(Generic[T]):
+    """Holds entries by key: the `first` oldest ones and the latest, `limit` in all.
 
-    dropped: number of entries that were removed to stay within `most`.
+    dropped: number of entries that were removed to stay within `limit`.
     """
 
-    most: int
+    limit: int
     first: int = 0
     by_key: dict[str, T] = field(default_factory=dict)
     dropped: int = 0
@@ -151,37 +151,41 @@ class _Kept(Generic[T]):
         """Add an entry, or move an existing one to the end, and drop one if there are too many."""
         self.by_key.pop(key, None)
         self.by_key[key] = value
-        if len(self.by_key) > self.most:
+        if len(self.by_key) > self.limit:
             del self.by_key[next(islice(self.by_key, self.first, None))]
             self.dropped += 1
 
-    def latest(self, room: int) -> Listed[T]:
-        """Return as many of the newest entries as fit into `room` characters, oldest first.
+    def latest(self, max_length: int) -> TruncatedList[T]:
+        """Return as many of the newest entries as fit into `max_length` characters, oldest first.
 
         At least one entry is returned, if there is any.
         """
         items = list(self.by_key.values())
         chosen: list[T] = []
         for item in reversed(items):
-            room -= _length(item)
-            if room < 0 and chosen:
+            max_length -= _length(item)
+            if max_length < 0 and chosen:
                 break
             chosen.append(item)
-        return Listed(tuple(reversed(chosen)), self.dropped + len(items) - len(chosen))
+        return TruncatedList(tuple(reversed(chosen)), self.dropped + len(items) - len(chosen))
 
-    def both_ends(self, room: int) -> tuple[Listed[T], Listed[T]]:
-        """Return the oldest entries within a third of `room` and the newest within the rest."""
+    def both_ends(self, max_length: int) -> tuple[TruncatedList[T], TruncatedList[T]]:
+        """Return the oldest entries within a third of the length, the newest within the rest."""
         items = list(self.by_key.values())
-        first: list[T] = []
-        left = room // 3
+        oldest: list[T] = []
+        remaining = max_length // 3
         for item in items:
-            left -= _length(item)
-            if left < 0:
+            remaining -= _length(item)
+            if remaining < 0:
                 break
-            first.append(item)
-        rest = _Kept(self.most, 0, {str(i): x for i, x in enumerate(items[len(first) :])})
-        late = rest.latest(room - room // 3)
-        return Listed(tuple(first)), replace(late, left_out=late.left_out + self.dropped)
+            oldest.append(item)
+        later_entries = _BoundedEntries(
+            self.limit, 0, {str(index): x for index, x in enumerate(items[len(oldest) :])}
+        )
+        newest = later_entries.latest(max_length - max_length // 3)
+        return TruncatedList(tuple(oldest)), replace(
+            newest, left_out=newest.left_out + self.dropped
+        )
 
 
 class Facts:
@@ -199,199 +203,218 @@ class Facts:
 
     def _clear(self) -> None:
         parent = self._parent
-        self._seen = 0
-        self._last: Event | None = None
-        self._open: dict[int, ActionBase] = {}
-        self._wanted: dict[int, str] = {}
+        self._event_count = 0
+        self._last_event: Event | None = None
+        self._pending_actions: dict[int, ActionBase] = {}
+        self._approval_texts: dict[int, str] = {}
         self._nested: dict[int, Facts] = {}
-        self._said = ""
+        self._last_reply_text = ""
         self._question = ""
         self.plan: tuple[PlanItem, ...] = ()
         self.finished = ""
-        self.files: _Kept[ChangedFile] = parent.files if parent else _Kept(MOST["files"])
-        self.checks: _Kept[CheckFact] = parent.checks if parent else _Kept(MOST["checks"])
-        self.decisions: _Kept[DecisionFact] = (
-            parent.decisions if parent else _Kept(MOST["decisions"])
+        self.files: _BoundedEntries[ChangedFile] = (
+            parent.files if parent else _BoundedEntries(MAX_ENTRIES["files"])
         )
-        self.failures = _Kept[tuple[str, int]](MOST["failures"])
-        self.commands = _Kept[tuple[str, int | None]](MOST["commands"])
-        self.thoughts = _Kept[str](MOST["thoughts"], FIRST)
-        self.words = _Kept[str](MOST["words"], FIRST)
-        self.looked_at = _Kept[str](MOST["files"], FIRST)
-        self.answers = _Kept[tuple[str, str]](MOST["commands"])
-        self.delegated = _Kept[tuple[str, str]](MOST["commands"])
+        self.checks: _BoundedEntries[CheckFact] = (
+            parent.checks if parent else _BoundedEntries(MAX_ENTRIES["checks"])
+        )
+        self.decisions: _BoundedEntries[DecisionFact] = (
+            parent.decisions if parent else _BoundedEntries(MAX_ENTRIES["decisions"])
+        )
+        self.failures = _BoundedEntries[tuple[str, int]](MAX_ENTRIES["failures"])
+        self.commands = _BoundedEntries[tuple[str, int | None]](MAX_ENTRIES["commands"])
+        self.thoughts = _BoundedEntries[str](MAX_ENTRIES["thoughts"], KEPT_FIRST_ENTRIES)
+        self.words = _BoundedEntries[str](MAX_ENTRIES["words"], KEPT_FIRST_ENTRIES)
+        self.looked_at = _BoundedEntries[str](MAX_ENTRIES["files"], KEPT_FIRST_ENTRIES)
+        self.answers = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["commands"])
+        self.delegated = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["commands"])
 
-    def look(self, state: State) -> None:
+    def update(self, state: State) -> None:
         """Process the new events of the state.
 
         Starts over if the state does not continue the one of the last call.
         """
         events = state.events
-        if self._seen > len(events) or (self._seen and events[self._seen - 1] is not self._last):
+        if self._event_count > len(events) or (
+            self._event_count and events[self._event_count - 1] is not self._last_event
+        ):
             self._clear()
-        for event in events[self._seen :]:
-            self.take(event)
-        self._seen = len(events)
-        self._last = events[-1] if events else None
+        for event in events[self._event_count :]:
+            self.process(event)
+        self._event_count = len(events)
+        self._last_event = events[-1] if events else None
 
-    def take(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         """Process one event, the next of the log."""
         match event:
             case life.ModelReplied(completion=completion):
-                self._said = completion.text.strip()
-                self._keep(self.words, self._said)
+                self._last_reply_text = completion.text.strip()
+                self._add_text(self.words, self._last_reply_text)
             case life.DelegateEvent(delegate=delegate):
                 if delegate not in self._nested:
                     self._nested[delegate] = Facts(self)
-                self._nested[delegate].take(parse_logged_event(event.event))
+                self._nested[delegate].process(parse_logged_event(event.event))
             case life.ConfirmationAsked(action=action, wanted=wanted):
-                self._wanted[action] = wanted.text
+                self._approval_texts[action] = wanted.text
             case life.ConfirmationAnswered(action=action):
-                self._decided(self._wanted.pop(action, ""), event)
+                self._add_decision(self._approval_texts.pop(action, ""), event)
             case a.Message(source=Source.USER, content=content, cause=None):
                 if self._question:
                     answer = (
-                        truncate_middle(self._question, EXCERPT),
-                        truncate_middle(content, EXCERPT),
+                        truncate_middle(self._question, MAX_EXCERPT_LENGTH),
+                        truncate_middle(content, MAX_EXCERPT_LENGTH),
                     )
                     self.answers.put(str(event.id), answer)
                 self._question = ""
             case ActionBase(source=Source.AGENT):
-                self._take_action(event)
-            case ObservationBase(cause=int(cause)) if cause in self._open:
-                self._take_result(self._open.pop(cause), event)
+                self._process_action(event)
+            case ObservationBase(cause=int(cause)) if cause in self._pending_actions:
+                self._process_result(self._pending_actions.pop(cause), event)
             case _:
                 pass
 
-    def _take_action(self, action: ActionBase) -> None:
+    def _process_action(self, action: ActionBase) -> None:
         match action:
             case a.PlanUpdate(items=items):
                 self.plan = items
             case a.Think(content=content):
-                self._keep(self.thoughts, content.strip())
+                self._add_text(self.thoughts, content.strip())
             case a.Message(content=content, wait_for_response=True):
                 self._question = content
             case a.Finish(message=message):
-                self.finished = truncate_middle(message, EXCERPT)
+                self.finished = truncate_middle(message, MAX_EXCERPT_LENGTH)
             case _:
-                self._open[action.id] = action
+                self._pending_actions[action.id] = action
 
-    def _decided(self, wanted: str, answer: life.ConfirmationAnswered) -> None:
-        shown, reason = (
-            truncate_middle(wanted.strip(), EXCERPT),
-            truncate_middle(answer.reason, EXCERPT),
+    def _add_decision(self, action_text: str, answer: life.ConfirmationAnswered) -> None:
+        action_excerpt, reason = (
+            truncate_middle(action_text.strip(), MAX_EXCERPT_LENGTH),
+            truncate_middle(answer.reason, MAX_EXCERPT_LENGTH),
         )
-        self.decisions.put(wanted, DecisionFact(shown, answer.approved, answer.by, reason))
+        self.decisions.put(
+            action_text, DecisionFact(action_excerpt, answer.approved, answer.by, reason)
+        )
 
-    def _keep(self, where: _Kept[str], text: str) -> None:
+    def _add_text(self, entries: _BoundedEntries[str], text: str) -> None:
         if text:
-            where.put(text[:EXCERPT], truncate_middle(text, EXCERPT))
+            entries.put(text[:MAX_EXCERPT_LENGTH], truncate_middle(text, MAX_EXCERPT_LENGTH))
 
-    def _take_result(self, action: ActionBase, result: ObservationBase) -> None:
+    def _process_result(self, action: ActionBase, result: ObservationBase) -> None:
         match action, result:
             case _, o.FileEditResult(path=path, diff=diff):
-                self._changed(path, "editor", _hunk(diff))
+                self._add_change(path, "editor", _hunk(diff))
             case a.FileWrite(path=path), o.FileWriteResult():
-                self._changed(path, "editor", f"new file of {len(action.content)} characters")
+                self._add_change(path, "editor", f"new file of {len(action.content)} characters")
             case a.FileRead(path=path), o.FileReadResult():
                 self.looked_at.put(path, path)
             case a.CmdRun(is_input=False), o.CmdOutput():
-                self._ran(action.command, result)
+                self._add_command(action.command, result)
             case a.IPythonRunCell(code=code), o.IPythonOutput():
                 for path in written_in(code).paths:
-                    self._changed(path, "Python", "")
+                    self._add_change(path, "Python", "")
             case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
                 self._nested.pop(id, None)
-                told = (
-                    truncate_middle(f"{agent}: {task}", EXCERPT),
-                    truncate_middle(content, 2 * EXCERPT),
+                delegation = (
+                    truncate_middle(f"{agent}: {task}", MAX_EXCERPT_LENGTH),
+                    truncate_middle(content, 2 * MAX_EXCERPT_LENGTH),
                 )
-                self.delegated.put(str(id), told)
+                self.delegated.put(str(id), delegation)
             case _:
                 pass
 
-    def _changed(self, path: str, how: str, what: str) -> None:
-        known = self.files.by_key.get(path)
-        why = truncate_middle(self._said, EXCERPT) or (known.why if known else "")
-        times = known.times + 1 if known else 1
+    def _add_change(self, path: str, how: str, what: str) -> None:
+        earlier = self.files.by_key.get(path)
+        why = truncate_middle(self._last_reply_text, MAX_EXCERPT_LENGTH) or (
+            earlier.why if earlier else ""
+        )
+        times = earlier.times + 1 if earlier else 1
         nested = self._parent is not None
         self.files.put(path, ChangedFile(path, times, how, what, why, by_delegate=nested))
-        self._no_longer_fresh()
+        self._mark_checks_outdated()
 
-    def _no_longer_fresh(self) -> None:
+    def _mark_checks_outdated(self) -> None:
         for key, check in self.checks.by_key.items():
             self.checks.by_key[key] = replace(check, changed_since=True)
 
-    def _ran(self, command: str, result: o.CmdOutput) -> None:
-        shown = truncate_middle(command.strip(), EXCERPT)
-        what = written_paths(command)
-        for path in what.paths:
-            self._changed(path, shown, "")
-        if what.unknown:
-            self._no_longer_fresh()
-            self.commands.put(shown, (shown, result.exit_code))
+    def _add_command(self, command: str, result: o.CmdOutput) -> None:
+        excerpt = truncate_middle(command.strip(), MAX_EXCERPT_LENGTH)
+        written = written_paths(command)
+        for path in written.paths:
+            self._add_change(path, excerpt, "")
+        if written.unknown:
+            self._mark_checks_outdated()
+            self.commands.put(excerpt, (excerpt, result.exit_code))
         checks = checks_in(command)
         piped = not read_checks(command).vouched
         for check in checks:
-            known = self.checks.by_key.get(check)
-            times = known.times + 1 if known else 1
+            earlier = self.checks.by_key.get(check)
+            times = earlier.times + 1 if earlier else 1
             outcome = command_outcome(result.content)
             nested = self._parent is not None
-            kept = CheckFact(truncate_middle(check, EXCERPT), result.exit_code, outcome, times)
-            self.checks.put(check, replace(kept, by_delegate=nested, piped=piped))
+            fact = CheckFact(
+                truncate_middle(check, MAX_EXCERPT_LENGTH), result.exit_code, outcome, times
+            )
+            self.checks.put(check, replace(fact, by_delegate=nested, piped=piped))
         if result.exit_code and not checks:
-            self.failures.put(shown, (shown, result.exit_code))
+            self.failures.put(excerpt, (excerpt, result.exit_code))
 
-    def told(self, room: int = ROOM) -> dict[str, object]:
-        """Return all facts within about `room` characters, by name, as arguments for a template."""
-        part = room // 100
-        first, late = self.thoughts.both_ends(18 * part)
-        early_words, late_words = self.words.both_ends(9 * part)
-        early_views, late_views = self.looked_at.both_ends(5 * part)
-        files = self.files.latest(14 * part)
+    def template_values(self, max_length: int = DEFAULT_MAX_LENGTH) -> dict[str, object]:
+        """Return all facts by name, as arguments for a template.
+
+        Together they have about `max_length` characters.
+        """
+        percent = max_length // 100
+        first_thoughts, late_thoughts = self.thoughts.both_ends(18 * percent)
+        early_words, late_words = self.words.both_ends(9 * percent)
+        early_views, late_views = self.looked_at.both_ends(5 * percent)
+        files = self.files.latest(14 * percent)
         older = list(self.files.by_key.values())[: -len(files.items) or None]
-        reasons = _Kept(MOST["files"], 0, {x.path: _in_short(x) for x in older}).latest(14 * part)
-        paths = [x.path for x in older[: -len(reasons.items) or None]]
+        reasons = _BoundedEntries(
+            MAX_ENTRIES["files"], 0, {change.path: _one_line(change) for change in older}
+        ).latest(14 * percent)
+        paths = [change.path for change in older[: -len(reasons.items) or None]]
         # changed files come in three levels of detail: in full, one line each, path only
-        before = _Kept(MOST["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped)
+        oldest = _BoundedEntries(
+            MAX_ENTRIES["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped
+        )
         return {
-            "plan": _plan(self.plan, 9 * part),
+            "plan": _fit_plan(self.plan, 9 * percent),
             "files": files,
             "changed_earlier": reasons.items,
-            "changed_before": before.latest(14 * part),
-            "checks": self.checks.latest(19 * part),
-            "decisions": self.decisions.latest(8 * part),
-            "answers": self.answers.latest(6 * part),
-            "first_thoughts": first,
-            "thoughts": late,
+            "changed_before": oldest.latest(14 * percent),
+            "checks": self.checks.latest(19 * percent),
+            "decisions": self.decisions.latest(8 * percent),
+            "answers": self.answers.latest(6 * percent),
+            "first_thoughts": first_thoughts,
+            "thoughts": late_thoughts,
             "first_words": early_words,
             "words": late_words,
-            "failures": self.failures.latest(3 * part),
-            "commands": self.commands.latest(2 * part),
-            "delegated": self.delegated.latest(4 * part),
+            "failures": self.failures.latest(3 * percent),
+            "commands": self.commands.latest(2 * percent),
+            "delegated": self.delegated.latest(4 * percent),
             "first_views": early_views,
             "views": late_views,
             "finished": self.finished,
         }
 
 
-def _plan(items: Sequence[PlanItem], room: int) -> Listed[PlanItem]:
+def _fit_plan(items: Sequence[PlanItem], max_length: int) -> TruncatedList[PlanItem]:
     """Return as much of the plan as fits: finished items are left out first, then the last ones."""
-    told = list(items)
-    size = sum(_length(item.title) for item in told)
+    shown = list(items)
+    size = sum(_length(item.title) for item in shown)
     for item in [*(x for x in items if x.status == "done"), *reversed(items)]:
-        if size <= room:
+        if size <= max_length:
             break
-        if item in told:
-            told.remove(item)
+        if item in shown:
+            shown.remove(item)
             size -= _length(item.title)
-    return Listed(tuple(told), len(items) - len(told))
+    return TruncatedList(tuple(shown), len(items) - len(shown))
 
 
-def _in_short(change: ChangedFile) -> str:
+def _one_line(change: ChangedFile) -> str:
     """Return the change in one line: the path, with the shortened reason if there is one."""
     why = " ".join(change.why.split())
-    return f"{change.path}: {truncate_middle(why, SHORT)}" if why else change.path
+    return f"{change.path}: {truncate_middle(why, MAX_SHORT_REASON_LENGTH)}" if why else change.path
 
 
 def _hunk(diff: str) -> str:
@@ -401,8 +424,8 @@ def _hunk(diff: str) -> str:
         for line in diff.splitlines()
         if line[:1] in "+-" and line[:3] not in ("+++", "---") and line[1:].strip()
     ]
-    shown = "\n".join(line[:100] for line in lines[:6])
-    return f"{shown}\n(and {len(lines) - 6} more lines)" if len(lines) > 6 else shown
+    excerpt = "\n".join(line[:100] for line in lines[:6])
+    return f"{excerpt}\n(and {len(lines) - 6} more lines)" if len(lines) > 6 else excerpt
 
 
 def _length(item: object) -> int:

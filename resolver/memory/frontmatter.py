@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from resolver.errors import FrontmatterError
 
-MAX_HEAD = 16_000
+MAX_FRONTMATTER_LENGTH = 16_000
 """Maximum characters of the frontmatter, without its two `---` lines."""
 
 MAX_DEPTH = 12
@@ -23,7 +23,7 @@ MAX_DEPTH = 12
 
 FENCE = "---"
 
-_TEXT = re.compile(r"\s*(?:(?:- +)*[\w-]+:|-) +(?![\s\"'|>])(.+)")
+_UNQUOTED_VALUE = re.compile(r"\s*(?:(?:- +)*[\w-]+:|-) +(?![\s\"'|>])(.+)")
 _NEEDS_QUOTES = re.compile(r"[*&@`%!\[{]|.*:(\s|$)")
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOLEAN = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -58,24 +58,33 @@ def read_document(text: str, path: str) -> Document:
     mapping, has a duplicate field, or is too large.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    begin = next((n for n, line in enumerate(lines) if line.strip()), 0)
-    if lines[begin].rstrip() != FENCE:
+    opening = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    if lines[opening].rstrip() != FENCE:
         return Document(path, {}, "\n".join(lines).strip("\n"), {})
-    first = begin + 1
-    end = next((n for n, line in enumerate(lines[first:], first) if line.rstrip() == FENCE), None)
-    if end is None:
+    first_line = opening + 1
+    closing = next(
+        (
+            index
+            for index, line in enumerate(lines[first_line:], first_line)
+            if line.rstrip() == FENCE
+        ),
+        None,
+    )
+    if closing is None:
         raise FrontmatterError(
-            path, first, "the front matter that begins here has no closing `---` line"
+            path, first_line, "the front matter that begins here has no closing `---` line"
         )
-    head = "\n".join(lines[first:end])
-    if len(head) > MAX_HEAD:
-        raise FrontmatterError(path, first, f"the front matter has more than {MAX_HEAD} characters")
-    reader = _HeadReader(path, first + 1)
-    fields = reader.fields(head)
-    return Document(path, fields, "\n".join(lines[end + 1 :]).strip("\n"), reader.lines)
+    frontmatter = "\n".join(lines[first_line:closing])
+    if len(frontmatter) > MAX_FRONTMATTER_LENGTH:
+        raise FrontmatterError(
+            path, first_line, f"the front matter has more than {MAX_FRONTMATTER_LENGTH} characters"
+        )
+    reader = _FrontmatterReader(path, first_line + 1)
+    fields = reader.fields(frontmatter)
+    return Document(path, fields, "\n".join(lines[closing + 1 :]).strip("\n"), reader.lines)
 
 
-def validated(document: Document, model: type[M]) -> M:
+def validate_document(document: Document, model: type[M]) -> M:
     """Return the fields as an instance of `model`.
 
     Raises FrontmatterError with the line of the first invalid field. A missing field is reported at
@@ -84,17 +93,19 @@ def validated(document: Document, model: type[M]) -> M:
     try:
         return model.model_validate(dict(document.fields))
     except ValidationError as error:
-        first, *more = error.errors(include_url=False)
-        where = ".".join(str(part) for part in first["loc"])
-        what = _NOT_OF_TYPE.get(first["type"], first["msg"].removeprefix("Value error, "))
-        others = f" (and {len(more)} more)" if more else ""
-        named = f"`{where}`: {what}" if where else what
+        first_error, *other_errors = error.errors(include_url=False)
+        field = ".".join(str(part) for part in first_error["loc"])
+        what = _TYPE_MESSAGES.get(
+            first_error["type"], first_error["msg"].removeprefix("Value error, ")
+        )
+        suffix = f" (and {len(other_errors)} more)" if other_errors else ""
+        message = f"`{field}`: {what}" if field else what
         raise FrontmatterError(
-            document.path, _line_of(document, first["loc"]), f"{named}{others}"
+            document.path, _line_of(document, first_error["loc"]), f"{message}{suffix}"
         ) from error
 
 
-_NOT_OF_TYPE = {
+_TYPE_MESSAGES = {
     "tuple_type": "this has to be a list",
     "list_type": "this has to be a list",
     "model_type": "this has to be a mapping of fields (`name: value`)",
@@ -103,10 +114,10 @@ _NOT_OF_TYPE = {
 """Clearer messages for pydantic's error types: people who write YAML know lists, not tuples."""
 
 
-def _line_of(document: Document, place: tuple[int | str, ...]) -> int:
+def _line_of(document: Document, location: tuple[int | str, ...]) -> int:
     """Return the line of a field, of the nearest enclosing field, or else 1."""
-    for length in range(len(place), 0, -1):
-        line = document.lines.get(".".join(str(part) for part in place[:length]))
+    for length in range(len(location), 0, -1):
+        line = document.lines.get(".".join(str(part) for part in location[:length]))
         if line is not None:
             return line
     return 1
@@ -119,32 +130,34 @@ class _Mark(Protocol):
     line: int
 
 
-class _HeadReader:
+class _FrontmatterReader:
     """Parses one frontmatter block and fills `lines` while doing so.
 
-    first: line number in the file of the block's first line.
+    first_line: line number in the file of the block's first line.
     """
 
-    def __init__(self, path: str, first: int) -> None:
+    def __init__(self, path: str, first_line: int) -> None:
         self._path = path
-        self._first = first
+        self._first_line = first_line
         self.lines: dict[str, int] = {}
 
-    def fields(self, head: str) -> dict[str, Any]:
+    def fields(self, frontmatter: str) -> dict[str, Any]:
         """Parse the frontmatter into a mapping."""
         try:
-            self._refuse_what_is_no_plain_data(head)
-            node = yaml.compose(head, Loader=yaml.BaseLoader)
+            self._require_plain_data(frontmatter)
+            node = yaml.compose(frontmatter, Loader=yaml.BaseLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = error.problem or error.context or "can't be read"
-            raise self._error(mark, f"this is not valid YAML: {what}{_hint(head, mark)}") from error
+            raise self._error(
+                mark, f"this is not valid YAML: {what}{_hint(frontmatter, mark)}"
+            ) from error
         except yaml.reader.ReaderError as error:
-            line = head.count("\n", 0, int(error.position)) + self._first
+            line = frontmatter.count("\n", 0, int(error.position)) + self._first_line
             raise FrontmatterError(self._path, line, "a character that YAML forbids") from error
         except (ValueError, OverflowError) as error:  # an escape beyond the last code point
             raise FrontmatterError(
-                self._path, self._first, f"this is not valid YAML: {error}"
+                self._path, self._first_line, f"this is not valid YAML: {error}"
             ) from error
         if node is None:
             return {}
@@ -154,14 +167,14 @@ class _HeadReader:
             )
         return dict(self._pairs(node, ""))
 
-    def _refuse_what_is_no_plain_data(self, head: str) -> None:
+    def _require_plain_data(self, frontmatter: str) -> None:
         """Raise FrontmatterError for anchors, aliases, tags and nesting that is too deep.
 
         It reads the parser's events one by one, before a tree is built from them, so that a hostile
         file can't exhaust the memory.
         """
         depth = 0
-        for event in yaml.parse(head, Loader=yaml.BaseLoader):
+        for event in yaml.parse(frontmatter, Loader=yaml.BaseLoader):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -176,27 +189,27 @@ class _HeadReader:
                 raise self._error(event.start_mark, "tags (`!name`) are not supported here")
 
     def _pairs(self, node: yaml.MappingNode, prefix: str) -> Iterator[tuple[str, Any]]:
-        seen: set[str] = set()
+        names: set[str] = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._error(key.start_mark, "the name of a field is not text")
             name = self._text(key)
-            if name in seen:
+            if name in names:
                 raise self._error(key.start_mark, f"`{name}` occurs twice")
-            seen.add(name)
-            self.lines[f"{prefix}{name}"] = key.start_mark.line + self._first
+            names.add(name)
+            self.lines[f"{prefix}{name}"] = key.start_mark.line + self._first_line
             yield name, self._value(value, f"{prefix}{name}")
 
-    def _value(self, node: yaml.Node, place: str) -> Any:
+    def _value(self, node: yaml.Node, path: str) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return dict(self._pairs(node, f"{place}."))
+            return dict(self._pairs(node, f"{path}."))
         if isinstance(node, yaml.SequenceNode):
             for number, item in enumerate(node.value):
-                self.lines[f"{place}.{number}"] = item.start_mark.line + self._first
-            return [self._value(item, f"{place}.{n}") for n, item in enumerate(node.value)]
+                self.lines[f"{path}.{number}"] = item.start_mark.line + self._first_line
+            return [self._value(item, f"{path}.{index}") for index, item in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode)
         text = self._text(node)
-        return text if node.style else _plain(text)
+        return text if node.style else _parse_scalar(text)
 
     def _text(self, node: yaml.ScalarNode) -> str:
         """Return the scalar's text. JSON writes a character beyond U+FFFF as two escapes (a
@@ -212,17 +225,17 @@ class _HeadReader:
         return text
 
     def _error(self, mark: _Mark | None, what: str) -> FrontmatterError:
-        return FrontmatterError(self._path, mark.line + self._first if mark else 1, what)
+        return FrontmatterError(self._path, mark.line + self._first_line if mark else 1, what)
 
 
-def _hint(head: str, mark: _Mark | None) -> str:
+def _hint(frontmatter: str, mark: _Mark | None) -> str:
     """Return a hint if the line at `mark` has text that needs quotes, the most common mistake."""
-    lines = head.split("\n")
-    found = _TEXT.fullmatch(lines[mark.line]) if mark and mark.line < len(lines) else None
-    return " (put the text in quotes)" if found and _NEEDS_QUOTES.match(found[1]) else ""
+    lines = frontmatter.split("\n")
+    match = _UNQUOTED_VALUE.fullmatch(lines[mark.line]) if mark and mark.line < len(lines) else None
+    return " (put the text in quotes)" if match and _NEEDS_QUOTES.match(match[1]) else ""
 
 
-def _plain(text: str) -> str | int | float | bool | None:
+def _parse_scalar(text: str) -> str | int | float | bool | None:
     """Return the value of an unquoted scalar by a subset of YAML 1.2's core schema: octal and
     hexadecimal numbers, infinity, NaN and numbers of more than 18 digits stay text.
 

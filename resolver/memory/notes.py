@@ -27,24 +27,24 @@ from resolver.memory.skills.recalling import NoteReader
 from resolver.security.formats import find_credentials
 from resolver.security.redaction import MARK
 
-MOST_OF_RUN = 8
+MAX_NOTES_PER_RUN = 8
 """Maximum notes that one run may take."""
 
-MOST_KEPT = 40
+MAX_STORED_NOTES = 40
 """Maximum notes kept per repository; the oldest are dropped."""
 
-MAX_NOTE = 300
-MAX_FILE = 200_000
+MAX_NOTE_LENGTH = 300
+MAX_FILE_BYTES = 200_000
 
 _WORD = re.compile(r"\w+")
 
 
-class StoredNotes(BaseModel):
+class StoredNote(BaseModel):
     """Represents a stored note. run: id of the run that took it. at: time of that run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    note: str = Field(max_length=MAX_NOTE)
+    note: str = Field(max_length=MAX_NOTE_LENGTH)
     run: str = Field(max_length=100)
     at: AwareDatetime
 
@@ -52,21 +52,24 @@ class StoredNotes(BaseModel):
 def notes_of(events: Iterable[Event]) -> tuple[str, ...]:
     """Return the notes taken in a run and by its delegates, without duplicates.
 
-    Notes are put on one line and truncated to `MAX_NOTE` characters, and at most `MOST_OF_RUN` are
-    returned. A note that contains a credential, or the mark of a redacted one, is left out.
+    Notes are put on one line and truncated to `MAX_NOTE_LENGTH` characters, and at most
+    `MAX_NOTES_PER_RUN` are returned. A note that contains a credential, or the mark of a redacted
+    one, is left out.
     """
-    found: dict[tuple[str, ...], str] = {}
-    for note in _noted(events):
-        line = "".join(c for c in " ".join(note.split()) if c.isprintable())[:MAX_NOTE]
-        if _sense(line) and MARK not in line and not any(find_credentials(line)):
-            found.setdefault(_sense(line), line)
-    return tuple(found.values())[:MOST_OF_RUN]
+    notes_by_words: dict[tuple[str, ...], str] = {}
+    for note in _all_notes(events):
+        line = "".join(
+            character for character in " ".join(note.split()) if character.isprintable()
+        )[:MAX_NOTE_LENGTH]
+        if _normalized_words(line) and MARK not in line and not any(find_credentials(line)):
+            notes_by_words.setdefault(_normalized_words(line), line)
+    return tuple(notes_by_words.values())[:MAX_NOTES_PER_RUN]
 
 
 def without_known(notes: Iterable[str], text: str) -> tuple[str, ...]:
     """Return the notes that don't say the same as a line of the text."""
-    known = {_sense(line) for line in text.splitlines()}
-    return tuple(note for note in notes if _sense(note) not in known)
+    known_notes = {_normalized_words(line) for line in text.splitlines()}
+    return tuple(note for note in notes if _normalized_words(note) not in known_notes)
 
 
 def answer_note(state: State, action: Remember) -> ObservationBase:
@@ -74,22 +77,26 @@ def answer_note(state: State, action: Remember) -> ObservationBase:
 
     state: the run's state, which already contains the action.
     """
-    taken = [note for note in notes_of(state.events) if _sense(note) != _sense(action.note)]
-    if len(taken) >= MOST_OF_RUN:
-        words = render("agent/notes_full.md.j2", most=MOST_OF_RUN).strip()
-        return ErrorObservation(content=words, code="notes")
+    other_notes = [
+        note
+        for note in notes_of(state.events)
+        if _normalized_words(note) != _normalized_words(action.note)
+    ]
+    if len(other_notes) >= MAX_NOTES_PER_RUN:
+        content = render("agent/notes_full.md.j2", most=MAX_NOTES_PER_RUN).strip()
+        return ErrorObservation(content=content, code="notes")
     return Remembered(content="Noted for later runs; people see it in the report.")
 
 
-def _noted(events: Iterable[Event]) -> Iterator[str]:
+def _all_notes(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         if isinstance(event, Remember):
             yield event.note
         elif isinstance(event, DelegateEvent):
-            yield from _noted([parse_logged_event(event.event)])
+            yield from _all_notes([parse_logged_event(event.event)])
 
 
-def _sense(note: str) -> tuple[str, ...]:
+def _normalized_words(note: str) -> tuple[str, ...]:
     """Return the words of a note, without case and punctuation, to compare it with other notes."""
     return tuple(_WORD.findall(note.casefold()))
 
@@ -104,10 +111,10 @@ class NoteStore:
     def read(self, repository: str) -> NoteReader:
         """Return the repository's notes as a run shows them, newest first. An unreadable file
         counts as empty."""
-        kept = self._load(self._file(repository))
-        newest = sorted(kept, key=lambda one: one.at, reverse=True)
-        lines = [f"- {one.note} (run {one.run}, {one.at:%Y-%m-%d})" for one in newest]
-        runs = tuple(dict.fromkeys(f"run {one.run}" for one in newest))
+        notes = self._load(self._file(repository))
+        newest = sorted(notes, key=lambda note: note.at, reverse=True)
+        lines = [f"- {note.note} (run {note.run}, {note.at:%Y-%m-%d})" for note in newest]
+        runs = tuple(dict.fromkeys(f"run {note.run}" for note in newest))
         return NoteReader("\n".join(lines), runs)
 
     def add(self, repository: str, notes: Sequence[str], run: str, at: datetime) -> tuple[str, ...]:
@@ -119,37 +126,40 @@ class NoteStore:
         file = self._file(repository)
         try:
             with self._locked(file):
-                before = {_sense(one.note): one for one in self._load(file)}
-                new = tuple(note for note in notes if _sense(note) not in before)
+                stored = {
+                    _normalized_words(stored_note.note): stored_note
+                    for stored_note in self._load(file)
+                }
+                new_notes = tuple(note for note in notes if _normalized_words(note) not in stored)
                 for note in notes:
-                    before.pop(_sense(note), None)
-                    before[_sense(note)] = StoredNotes(note=note, run=run, at=at)
-                self._write(file, list(before.values())[-MOST_KEPT:])
+                    stored.pop(_normalized_words(note), None)
+                    stored[_normalized_words(note)] = StoredNote(note=note, run=run, at=at)
+                self._write(file, list(stored.values())[-MAX_STORED_NOTES:])
         except OSError as error:
             raise ResolverError(
                 f"notes for {repository} could not be kept: {error.strerror}",
                 f"make {self._folder} writable, or set notes to off",
             ) from error
-        return new
+        return new_notes
 
     def _file(self, repository: str) -> Path:
         name = re.sub(r"[^a-z0-9._-]", "~", repository.lower())[-200:]
         return self._folder / f"{name}.json"
 
-    def _load(self, file: Path) -> list[StoredNotes]:
+    def _load(self, file: Path) -> list[StoredNote]:
         try:
-            with file.open("rb") as opened:
-                data = json.loads(opened.read(MAX_FILE))
-            return [StoredNotes.model_validate(one) for one in data][-MOST_KEPT:]
+            with file.open("rb") as content:
+                data = json.loads(content.read(MAX_FILE_BYTES))
+            return [StoredNote.model_validate(item) for item in data][-MAX_STORED_NOTES:]
         except (OSError, ValueError, TypeError, ValidationError, RecursionError):
             return []
 
-    def _write(self, file: Path, kept: Sequence[StoredNotes]) -> None:
-        whole = json.dumps([one.model_dump(mode="json") for one in kept], indent=1)
+    def _write(self, file: Path, notes: Sequence[StoredNote]) -> None:
+        text = json.dumps([note.model_dump(mode="json") for note in notes], indent=1)
         # written to a second file and renamed, so that a reader never sees half a file
-        beside = file.with_suffix(".new")
-        beside.write_text(whole, encoding="utf-8")
-        beside.replace(file)
+        temporary_file = file.with_suffix(".new")
+        temporary_file.write_text(text, encoding="utf-8")
+        temporary_file.replace(file)
 
     @contextmanager
     def _locked(self, file: Path) -> Iterator[None]:

@@ -24,7 +24,7 @@ Note = a.Message | life.Warned | ObservationBase
 """A message between two turns: the user's message, a warning, recalled knowledge, or an observation
 without a matching action."""
 
-_SILENT = (a.CondensationRequest, a.ChangeAgentState)
+_HIDDEN_ACTIONS = (a.CondensationRequest, a.ChangeAgentState)
 
 
 @dataclass
@@ -44,8 +44,12 @@ class Turn:
     @property
     def ids(self) -> set[int]:
         """Ids of the events that are shown or forgotten together."""
-        own = {self.reply.id} if self.reply else set()
-        return own | {x.id for x in self.actions} | {x.id for x in self.results.values()}
+        reply_ids = {self.reply.id} if self.reply else set()
+        return (
+            reply_ids
+            | {event.id for event in self.actions}
+            | {event.id for event in self.results.values()}
+        )
 
 
 class History:
@@ -63,58 +67,61 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._seen = 0
-        self._last: Event | None = None
+        self._event_count = 0
+        self._last_event: Event | None = None
         self._clear()
 
-    def look(self, state: State) -> bool:
+    def update(self, state: State) -> bool:
         """Process new events.
 
         Return True if something that was already processed has changed: there was a condensation,
         or the state is not a continuation of the last one.
         """
         changed = False
-        if self._seen and not self._is_continued_by(state):
-            self._seen = 0
+        if self._event_count and not self._is_continued_by(state):
+            self._event_count = 0
             self._clear()
             changed = True
-        for event in state.events[self._seen :]:
-            changed = self._take(event) or changed
-        self._seen = len(state.events)
-        self._last = state.events[-1] if state.events else None
+        for event in state.events[self._event_count :]:
+            changed = self._process(event) or changed
+        self._event_count = len(state.events)
+        self._last_event = state.events[-1] if state.events else None
         return changed
 
     def _clear(self) -> None:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.task_pictures: tuple[Picture, ...] = ()
-        self._task_words = -1
+        self._task_message_id = -1
         self.forgotten: set[int] = set()
         self.masked: set[int] = set()
-        self._own: set[int] = set()
+        self._environment_actions: set[int] = set()
         self.summary = ""
         self.notes = ""
         self.condensation_wanted = False
 
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
         """Return the images of the task if the note is the task, otherwise nothing."""
-        return self.task_pictures if note.id == self._task_words else ()
+        return self.task_pictures if note.id == self._task_message_id else ()
 
     def _is_continued_by(self, state: State) -> bool:
-        return len(state.events) >= self._seen and state.events[self._seen - 1] is self._last
+        return (
+            len(state.events) >= self._event_count
+            and state.events[self._event_count - 1] is self._last_event
+        )
 
-    def _take(self, event: Event) -> bool:
+    def _process(self, event: Event) -> bool:
         current = self.turns[-1]
         match event:
             case life.RunStarted(task=task):
-                self.task_pictures = tuple(each for each in task.pictures if each.data)
+                self.task_pictures = tuple(picture for picture in task.pictures if picture.data)
             case life.SystemPrompt():
                 self.system = self.system or event
             case life.ModelReplied():
                 self.turns.append(Turn(reply=event))
             case a.Message(source=Source.USER) | life.Warned(to_agent=True):
-                if isinstance(event, a.Message) and self._task_words < 0:
-                    self._task_words = event.id
+                if isinstance(event, a.Message) and self._task_message_id < 0:
+                    self._task_message_id = event.id
                 current.notes.append(event)
             case a.CondensationRequest():
                 self.condensation_wanted = True
@@ -128,38 +135,42 @@ class History:
             case o.AgentStateChanged():
                 pass
             case ActionBase(source=Source.ENVIRONMENT):
-                self._own.add(event.id)
-            case ActionBase(source=Source.AGENT) if not isinstance(event, _SILENT):
-                self._take_action(event)
+                self._environment_actions.add(event.id)
+            case ActionBase(source=Source.AGENT) if not isinstance(event, _HIDDEN_ACTIONS):
+                self._process_action(event)
             case ObservationBase():
-                self._take_observation(event)
+                self._process_observation(event)
             case _:
                 pass
         return False
 
-    def _take_action(self, action: ActionBase) -> None:
+    def _process_action(self, action: ActionBase) -> None:
         reply = self.turns[-1].reply
         if reply is None or reply.id != action.reply:
             self.turns.append(Turn())
         self.turns[-1].actions.append(action)
 
-    def _take_observation(self, observation: ObservationBase) -> None:
-        if observation.cause in self._own and not isinstance(observation, o.RecallResult):
+    def _process_observation(self, observation: ObservationBase) -> None:
+        if observation.cause in self._environment_actions and not isinstance(
+            observation, o.RecallResult
+        ):
             return
         turn = self.turns[-1]
-        if observation.cause is not None and any(x.id == observation.cause for x in turn.actions):
+        if observation.cause is not None and any(
+            action.id == observation.cause for action in turn.actions
+        ):
             turn.results[observation.cause] = observation
         elif not isinstance(observation, o.Null):
             turn.notes.append(observation)
 
 
-DIED = (
+INTERRUPTED_RESULT = (
     "[no result: the run was interrupted while this was under way. It may have had effects: "
     "look at the current state before you repeat it]"
 )
-NOT_RUN = "[not run: the run was interrupted before this call]"
-AFTER_FINISH = "[not run: it came after the call that finished the work]"
-_ENVELOPE = {"id", "timestamp", "source", "cause", "tool_call", "thought", "reply", "kind"}
+NOT_RUN_RESULT = "[not run: the run was interrupted before this call]"
+AFTER_FINISH_RESULT = "[not run: it came after the call that finished the work]"
+_EVENT_FIELDS = {"id", "timestamp", "source", "cause", "tool_call", "thought", "reply", "kind"}
 
 
 def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ()) -> str:
@@ -169,13 +180,13 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
     masked: ids of observations of which only the outcome is shown.
     """
     if index >= len(turn.actions):
-        done = any(isinstance(x, a.Finish) for x in turn.actions)
-        return AFTER_FINISH if done else NOT_RUN
+        is_finished = any(isinstance(other, a.Finish) for other in turn.actions)
+        return AFTER_FINISH_RESULT if is_finished else NOT_RUN_RESULT
     action = turn.actions[index]
     result = turn.results.get(action.id)
     if result is not None and not isinstance(result, o.Null):
-        told = result.id in masked
-        return masked_text(result) if told else observation_text(result, limit)
+        is_masked = result.id in masked
+        return masked_text(result) if is_masked else observation_text(result, limit)
     match action:
         case a.Invalid(reason=reason):
             return truncate_middle(f"ERROR: {reason}", limit)
@@ -186,7 +197,7 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
         case a.Message():
             return ""
         case _:
-            return DIED if result is None else "[done]"
+            return INTERRUPTED_RESULT if result is None else "[done]"
 
 
 def observation_text(observation: ObservationBase, limit: int) -> str:
@@ -234,9 +245,9 @@ def masked_text(observation: ObservationBase) -> str:
     size = f"{len(observation.content)} characters"
     match observation:
         case o.CmdOutput(output_file=where, exit_code=code):
-            again = f"all of it is in {where}" if where else "run the command again to see it"
+            hint = f"all of it is in {where}" if where else "run the command again to see it"
             outcome = command_outcome(observation.content, 200 if code == 0 else 600)
-            note = f"[output of {size} left out to save room; {again}]"
+            note = f"[output of {size} left out to save room; {hint}]"
             parts = [outcome, note, _status(observation)]
         case o.IPythonOutput(error=error):
             outcome = command_outcome(observation.content) if error else ""
@@ -258,10 +269,10 @@ def _body(content: str, limit: int, hint: str) -> str:
 
 
 def _command_text(output: o.CmdOutput, limit: int) -> str:
-    where = output.output_file
+    path = output.output_file
     hint = (
-        f"The whole output is in {where}: use sed, grep or tail on it."
-        if where
+        f"The whole output is in {path}: use sed, grep or tail on it."
+        if path
         else "Send the output to a file in /tmp to read it in parts."
     )
     text = _body(output.content, limit, hint)
@@ -289,7 +300,7 @@ def note_text(note: Note, limit: int) -> str:
 
 def action_text(action: ActionBase) -> str:
     """Return an action in one line, for actions that no reply of the model contains."""
-    fields = action.model_dump(mode="json", exclude=_ENVELOPE, exclude_none=True)
+    fields = action.model_dump(mode="json", exclude=_EVENT_FIELDS, exclude_none=True)
     if isinstance(action, a.Message):
         return action.content
     return f"[{getattr(action, 'kind', 'action')} {json.dumps(fields, ensure_ascii=False)}]"

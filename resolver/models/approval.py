@@ -26,31 +26,31 @@ def tool_risk(text: str) -> tuple[str, RiskLevel]:
     return name.strip(), RiskLevel(level.strip())
 
 
-_NUMBER = re.compile(r"[ \t`]{0,9}([0-9]{6})(?![\w.])`?[ \t,;:.!-]{0,9}")
+_NUMBER_PREFIX = re.compile(r"[ \t`]{0,9}([0-9]{6})(?![\w.])`?[ \t,;:.!-]{0,9}")
 
 
-def number_for(action: int, kind: str, text: str) -> str:
+def approval_number(action_id: int, kind: str, text: str) -> str:
     """Return six digits by which a comment can refer to an action.
 
     They are derived from the action's id and content, so that an approval does not carry over to
     another action, or to the same one after a change.
 
     Args:
-        action: Id of the action in its event log.
+        action_id: Id of the action in its event log.
         kind: Kind of the action.
         text: All of what the action would do.
     """
-    digest = sha256(f"{action}\0{kind}\0{text}".encode(errors="replace")).hexdigest()
+    digest = sha256(f"{action_id}\0{kind}\0{text}".encode(errors="replace")).hexdigest()
     return f"{int(digest, 16) % 1_000_000:06}"
 
 
-def named_number(words: str) -> tuple[str, str]:
+def split_decision_number(text: str) -> tuple[str, str]:
     """Return the number that a decision begins with and the text after it.
 
     The number is "" when the text does not begin with one.
     """
-    found = _NUMBER.match(words)
-    return (found[1], words[found.end() :]) if found else ("", words)
+    match = _NUMBER_PREFIX.match(text)
+    return (match[1], text[match.end() :]) if match else ("", text)
 
 
 class PendingApproval(LoggedModel):

@@ -23,70 +23,70 @@ class KnownFailure:
     next_step: str
 
 
-def _known(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
+def _known_failure(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
     """Return a known failure whose pattern ignores case."""
     return KnownFailure(cause, re.compile(pattern, re.IGNORECASE), next_step)
 
 
-_ANYWHERE = (
-    _known(
+_COMMON_FAILURES = (
+    _known_failure(
         "archived",
         r"archived so (it )?is read-only|repository was archived",
         "unarchive the repository under Settings > General > Danger Zone, then ask again",
     ),
-    _known(
+    _known_failure(
         "disabled",
         r"repository .{0,200} is disabled|repository access blocked",
         "the repository's owner has to settle it with GitHub first",
     ),
-    _known(
+    _known_failure(
         "sso",
         r"single sign-on|\bSAML\b",
         "authorize the token for the organization's single sign-on",
     ),
-    _known(
+    _known_failure(
         "moved",
         r"repository moved|moved permanently|base from redirection|returned error: 30[1278]",
         "the repository has a new name: ask there, or update the address",
     ),
 )
 
-_PUSH = (
-    _known(
+_PUSH_FAILURES = (
+    _known_failure(
         "workflow_files",
         r"refusing to allow an? .{0,80} to create or update workflow",
         "give the token the permission `workflows: write` (the scope `workflow` of a classic "
         "token; an Action's own GITHUB_TOKEN can't have it), or have .github/workflows left alone",
     ),
-    _known(
+    _known_failure(
         "secret_scanning",
         r"GH009|push protection|cannot contain secrets|secrets? detected",
         "take the secret out of the change and revoke it; if it is none, allow it at the address "
         "that GitHub names",
     ),
-    _known(
+    _known_failure(
         "branch_protected",
         r"GH006|protected (branch|ref)",
         "let the bot push to branches that begin with agent/ (Settings > Branches: exempt them, or "
         "add the bot to those who may push)",
     ),
-    _known(
+    _known_failure(
         "large_files",
         r"GH001|large files detected|exceeds GitHub'?s file size limit",
         "have the large file left out of the change, or kept with Git LFS",
     ),
-    _known(
+    _known_failure(
         "push_rule",
         r"GH013|GH00[2-9]|rule violations|declined due to|pre-receive hook declined",
         "look at the rule that GitHub names (Settings > Rules > Rulesets), and let the bot pass it "
         "for branches that begin with agent/",
     ),
-    _known(
+    _known_failure(
         "token",
         r"authentication failed|invalid username or|could not read username|error: 401|HTTP 401",
         "the token is wrong or has expired: set a valid one that may access this repository",
     ),
-    _known(
+    _known_failure(
         "push_permission",
         r"permission to .{0,200} denied|write access to repository not granted"
         r"|error: 403|HTTP 403",
@@ -94,26 +94,26 @@ _PUSH = (
     ),
 )
 
-_UNREACHABLE = _known(
+_NETWORK_FAILURE = _known_failure(
     "forge_down",
     r"error: 5\d\d|HTTP 5\d\d|could not resolve|failed to connect"
     r"|connection (refused|reset|timed out)|empty reply from server",
     "check the network and the proxy settings, then run it again",
 )
 
-_ANSWER = (
-    _known(
+_RESPONSE_FAILURES = (
+    _known_failure(
         "pull_requests_off",
         r"not permitted to create or approve pull requests",
         "allow it under Settings > Actions > General > Workflow permissions "
         "(Allow GitHub Actions to create and approve pull requests)",
     ),
-    _known(
+    _known_failure(
         "locked",
         r"\b(issue|conversation|pull request) (is|has been) locked|because issue is locked",
         "unlock the conversation, or give the bot write access",
     ),
-    _known(
+    _known_failure(
         "issues_off",
         r"issues (are|has been|have been) disabled",
         "switch issues on under Settings > General > Features",
@@ -121,21 +121,21 @@ _ANSWER = (
 )
 
 
-def push_failure(said: str) -> KnownFailure | None:
+def push_failure(message: str) -> KnownFailure | None:
     """Return the reason why git was refused, by the messages of git and of the server, or None."""
-    return _first((*_ANYWHERE, *_PUSH), said)
+    return _first_match((*_COMMON_FAILURES, *_PUSH_FAILURES), message)
 
 
-def of_network(said: str) -> KnownFailure | None:
+def network_failure(message: str) -> KnownFailure | None:
     """Return the reason why git could not reach a working server, by its messages, or None."""
-    return _first((_UNREACHABLE,), said)
+    return _first_match((_NETWORK_FAILURE,), message)
 
 
-def response_failure(said: str) -> KnownFailure | None:
+def response_failure(message: str) -> KnownFailure | None:
     """Return the reason why the API refused a request, by the message in its answer, or None."""
-    return _first((*_ANYWHERE, *_ANSWER), said)
+    return _first_match((*_COMMON_FAILURES, *_RESPONSE_FAILURES), message)
 
 
-def _first(known: tuple[KnownFailure, ...], said: str) -> KnownFailure | None:
+def _first_match(failures: tuple[KnownFailure, ...], message: str) -> KnownFailure | None:
     """Return the first failure whose pattern matches. The specific ones come first in each list."""
-    return next((each for each in known if each.pattern.search(said)), None)
+    return next((failure for failure in failures if failure.pattern.search(message)), None)

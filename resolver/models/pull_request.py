@@ -109,17 +109,18 @@ class ThreadReply(FrozenModel):
     """The reply that is posted in a review thread at the end of the run.
 
     Attributes:
-        asked: The thread.
-        done: True when what the thread asks is part of the published change; False for an answer in
-            words only.
-        whole: True when the reply is the only answer to the request, without a final comment.
-        words: The text of the answer.
+        thread: The thread.
+        is_addressed: True when what the thread asks is part of the published change; False for an
+            answer in words only.
+        is_only_answer: True when the reply is the only answer to the request, without a final
+        comment.
+        text: The text of the answer.
     """
 
-    asked: AskedThread
-    done: bool = False
-    whole: bool = False
-    words: str = ""
+    thread: AskedThread
+    is_addressed: bool = False
+    is_only_answer: bool = False
+    text: str = ""
 
 
 class AnsweredThreads(FrozenModel):
@@ -127,13 +128,13 @@ class AnsweredThreads(FrozenModel):
 
     Attributes:
         url: Address of the first reply's page.
-        gone: Places of the threads that no longer exist.
-        unresolved: Why some threads could not be resolved; "" when all were.
+        missing_places: Places of the threads that no longer exist.
+        resolve_problem: Why some threads could not be resolved; "" when all were.
     """
 
     url: str = ""
-    gone: tuple[str, ...] = ()
-    unresolved: str = ""
+    missing_places: tuple[str, ...] = ()
+    resolve_problem: str = ""
 
 
 class PastReview(LoggedModel):
@@ -334,16 +335,16 @@ class Review(FrozenModel):
 
     Attributes:
         commit: The commit that was reviewed.
-        placed: Comments on lines of the diff.
-        beside: Comments on lines outside the diff, which go into the review's body.
+        inline_comments: Comments on lines of the diff.
+        body_comments: Comments on lines outside the diff, which go into the review's body.
         repeated: Number of comments that an open thread already makes.
         left_out: Number of comments beyond the configured maximum, the least important ones.
     """
 
     commit: str
     verdict: ReviewVerdict = ReviewVerdict.COMMENT
-    placed: tuple[Remark, ...] = ()
-    beside: tuple[Remark, ...] = ()
+    inline_comments: tuple[Remark, ...] = ()
+    body_comments: tuple[Remark, ...] = ()
     repeated: int = 0
     left_out: int = 0
 
@@ -369,8 +370,8 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
         commit=review.commit,
         url=url,
         verdict=review.verdict,
-        placed=len(review.placed),
-        beside=len(review.beside),
+        placed=len(review.inline_comments),
+        beside=len(review.body_comments),
         repeated=review.repeated,
         left_out=review.left_out,
     )

@@ -25,7 +25,7 @@ FOLDERS = (".github", "", "docs")
 
 _TEMPLATE = "pull_request_template"
 _ISSUE_TEMPLATE = "issue_template"
-_SUFFIXES = {"", ".md", ".txt"}
+_TEMPLATE_SUFFIXES = {"", ".md", ".txt"}
 _FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
@@ -59,15 +59,19 @@ def template_path(paths: Sequence[str]) -> str:
     `default`, or the only one, is used; GitHub itself does not select any of them.
     """
     for folder in FOLDERS:
-        alone = [p for p in _files_of(paths, folder) if _is_named(PurePosixPath(p), _TEMPLATE)]
-        if alone:
-            return min(alone, key=lambda path: (not path.lower().endswith(".md"), path))
+        single_files = [
+            p for p in _files_in(paths, folder) if _has_name(PurePosixPath(p), _TEMPLATE)
+        ]
+        if single_files:
+            return min(single_files, key=lambda path: (not path.lower().endswith(".md"), path))
     for folder in FOLDERS:
-        within = f"{folder}/{_TEMPLATE}" if folder else _TEMPLATE
-        several = [p for p in _files_of(paths, within) if p.lower().endswith(".md")]
-        usual = [p for p in several if PurePosixPath(p).stem.lower() in {"default", _TEMPLATE}]
-        if usual or len(several) == 1:
-            return min(usual or several)
+        template_folder = f"{folder}/{_TEMPLATE}" if folder else _TEMPLATE
+        folder_files = [p for p in _files_in(paths, template_folder) if p.lower().endswith(".md")]
+        preferred = [
+            p for p in folder_files if PurePosixPath(p).stem.lower() in {"default", _TEMPLATE}
+        ]
+        if preferred or len(folder_files) == 1:
+            return min(preferred or folder_files)
     return ""
 
 
@@ -76,28 +80,30 @@ def issue_template_paths(paths: Sequence[str]) -> list[str]:
 
     They are the files in the folders for templates, and single template files in the older places.
     """
-    found: list[str] = []
+    template_paths: list[str] = []
     for folder in FOLDERS:
-        within = f"{folder}/{_ISSUE_TEMPLATE}" if folder else _ISSUE_TEMPLATE
-        several = (PurePosixPath(p) for p in _files_of(paths, within))
-        found += sorted(
+        template_folder = f"{folder}/{_ISSUE_TEMPLATE}" if folder else _ISSUE_TEMPLATE
+        folder_files = (PurePosixPath(p) for p in _files_in(paths, template_folder))
+        template_paths += sorted(
             str(path)
-            for path in several
+            for path in folder_files
             if path.suffix.lower() in _FORM_SUFFIXES and path.stem.lower() != "config"
         )
-        alone = (PurePosixPath(p) for p in _files_of(paths, folder))
-        found += sorted(str(path) for path in alone if _is_named(path, _ISSUE_TEMPLATE))
-    return found
+        single_files = (PurePosixPath(p) for p in _files_in(paths, folder))
+        template_paths += sorted(
+            str(path) for path in single_files if _has_name(path, _ISSUE_TEMPLATE)
+        )
+    return template_paths
 
 
-def _files_of(paths: Sequence[str], folder: str) -> list[str]:
+def _files_in(paths: Sequence[str], folder: str) -> list[str]:
     """Return the files directly in a folder. The case of the folder's name is ignored."""
     return [path for path in paths if path.rpartition("/")[0].lower() == folder]
 
 
-def _is_named(path: PurePosixPath, name: str) -> bool:
+def _has_name(path: PurePosixPath, name: str) -> bool:
     """Return True if the file has this name, in any case, and a suffix of a text file."""
-    return path.stem.lower() == name and path.suffix.lower() in _SUFFIXES
+    return path.stem.lower() == name and path.suffix.lower() in _TEMPLATE_SUFFIXES
 
 
 class NewEntry(FrozenModel):
@@ -112,7 +118,7 @@ class NewEntry(FrozenModel):
     )
 
 
-class MadeCommit(FrozenModel):
+class LocalCommit(FrozenModel):
     """A commit made on the host, from which GitHub creates an equal one."""
 
     id: str = Field(description="Id of the commit on the host; GitHub's has another.")

@@ -378,7 +378,7 @@ The others are known from the agent's commands, and count only if the settings d
 - edited: code was edited after the last check that passed.
 """
 
-Kept = Literal["ours", "theirs", "deleted", "merged"]
+ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]
 """What a file is after its merge conflict was resolved.
 
 - ours: the pull request's version.
@@ -395,7 +395,7 @@ class SettledConflict(FrozenModel):
     """
 
     path: str
-    kept: Kept
+    kept: ConflictResolution
     untouched: bool = False
 
 
@@ -417,7 +417,7 @@ class PullRequest(FrozenModel):
     )
 
 
-How = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
+PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
 """How a change was published.
 
 - new: on a new branch, with a new pull request.
@@ -443,7 +443,7 @@ class Publication(FrozenModel):
     pull_request: PullRequest | None = None
     comment_url: str | None = None
     review: PublishedReview | None = None
-    how: How = Field(default="new", description="How the change was published.")
+    how: PublicationMethod = Field(default="new", description="How the change was published.")
     repository: str = Field(
         default="",
         description="OWNER/NAME of the branch's repository, when it is another one (a fork).",
@@ -459,7 +459,8 @@ class Publication(FrozenModel):
         description="Why the change was not published where it was meant to be, for a person.",
     )
     conflicts: tuple[SettledConflict, ...] = Field(
-        default=(), description="How the merge conflicts were resolved that the agent worked on."
+        default=(),
+        description="How the merge conflicts were resolved that the agent worked on.",
     )
     repeated: bool = Field(
         default=False, description="True when an earlier run had already published everything."

@@ -42,12 +42,12 @@ def marker_for(text: str) -> str:
     return word
 
 
-BEGINNING = 0.25
+HEAD_SHARE = 0.25
 """Share of the available length that goes to the beginning."""
 
 
 def keep_head_and_tail(
-    sizes: Sequence[int], room: int, share: float = BEGINNING
+    sizes: Sequence[int], limit: int, share: float = HEAD_SHARE
 ) -> tuple[int, int]:
     """Return how many items to keep at the beginning and at the end.
 
@@ -55,37 +55,37 @@ def keep_head_and_tail(
 
     Args:
         sizes: Sizes of the items, in order.
-        room: The available length, in the same unit.
+        limit: The available length, in the same unit.
         share: Share of the beginning, from 0 to 1.
     """
-    if sum(sizes) <= room:
+    if sum(sizes) <= limit:
         return len(sizes), 0
-    first, used = 0, 0
-    while first < len(sizes) and used + sizes[first] <= room * share:
-        used += sizes[first]
-        first += 1
-    last = 0
-    while first + last < len(sizes) and used + sizes[-1 - last] <= room:
-        used += sizes[-1 - last]
-        last += 1
-    return first, last
+    head, used = 0, 0
+    while head < len(sizes) and used + sizes[head] <= limit * share:
+        used += sizes[head]
+        head += 1
+    tail = 0
+    while head + tail < len(sizes) and used + sizes[-1 - tail] <= limit:
+        used += sizes[-1 - tail]
+        tail += 1
+    return head, tail
 
 
-def shorten_thread(comments: Sequence[Comment], room: int) -> tuple[Comment, ...]:
-    """Return the oldest and the newest comments that fit into `room` characters.
+def shorten_thread(comments: Sequence[Comment], limit: int) -> tuple[Comment, ...]:
+    """Return the oldest and the newest comments that fit into `limit` characters.
 
     The first of the newest comments says in `skipped` how many were dropped before it. If there is
     no room for it, no comments are returned.
     """
-    first, last = keep_head_and_tail([len(comment.body) for comment in comments], room)
-    if first == len(comments):
+    head, tail = keep_head_and_tail([len(comment.body) for comment in comments], limit)
+    if head == len(comments):
         return tuple(comments)
-    dropped = comments[first : len(comments) - last]
-    newest = comments[len(comments) - last :]
+    dropped = comments[head : len(comments) - tail]
+    newest = comments[len(comments) - tail :]
     if not newest:
         return ()
-    gone = sum(1 + comment.skipped for comment in dropped) + newest[0].skipped
-    return (*comments[:first], newest[0].model_copy(update={"skipped": gone}), *newest[1:])
+    dropped_count = sum(1 + comment.skipped for comment in dropped) + newest[0].skipped
+    return (*comments[:head], newest[0].model_copy(update={"skipped": dropped_count}), *newest[1:])
 
 
 def keep_last_lines(text: str, limit: int) -> str:
@@ -98,7 +98,7 @@ def keep_last_lines(text: str, limit: int) -> str:
     tail = text[len(text) - limit :] if limit > 0 else ""
     if text[len(text) - limit - 1] == "\n":
         return tail
-    for whole in (tail.partition("\n")[2], tail.partition(" ")[2]):
-        if whole.strip():
-            return whole
+    for candidate in (tail.partition("\n")[2], tail.partition(" ")[2]):
+        if candidate.strip():
+            return candidate
     return tail

@@ -23,7 +23,7 @@ from resolver.git.merge import replay_commits
 from resolver.git.objects import contents, made_commits
 from resolver.git.push import branch_name, free_branch, push_onto
 from resolver.models.known_failures import push_failure
-from resolver.models.repository import MadeCommit
+from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication, TriggerKind
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
 
@@ -45,7 +45,7 @@ def push_signed_commits(
     if not commits:
         return None  # the server has all commits already
 
-    def read(each: MadeCommit) -> Iterator[tuple[str, bytes]]:
+    def read(each: LocalCommit) -> Iterator[tuple[str, bytes]]:
         return contents(git, each)
 
     try:

@@ -16,7 +16,7 @@ from resolver.events.log import SandboxAction
 from resolver.events.observations import ErrorObservation, FileReadResult
 from resolver.events.stream import EventStream
 from resolver.memory.notes import NoteStore, without_known
-from resolver.memory.skills.reading import is_told_to_agents
+from resolver.memory.skills.reading import is_shown_to_agents
 from resolver.models.run import Patch
 
 NOTES_FILE = "AGENTS.md"
@@ -86,7 +86,7 @@ def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
 
     notes: those that `propose_notes` may have written as a part of the change.
     """
-    paths = [change.path for change in patch.files if is_told_to_agents(change.path)]
+    paths = [change.path for change in patch.files if is_shown_to_agents(change.path)]
     added = [note for note in notes if f"+- {_inert(note)}\n".encode() in patch.diff]
     return render("run/agents_told.md.j2", paths=paths, notes=added).strip() if paths else ""
 

@@ -13,7 +13,7 @@ from resolver.git.policy import protected_in
 from resolver.git.push import fetch_tip, require_push
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
-from resolver.models.run import How, Publication, PullRequest
+from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
     advance_branch,
     apply_to_branch,
@@ -275,7 +275,7 @@ def _shown(patch: bytes | None) -> str:
     return "" if with_invisible_shown(text) != text or "\r" in text else text
 
 
-def published_change(making: CommitBuilder, commit: str, how: How) -> Publication:
+def published_change(making: CommitBuilder, commit: str, how: PublicationMethod) -> Publication:
     """Return the publication of a commit on the pull request's branch."""
     request, pull = making.request, pull_of(making)
     where = pull.head_repository or request.task.trigger.repository

@@ -21,7 +21,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase
 from resolver.events.log import Event
-from resolver.events.run_log import DONE, RunLog
+from resolver.events.run_log import DONE_STATES, RunLog
 from resolver.git.pull_request import MOST_MESSAGE
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
@@ -195,8 +195,8 @@ def place_remarks(
     return Review(
         commit=pull.head,
         verdict=ReviewVerdict(verdict) if verdict in bounds.verdicts else ReviewVerdict.COMMENT,
-        placed=tuple(r for r in chosen if is_placed(r, pull.files)),
-        beside=tuple(r for r in chosen if not is_placed(r, pull.files)),
+        inline_comments=tuple(r for r in chosen if is_placed(r, pull.files)),
+        body_comments=tuple(r for r in chosen if not is_placed(r, pull.files)),
         repeated=len(made) - len(fresh),
         left_out=len(ordered) - len(chosen),
     )
@@ -269,7 +269,7 @@ def build_review(
     )
     review = _linked(review, code_linker(report.trigger, settings, workspace))
     number = report.trigger.number
-    told = [(each.place, remark_body(each, number)) for each in review.placed]
+    told = [(each.place, remark_body(each, number)) for each in review.inline_comments]
     body = review_body(report, review, "")
     return NotedReview(review, render("run/review.md.j2", body=body, remarks=told))
 
@@ -304,7 +304,10 @@ def _linked(review: Review, link: Callable[[str], str]) -> Review:
         return tuple(r.model_copy(update={"body": link(r.body)}) for r in remarks)
 
     return review.model_copy(
-        update={"placed": with_links(review.placed), "beside": with_links(review.beside)}
+        update={
+            "inline_comments": with_links(review.inline_comments),
+            "body_comments": with_links(review.body_comments),
+        }
     )
 
 
@@ -346,7 +349,7 @@ def answer_threads(
     resolve: mark the threads that were addressed as resolved.
     """
     task, outcome, publication = report.task, report.outcome, report.publication
-    if task is None or outcome is None or not task.asked or outcome.state not in DONE:
+    if task is None or outcome is None or not task.asked or outcome.state not in DONE_STATES:
         return RepliesPosted()
     finish = log.state.finish
     said = finish.threads if finish else ()
@@ -367,8 +370,10 @@ def answer_threads(
         return RepliesPosted(warnings=(words.strip(),))
     log.stage("answered", done.url, time.monotonic() - started)
     warnings: tuple[str, ...] = ()
-    if done.gone or done.unresolved:
-        words = render("run/answered_threads.md.j2", gone=done.gone, unresolved=done.unresolved)
+    if done.missing_places or done.resolve_problem:
+        words = render(
+            "run/answered_threads.md.j2", gone=done.missing_places, unresolved=done.resolve_problem
+        )
         warnings = (words.strip(),)
     return RepliesPosted(done.url if whole else "", warnings)
 
@@ -386,14 +391,16 @@ def compose_replies(
     if len(asked) == 1 and not said:
         words = outcome.message if not is_public else outcome.change or outcome.message
         done = is_public and outcome.task_completed
-        return (ThreadReply(asked=asked[0], done=done, words=words),) if words.strip() else ()
+        return (
+            (ThreadReply(thread=asked[0], is_addressed=done, text=words),) if words.strip() else ()
+        )
     by_id = {each.id: each for each in said}
     replies = []
     for each in asked:
         answer = by_id.get(each.label)
         done = answer is not None and answer.addressed and is_public
         if answer is not None and (done or answer.answer.strip()):
-            replies.append(ThreadReply(asked=each, done=done, words=answer.answer))
+            replies.append(ThreadReply(thread=each, is_addressed=done, text=answer.answer))
     return tuple(replies)
 
 

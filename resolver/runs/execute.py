@@ -11,15 +11,15 @@ from pathlib import Path
 from resolver import __version__
 from resolver.agents.definitions import AgentDefinition, AvailableTools
 from resolver.agents.readonly import REVIEWER
-from resolver.agents.registry import has_own_work, is_answering_agent, model_of
+from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.delegation import reply_in
-from resolver.controller.limits import bound_reached, derive_outcome
-from resolver.controller.recovery import MOST_REPORTED, Difference, ReplayCheck
+from resolver.controller.limits import derive_outcome, find_reached_limit
+from resolver.controller.recovery import MAX_REPORTED, Difference, ReplayCheck
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import AGENT, ROOT_STAGE, RunStarted, SystemPrompt, roots_of
@@ -134,7 +134,7 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
     kind = runtime_kind(job.settings, job.host)
     earlier = tuple(log.state.events)
     opening = log.opening or _begin(job, workspace, kind, log)
-    own = model_of(opening.agent, job.agents)
+    own = find_agent_model(opening.agent, job.agents)
     check_run_model(job.settings, opening.agent, own, job.host.environment, log)
     with open_sandbox(job, kind, workspace, log) as opened:
         runtime = opened.runtime
@@ -196,7 +196,7 @@ def _words_to_send_back(job: ExecutionRequest, outcome: Outcome, patch: Patch, l
     """Return what the agent is told about its change so that it continues; "" if it is done."""
     if outcome.state is not RunState.FINISHED or patch.is_empty:
         return ""
-    if bound_reached(log.state, job.now()) is not None or not _can_reply(job, log):
+    if find_reached_limit(log.state, job.now()) is not None or not _can_reply(job, log):
         return ""
     return job.send_back(patch)
 
@@ -224,7 +224,7 @@ def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) 
             task=job.task,
             base=workspace.base,
             agent=job.settings.agent,
-            model=model_of(job.settings.agent, job.agents) or model_name(job.settings),
+            model=find_agent_model(job.settings.agent, job.agents) or model_name(job.settings),
             runtime=kind,
             limits=job.settings.limits,
             condenser=job.settings.condenser.stages,
@@ -266,7 +266,7 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
     def report(_: RecordedAction, differs: Difference) -> None:
         nonlocal reported
         reported += 1
-        if reported <= MOST_REPORTED:
+        if reported <= MAX_REPORTED:
             log.stream.add(differs.event())
 
     roots = roots_of(earlier)
@@ -301,12 +301,12 @@ def _run_agent(
         index=True,
         mcp=mcp.tools,
         definitions=job.agents,
-        lines_of=workspace.lines_of,
+        count_lines=workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
-        threads=_answered_apart(job, settings),
+        thread_labels=_answered_apart(job, settings),
     )
-    wanted = model_of(settings.agent, job.agents)
+    wanted = find_agent_model(settings.agent, job.agents)
     model = model_on(log.stream, agent=settings.agent, model=wanted)
     agent = open_agent(settings, model, offer)
     controller = AgentController(
@@ -317,9 +317,9 @@ def _run_agent(
         condensers=open_condensers(settings, model_on, job.recording),
         now=job.now,
         control=job.control,
-        most=job.most,
+        max_limits=job.most,
         delegates=open_delegates(settings, model_on, offer),
-        hosted={
+        host_handlers={
             **mcp.hosted,
             **index_action_handlers(index),
             **job.knowledge.hosted(log.state),
@@ -363,12 +363,12 @@ def _task_words(
         workspace.base,
         root,
         settings.allow_list.described,
-        asks=is_answering_agent(settings.agent, job.agents),
-        reviews=settings.agent == REVIEWER,
-        calls=has_own_work(settings.agent),
+        expects_answer=is_answering_agent(settings.agent, job.agents),
+        expects_review=settings.agent == REVIEWER,
+        has_fixed_task=has_fixed_task(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
-        threads=bool(_answered_apart(job, settings)),
+        takes_answers=bool(_answered_apart(job, settings)),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from resolver.agents.readonly import REVIEWER
-from resolver.agents.registry import is_answering_agent, model_of
+from resolver.agents.registry import find_agent_model, is_answering_agent
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.lifecycle import roots_of
@@ -64,7 +64,7 @@ def displayed_model(values: StageValues) -> str:
     settings = values.current_settings
     agents = values.prepared.agents.agents if values.prepared else ()
     opening = values.log.opening if values.log else None
-    named = model_of(settings.agent, agents) or model_name(settings)
+    named = find_agent_model(settings.agent, agents) or model_name(settings)
     return named or (opening.model if opening else "")
 
 

@@ -25,7 +25,7 @@ from resolver.trace.plain import duration, money, one_line, plural, truncate_tex
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
 
-_RULES = [
+_MARKDOWN_RULES = [
     "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
     "hr",
 ]  # fmt: skip
@@ -34,7 +34,7 @@ _RULES = [
 @cache
 def _parser() -> MarkdownIt:
     # The preset "zero" renders paragraphs only; every rule that is not enabled leaves plain text.
-    return MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
+    return MarkdownIt("zero", {"html": False, "breaks": True}).enable(_MARKDOWN_RULES)
 
 
 def markdown_to_html(text: str) -> Markup:
@@ -46,19 +46,19 @@ def markdown_to_html(text: str) -> Markup:
     return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped
 
 
-FOLD = 14
+MAX_UNFOLDED_LINES = 14
 """Outputs with more lines than this are folded."""
 
-OPEN = 60
+MAX_OPEN_LINES = 60
 """Outputs of failed steps are unfolded from the start if they have at most this many lines."""
 
-LONGEST = 200_000
+MAX_TEXT_LENGTH = 200_000
 """Maximum number of characters shown of one text; the event log has the rest.
 
 It keeps browsers fast.
 """
 
-_COLOURED = 3_000
+_MAX_COLOURED_LINES = 3_000
 """Maximum number of lines of a diff that is coloured; a longer one is shown plain."""
 
 
@@ -91,8 +91,8 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
         refresh=refresh,
         notices=notices,
         header=view.header,
-        asked=markdown_to_html(truncate_text(view.header.request, LONGEST)),
-        said=markdown_to_html(truncate_text(view.header.closing, LONGEST)),
+        asked=markdown_to_html(truncate_text(view.header.request, MAX_TEXT_LENGTH)),
+        said=markdown_to_html(truncate_text(view.header.closing, MAX_TEXT_LENGTH)),
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
@@ -101,30 +101,39 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
     )
 
 
-def _entry(entry: Entry, above: str) -> dict[str, Any]:
+def _entry(entry: Entry, parent_anchor: str) -> dict[str, Any]:
     """Return the variables of the template for one entry.
 
-    above: anchor of the parent, with which this entry's anchor begins.
+    parent_anchor: anchor of the parent, with which this entry's anchor begins.
     """
     if isinstance(entry, TraceNote):
-        blocks = [_shown(TraceBlock(entry.detail), "Text", folded=True)] if entry.detail else []
+        blocks = (
+            [_block_values(TraceBlock(entry.detail), "Text", is_folded=True)]
+            if entry.detail
+            else []
+        )
         label = entry.sort.capitalize()
         return {**asdict(entry), "number": 0, "label": label, "blocks": blocks}
-    asked = [_shown(entry.action, "Action", asked=True)] if entry.action else []
+    action_blocks = [_block_values(entry.action, "Action", is_action=True)] if entry.action else []
     return {
         "number": entry.number,
-        "anchor": f"{above}-{entry.number}",
-        "nested": [_entry(each, f"{above}-{entry.number}") for each in entry.nested],
+        "anchor": f"{parent_anchor}-{entry.number}",
+        "nested": [
+            _entry(nested_entry, f"{parent_anchor}-{entry.number}") for nested_entry in entry.nested
+        ],
         "nested_label": f"What it did ({plural(entry.nested_steps, 'step')})",
         "verb": entry.verb,
         "subject": entry.subject,
         "badge": entry.badge,
         "mood": entry.mood,
         "meta": _meta(entry),
-        "thought": truncate_text(entry.thought, LONGEST),
-        "words": truncate_text(entry.words, LONGEST),
-        "blocks": asked
-        + [_shown(block, "Output", failed=entry.mood == "bad") for block in entry.outputs],
+        "thought": truncate_text(entry.thought, MAX_TEXT_LENGTH),
+        "words": truncate_text(entry.words, MAX_TEXT_LENGTH),
+        "blocks": action_blocks
+        + [
+            _block_values(block, "Output", has_failed=entry.mood == "bad")
+            for block in entry.outputs
+        ],
         "images": entry.images,
     }
 
@@ -135,28 +144,32 @@ def _meta(step: TraceStep) -> str:
     return " · ".join(facts)
 
 
-def _shown(
-    block: TraceBlock, label: str, folded: bool = False, asked: bool = False, failed: bool = False
+def _block_values(
+    block: TraceBlock,
+    label: str,
+    is_folded: bool = False,
+    is_action: bool = False,
+    has_failed: bool = False,
 ) -> dict[str, Any]:
     """Return the variables of the template for a block of text."""
-    text = truncate_text(block.text, LONGEST)
+    text = truncate_text(block.text, MAX_TEXT_LENGTH)
     lines = block.text.count("\n") + 1
-    is_diff = block.language == "diff" and lines <= _COLOURED
-    long = lines > FOLD or len(text) > 8_000
+    is_diff = block.language == "diff" and lines <= _MAX_COLOURED_LINES
+    is_long = lines > MAX_UNFOLDED_LINES or len(text) > 8_000
     last_line = text[-2_000:].rstrip().rpartition("\n")[2]
     return {
         "label": f"{label}, {plural(lines, 'line')}",
-        "last": "" if asked or folded else one_line(last_line),
+        "last": "" if is_action or is_folded else one_line(last_line),
         "text": text,
         "diff": [_diff_line(line) for line in text.split("\n")] if is_diff else [],
-        "folded": folded or (long and not is_diff),
+        "folded": is_folded or (is_long and not is_diff),
         # Readers mostly come for the reason of a failure.
-        "open": failed and lines <= OPEN,
-        "asked": asked,
+        "open": has_failed and lines <= MAX_OPEN_LINES,
+        "asked": is_action,
     }
 
 
-_SORTS = (
+_LINE_SORTS = (
     ("+++", "file"),
     ("---", "file"),
     ("@@", "hunk"),
@@ -167,20 +180,20 @@ _SORTS = (
 
 
 def _diff_line(text: str) -> dict[str, str]:
-    sort = next((sort for start, sort in _SORTS if text.startswith(start)), "")
+    sort = next((sort for start, sort in _LINE_SORTS if text.startswith(start)), "")
     return {"text": text, "sort": sort}
 
 
 # Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON
 # string, where an escape sequence means the same, so nothing is lost.
-_ACTIVE = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|(?<=##)\["
 )
 
 
 def render_json(events: Iterable[Event]) -> str:
     """Return a JSON array with one event per line."""
-    lines = [_ACTIVE.sub(_escape, _line(event)) for event in events]
+    lines = [_CONTROL_CHARACTERS.sub(_escape, _line(event)) for event in events]
     return "[" + ",".join(f"\n{line}" for line in lines) + "\n]\n"
 
 
@@ -193,5 +206,5 @@ def _line(event: Event) -> str:
         return json.dumps(event.model_dump(exclude_none=True), default=str)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

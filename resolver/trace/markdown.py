@@ -19,26 +19,26 @@ from resolver.trace.plain import duration, money, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep
 
-FOLD = 15
+MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
 
-_CAPS = (4_000, 1_500, 600, 250, 80, 0)
+_TEXT_LIMITS = (4_000, 1_500, 600, 250, 80, 0)
 """Maximum characters of every text in a comment, tried in turn until all steps fit."""
 
-_FOR_COMMENT = {"stage", "warning", "error", "state", "retry", "check"}
-_GAP = 120
+_COMMENT_SORTS = {"stage", "warning", "error", "state", "retry", "check"}
+_GAP_LENGTH = 120
 """UTF-16 code units that are reserved for the line that says how much was left out."""
 
-_LONGEST_FENCE = 200
+_MAX_FENCE_LENGTH = 200
 """Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
 
 _ZERO_WIDTH = "\u200b"
 _MARKUP = re.compile(r"[\\`*_\[\]~|$]")
-_LINK = re.compile(
+_LINK_MARKUP = re.compile(
     r"@|(?:\bGH(?=-\d))|#(?=\w)|:(?=//)|\bwww(?=\.)",  # mention, references, bare links
     re.IGNORECASE,
 )
-_LINE_MARK = re.compile(r"^(?:(?=[#+=-])|[0-9]{1,9}(?=[.)]))")
+_LINE_MARKUP = re.compile(r"^(?:(?=[#+=-])|[0-9]{1,9}(?=[.)]))")
 _LABELS = {
     "stage": "Stage",
     "warning": "⚠️ Warning",
@@ -70,32 +70,36 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
     """
     view = build_view(events)
     frame = render("trace/comment.md.j2", **_header(view.header))
-    before, _, after = frame.rpartition(_SLOT)
-    room = limit - utf16_length(before) - utf16_length(after)
-    if room < _GAP:
+    opening, _, closing = frame.rpartition(_ENTRIES_SLOT)
+    remaining = limit - utf16_length(opening) - utf16_length(closing)
+    if remaining < _GAP_LENGTH:
         return ""
-    entries = [_brief(e) for e in view.entries if isinstance(e, TraceStep) or _is_news(e)]
-    for cap in _CAPS:
-        body = _all_within(entries, cap, room)
+    entries = [
+        _shorten_entry(entry)
+        for entry in view.entries
+        if isinstance(entry, TraceStep) or _belongs_in_comment(entry)
+    ]
+    for text_limit in _TEXT_LIMITS:
+        body = _render_all(entries, text_limit, remaining)
         if body is not None:
-            return before + body + after
-    return before + _ends_within(entries, room) + after
+            return opening + body + closing
+    return opening + _render_both_ends(entries, remaining) + closing
 
 
-_SLOT = "<!-- entries -->"
+_ENTRIES_SLOT = "<!-- entries -->"
 
 
-def _is_news(note: TraceNote) -> bool:
+def _belongs_in_comment(note: TraceNote) -> bool:
     """Return True if the note belongs in a comment.
 
     That the run is running and where the checkout is on the machine do not.
     """
-    at_work = note.sort == "state" and note.text == RunState.RUNNING.value
-    folder = note.sort == "stage" and note.text.startswith("checkout")
-    return note.sort in _FOR_COMMENT and not (at_work or folder)
+    is_running = note.sort == "state" and note.text == RunState.RUNNING.value
+    is_checkout = note.sort == "stage" and note.text.startswith("checkout")
+    return note.sort in _COMMENT_SORTS and not (is_running or is_checkout)
 
 
-def _brief(entry: Entry) -> Entry:
+def _shorten_entry(entry: Entry) -> Entry:
     """Return the entry as it appears in a comment.
 
     Of a loaded skill, that is its name and the reason but not its text.
@@ -118,9 +122,11 @@ def fenced(text: str, language: str = "") -> str:
     indented code block.
     """
     backticks, tildes = _longest_run("`", text), _longest_run("~", text)
-    mark, inside = ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
-    if inside < _LONGEST_FENCE:
-        fence = mark * max(3, inside + 1)
+    fence_character, run_length = (
+        ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
+    )
+    if run_length < _MAX_FENCE_LENGTH:
+        fence = fence_character * max(3, run_length + 1)
         return f"{fence}{language}\n{text}\n{fence}"
     return "\n".join(f"    {line}" for line in text.split("\n"))
 
@@ -132,8 +138,8 @@ def inline_code(text: str) -> str:
     if not text:
         return ""
     fence = "`" * (_longest_run("`", text) + 1)
-    pad = " " if text[0] in "` " or text[-1] in "` " else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
+    padding = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
 
 
 def prose(text: str) -> str:
@@ -144,9 +150,9 @@ def prose(text: str) -> str:
     text = _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False))
     # A zero-width space breaks what markdown has no escape for: @mention, #1, GH-1, http:// and
     # www.
-    text = _LINK.sub(lambda found: found[0] + _ZERO_WIDTH, text)
+    text = _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
     lines = (line.strip() for line in text.split("\n"))
-    return "\n".join(_LINE_MARK.sub(r"\g<0>\\", line) for line in lines)
+    return "\n".join(_LINE_MARKUP.sub(r"\g<0>\\", line) for line in lines)
 
 
 def quoted(text: str) -> str:
@@ -161,66 +167,84 @@ def _longest_run(mark: str, text: str) -> int:
     return max((len(run) for run in re.findall(f"{re.escape(mark)}+", text)), default=0)
 
 
-def _all_within(entries: Sequence[Entry], cap: int, room: int) -> str | None:
-    """Return all entries with texts of at most `cap` characters; None if they exceed `room`."""
+def _render_all(entries: Sequence[Entry], text_limit: int, remaining: int) -> str | None:
+    """Return all entries with texts of at most `text_limit` characters.
+
+    Returns None if they exceed `remaining`.
+    """
     parts = []
     for entry in entries:
-        part = _entry(entry, cap)
-        room -= utf16_length(part)
-        if room < 0:
+        part = _entry(entry, text_limit)
+        remaining -= utf16_length(part)
+        if remaining < 0:
             return None
         parts.append(part)
     return "".join(parts)
 
 
-def _ends_within(entries: Sequence[Entry], room: int) -> str:
-    """Return the first and last entries that fit into `room`, and a line about the others."""
-    room -= _GAP
-    first, left = _as_many_as_fit(entries, room // 2)
-    rest = entries[len(first) :]
-    last, _ = _as_many_as_fit(rest[::-1], room - room // 2 + left)
-    gone = rest[: len(rest) - len(last)]
-    steps = sum(isinstance(entry, TraceStep) for entry in gone)
-    gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(gone))
-    return "".join([*first, gap, *reversed(last)])
+def _render_both_ends(entries: Sequence[Entry], remaining: int) -> str:
+    """Return the first and last entries that fit into `remaining`, and a line about the others."""
+    remaining -= _GAP_LENGTH
+    first_entries, unused = _render_fitting(entries, remaining // 2)
+    others = entries[len(first_entries) :]
+    last_entries, _ = _render_fitting(others[::-1], remaining - remaining // 2 + unused)
+    omitted = others[: len(others) - len(last_entries)]
+    steps = sum(isinstance(entry, TraceStep) for entry in omitted)
+    gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(omitted))
+    return "".join([*first_entries, gap, *reversed(last_entries)])
 
 
-def _as_many_as_fit(entries: Sequence[Entry], room: int) -> tuple[list[str], int]:
-    """Return as many entries as fit into `room`, without their texts, and the room that is left."""
+def _render_fitting(entries: Sequence[Entry], remaining: int) -> tuple[list[str], int]:
+    """Return as many entries as fit into `remaining`, without their texts, and the room left."""
     parts: list[str] = []
     for entry in entries:
         part = _entry(entry, 0)
-        if utf16_length(part) > room:
+        if utf16_length(part) > remaining:
             break
-        room -= utf16_length(part)
+        remaining -= utf16_length(part)
         parts.append(part)
-    return parts, room
+    return parts, remaining
 
 
-def _entry(entry: Entry, cap: int | None) -> str:
-    """Return one entry as markdown with texts of at most `cap` characters; None for no limit."""
+def _entry(entry: Entry, text_limit: int | None) -> str:
+    """Return one entry as markdown.
+
+    text_limit: maximum characters of each text; None for no limit.
+    """
     if isinstance(entry, TraceNote):
         detail = (
-            [_block(TraceBlock(entry.detail), "Text", None)] if entry.detail and cap is None else []
+            [_block(TraceBlock(entry.detail), "Text", None)]
+            if entry.detail and text_limit is None
+            else []
         )
         return render(
             "trace/note.md.j2", label=_LABELS[entry.sort], text=prose(entry.text), blocks=detail
         )
-    named = [(entry.action, "Action")] if entry.action else []
-    named += [(block, "Output") for block in entry.outputs]
-    inner = [e for e in entry.nested if cap is None or isinstance(e, TraceStep)]
+    blocks_with_labels = [(entry.action, "Action")] if entry.action else []
+    blocks_with_labels += [(block, "Output") for block in entry.outputs]
+    nested_entries = [
+        nested_entry
+        for nested_entry in entry.nested
+        if text_limit is None or isinstance(nested_entry, TraceStep)
+    ]
     return render(
         "trace/step.md.j2",
-        whole=cap is None,
+        whole=text_limit is None,
         number=entry.number,
         verb=prose(entry.verb),
         subject=inline_code(entry.subject),
         facts=" · ".join(_facts(entry)),
-        thought=quoted(_cut(entry.thought, cap)),
-        words=quoted(_cut(entry.words, cap)),
-        blocks=[_block(block, label, cap) for block, label in named if cap != 0],
+        thought=quoted(_truncate(entry.thought, text_limit)),
+        words=quoted(_truncate(entry.words, text_limit)),
+        blocks=[
+            _block(block, label, text_limit)
+            for block, label in blocks_with_labels
+            if text_limit != 0
+        ],
         images=len(entry.images),
-        nested=[_entry(each, cap) for each in inner] if cap != 0 else [],
+        nested=[_entry(nested_entry, text_limit) for nested_entry in nested_entries]
+        if text_limit != 0
+        else [],
         nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
     )
 
@@ -232,27 +256,27 @@ def _facts(step: TraceStep) -> list[str]:
     return facts
 
 
-def _block(block: TraceBlock, label: str, cap: int | None) -> dict[str, Any]:
-    text = _cut(block.text, cap)
+def _block(block: TraceBlock, label: str, text_limit: int | None) -> dict[str, Any]:
+    text = _truncate(block.text, text_limit)
     lines = block.text.count("\n") + 1
     return {
         "label": f"{label}, {plural(lines, 'line')}",
         "fence": fenced(text, block.language),
-        "folded": text.count("\n") >= FOLD or len(text) > 20_000,
+        "folded": text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000,
     }
 
 
-def _cut(text: str, cap: int | None) -> str:
-    if cap is None:
+def _truncate(text: str, text_limit: int | None) -> str:
+    if text_limit is None:
         return text
-    return truncate_text(text, cap) if cap else ""
+    return truncate_text(text, text_limit) if text_limit else ""
 
 
 def _header(header: TraceHeader) -> dict[str, Any]:
     """Return the variables of the templates for the header."""
     tokens = header.tokens
     return {
-        "slot": _SLOT,
+        "slot": _ENTRIES_SLOT,
         "title": prose(header.title),
         "issue": inline_code(header.repository + (f"#{header.number}" if header.number else "")),
         "request": quoted(header.request),

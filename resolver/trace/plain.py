@@ -7,7 +7,7 @@ and the HTML template escapes HTML.
 import math
 import re
 
-_TERMINAL = re.compile(
+_TERMINAL_CONTROL = re.compile(
     r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
     r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -19,7 +19,7 @@ _TERMINAL = re.compile(
 )
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_COMMAND_AT_START = re.compile(r"^([^\S\n]*:)(?=:)", re.MULTILINE)
+_WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*:)(?=:)", re.MULTILINE)
 _ZERO_WIDTH = "\u200b"
 
 
@@ -29,14 +29,14 @@ def clean(text: str) -> str:
     All line ends become LF. A lone carriage return becomes one too, so that text which a terminal
     would have overwritten is shown.
     """
-    text = _TERMINAL.sub("", _LINE_END.sub("\n", text))
+    text = _TERMINAL_CONTROL.sub("", _LINE_END.sub("\n", text))
     return _SURROGATE.sub("\ufffd", text)
 
 
 def one_line(text: str, limit: int = 100) -> str:
     """Return the first non-blank line of the cleaned text, truncated to `limit` characters."""
-    start = clean(text[: 50 * limit]).strip()
-    line = " ".join(start.partition("\n")[0].split())
+    beginning = clean(text[: 50 * limit]).strip()
+    line = " ".join(beginning.partition("\n")[0].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -45,7 +45,7 @@ def for_terminal(text: str) -> str:
 
     The runner recognizes `::name::` after leading white space, and `##[name]` anywhere in a line.
     """
-    text = _COMMAND_AT_START.sub(r"\1" + _ZERO_WIDTH, clean(text))
+    text = _WORKFLOW_COMMAND.sub(r"\1" + _ZERO_WIDTH, clean(text))
     return text.replace("##[", f"#{_ZERO_WIDTH}#[")
 
 
@@ -53,20 +53,20 @@ def truncate_text(text: str, limit: int) -> str:
     """Return about `limit` characters of `text`: its start and end, with a remark in between."""
     if len(text) <= limit:
         return text
-    head = limit * 2 // 3
-    tail = limit - head
-    first = _back_to_line_end(text[:head])
-    last = _on_to_line_start(text[-tail:] if tail else "")
-    left_out = len(text) - len(first) - len(last)
-    return f"{first}\n[… {left_out:,} characters left out …]\n{last}"
+    head_length = limit * 2 // 3
+    tail_length = limit - head_length
+    beginning = _end_at_line_end(text[:head_length])
+    ending = _begin_at_line_start(text[-tail_length:] if tail_length else "")
+    left_out = len(text) - len(beginning) - len(ending)
+    return f"{beginning}\n[… {left_out:,} characters left out …]\n{ending}"
 
 
-def _back_to_line_end(text: str) -> str:
+def _end_at_line_end(text: str) -> str:
     end = text.rfind("\n", len(text) // 2)
     return text if end < 0 else text[:end]
 
 
-def _on_to_line_start(text: str) -> str:
+def _begin_at_line_start(text: str) -> str:
     start = text.find("\n", 0, len(text) // 2)
     return text[start + 1 :]
 
@@ -79,12 +79,12 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"
 
 
 def money(cost: float | None) -> str:

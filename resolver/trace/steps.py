@@ -14,7 +14,13 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.log import OBSERVATION_TYPES, RUNNABLE, Event, Unknown, parse_logged_event
+from resolver.events.log import (
+    OBSERVATION_BY_ACTION,
+    OBSERVATION_TYPES,
+    Event,
+    Unknown,
+    parse_logged_event,
+)
 from resolver.events.state import State
 from resolver.models.run import Completion, RunState
 from resolver.security.shell.writes import relative_command
@@ -34,16 +40,16 @@ from resolver.trace.view import (
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
-DEEPEST = 4
+MAX_DELEGATE_DEPTH = 4
 """Maximum number of levels of delegates that are shown; Resolver itself goes two deep."""
 
-_NOT_STEPS = (a.ChangeAgentState, a.CondensationRequest)
+_NON_STEP_ACTIONS = (a.ChangeAgentState, a.CondensationRequest)
 
 
 def build_view(events: Iterable[Event]) -> TraceView:
     """Return the view of a log, with any events in any order. Unknown kinds become notes."""
     events = list(events)
-    entries = _entries(events, DEEPEST, life.roots_of(events))
+    entries = _entries(events, MAX_DELEGATE_DEPTH, life.roots_of(events))
     return TraceView(_header(events), tuple(entries))
 
 
@@ -52,9 +58,9 @@ def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[
 
     depth: levels of delegates whose events are nested in their steps.
     """
-    answers = _answers(events)
-    nested = _nested(events) if depth else {}
-    used = {e.reply for e in events if isinstance(e, ActionBase)}
+    observations = _observations_by_action(events)
+    nested = _events_by_delegate(events) if depth else {}
+    replies_of_steps = {e.reply for e in events if isinstance(e, ActionBase)}
     replies = {e.id: e.completion for e in events if isinstance(e, life.ModelReplied)}
     entries: list[Entry] = []
     count = 0
@@ -62,25 +68,27 @@ def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[
         if is_step(event):
             count += 1
             reply = replies.pop(event.reply, None) if event.reply is not None else None
-            step = step_of(event, count, answers.get(event.id), roots)
+            step = step_of(event, count, observations.get(event.id), roots)
             if event.id in nested:
-                inner = _entries(nested[event.id], depth - 1, roots)
-                step = replace(step, nested=tuple(inner))
+                nested_entries = _entries(nested[event.id], depth - 1, roots)
+                step = replace(step, nested=tuple(nested_entries))
             entries.append(_with_reply(step, reply) if reply else step)
-        elif event.cause is None or answers.get(event.cause) is not event:
-            told = _told_by_a_step(event, used) or _delegate_of(event) in nested
-            note = None if told else note_of(event)
+        elif event.cause is None or observations.get(event.cause) is not event:
+            is_shown_elsewhere = (
+                _is_reply_of_step(event, replies_of_steps) or _delegate_of(event) in nested
+            )
+            note = None if is_shown_elsewhere else note_of(event)
             entries += [note] if note else []
     return entries
 
 
-def _nested(events: Sequence[Event]) -> dict[int, list[Event]]:
+def _events_by_delegate(events: Sequence[Event]) -> dict[int, list[Event]]:
     """Return the events of each delegate that a step among these events has started."""
     nested: dict[int, list[Event]] = {e.id: [] for e in events if isinstance(e, a.Delegate)}
     for event in events:
         if isinstance(event, life.DelegateEvent) and event.delegate in nested:
             nested[event.delegate].append(inner_event(event))
-    return {id: inner for id, inner in nested.items() if inner}
+    return {id: delegate_events for id, delegate_events in nested.items() if delegate_events}
 
 
 def _delegate_of(event: Event) -> int | None:
@@ -97,46 +105,46 @@ def inner_event(event: life.DelegateEvent) -> Event:
 
 def is_step(event: EventBase) -> TypeGuard[ActionBase]:
     """Return True for actions that count as steps: no messages of a person and no state changes."""
-    if not isinstance(event, ActionBase) or isinstance(event, _NOT_STEPS):
+    if not isinstance(event, ActionBase) or isinstance(event, _NON_STEP_ACTIONS):
         return False
     return not (isinstance(event, a.Message) and event.source is Source.USER)
 
 
-def _told_by_a_step(event: Event, used: set[int | None]) -> bool:
+def _is_reply_of_step(event: Event, used: set[int | None]) -> bool:
     return isinstance(event, life.ModelReplied) and event.id in used
 
 
-def _answers(events: Sequence[Event]) -> dict[int, Event]:
+def _observations_by_action(events: Sequence[Event]) -> dict[int, Event]:
     """Return the observation of each action by the action's id.
 
     It is the first event that names the action as its cause.
     """
     actions = {e.id for e in events if is_step(e)}
-    answers: dict[int, Event] = {}
+    observations: dict[int, Event] = {}
     for event in events:
-        answering = isinstance(event, (*OBSERVATION_TYPES, Unknown))
-        if answering and not isinstance(event, o.AgentStateChanged) and event.cause in actions:
-            answers.setdefault(event.cause or 0, event)
-    return answers
+        is_observation = isinstance(event, (*OBSERVATION_TYPES, Unknown))
+        if is_observation and not isinstance(event, o.AgentStateChanged) and event.cause in actions:
+            observations.setdefault(event.cause or 0, event)
+    return observations
 
 
 def step_of(
-    action: ActionBase, number: int, answer: Event | None, roots: Sequence[str] = ()
+    action: ActionBase, number: int, observation: Event | None, roots: Sequence[str] = ()
 ) -> TraceStep:
     """Return the step of one action with its observation.
 
-    answer: the observation; None if there is none (yet).
+    observation: the observation; None if there is none (yet).
     roots: paths of the repository in the sandboxes of the log. Commands and paths are shown
         relative to them.
     """
-    verb, subject, body = _asked(action)
+    verb, subject, body = _describe_action(action)
     subject = relative_command(subject, roots)
     if body is not None and isinstance(action, a.CmdRun):
         body = replace(body, text=relative_command(body.text, roots))
     title = one_line(subject)
     if "\n" in subject.strip():
         title += " …"
-    shown = body is not None and clean(body.text).strip() not in ("", title)
+    shows_body = body is not None and clean(body.text).strip() not in ("", title)
     step = TraceStep(
         number=number,
         event_id=action.id,
@@ -144,20 +152,20 @@ def step_of(
         verb=verb,
         subject=title,
         thought=clean(action.thought).strip(),
-        words=clean(_words(action)).strip(),
-        action=TraceBlock(clean(body.text), body.language) if body and shown else None,
+        words=clean(_prose(action)).strip(),
+        action=TraceBlock(clean(body.text), body.language) if body and shows_body else None,
     )
     if isinstance(action, a.Finish):
         badge = "" if action.task_completed else "task not completed"
         step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
     elif isinstance(action, a.Invalid):
         step = replace(step, badge="not done", mood="bad")
-    if answer is None:
-        return replace(step, badge="no answer") if type(action) in RUNNABLE else step
-    return _answered(step, action, answer)
+    if observation is None:
+        return replace(step, badge="no answer") if type(action) in OBSERVATION_BY_ACTION else step
+    return _with_observation(step, action, observation)
 
 
-def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
+def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
     """Return verb, subject, and the whole request if one line may not hold it."""
     match action:
         case a.CmdRun():
@@ -175,7 +183,7 @@ def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
         case a.FileWrite():
             return "Create", action.path, TraceBlock(action.content)
         case a.FileEdit():
-            return _EDITS[action.command], action.path, _as_diff(action)
+            return _EDIT_VERBS[action.command], action.path, _edit_as_diff(action)
         case a.BrowseURL():
             return "Open", action.url, TraceBlock(action.url)
         case a.BrowseInteractive():
@@ -184,11 +192,15 @@ def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
             arguments = TraceBlock(as_json(action.arguments), "json") if action.arguments else None
             return "Call", f"{action.server}/{action.name}", arguments
         case a.CodeSearch():
-            below = f" below {action.path}" if action.path else ""
-            return "Search the code for", ", ".join(action.terms) + below, None
+            folder_suffix = f" below {action.path}" if action.path else ""
+            return "Search the code for", ", ".join(action.terms) + folder_suffix, None
         case a.CodeExplore():
-            facts = [action.direction, f"{plural(action.depth, 'edge')} deep", *action.edges]
-            return "Explore the code from", f"{', '.join(action.start)} ({', '.join(facts)})", None
+            details = [action.direction, f"{plural(action.depth, 'edge')} deep", *action.edges]
+            return (
+                "Explore the code from",
+                f"{', '.join(action.start)} ({', '.join(details)})",
+                None,
+            )
         case a.Recall(source=Source.ENVIRONMENT):
             return "Load", f"{action.query}: {action.why}", None
         case a.Recall():
@@ -198,19 +210,19 @@ def _asked(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
         case a.Delegate():
             return "Delegate to", action.agent, TraceBlock(action.task)
         case a.ReviewComment(path=path, line=line):
-            first = f"{action.start_line}-" if action.start_line else ""
-            proposed = TraceBlock(action.suggestion) if action.suggestion else None
-            return "Comment on", f"{path}:{first}{line} ({action.severity})", proposed
+            start_line = f"{action.start_line}-" if action.start_line else ""
+            suggestion = TraceBlock(action.suggestion) if action.suggestion else None
+            return "Comment on", f"{path}:{start_line}{line} ({action.severity})", suggestion
         case a.PlanUpdate(items=items):
-            done = sum(item.status == "done" for item in items)
-            told = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
-            return "Plan", f"{done} of {len(items)} done", TraceBlock("\n".join(told))
+            completed = sum(item.status == "done" for item in items)
+            plan_lines = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
+            return "Plan", f"{completed} of {len(items)} done", TraceBlock("\n".join(plan_lines))
         case _:
             kind = str(getattr(action, "kind", "action"))
             return _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize()), "", None
 
 
-_EDITS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
+_EDIT_VERBS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
 _PLAN_MARKS = {"todo": "○", "doing": "▸", "done": "✓"}
 _PLAIN_VERBS = {
     "message": "Say",
@@ -221,22 +233,22 @@ _PLAIN_VERBS = {
 }
 
 
-def _as_diff(action: a.FileEdit) -> TraceBlock:
-    old = [f"-{line}" for line in (action.old_str or "").splitlines()]
-    new = [f"+{line}" for line in (action.new_str or "").splitlines()]
-    at = [f"@@ after line {action.insert_line} @@"] if action.insert_line is not None else []
-    return TraceBlock("\n".join([*at, *old, *new]), "diff")
+def _edit_as_diff(action: a.FileEdit) -> TraceBlock:
+    old_lines = [f"-{line}" for line in (action.old_str or "").splitlines()]
+    new_lines = [f"+{line}" for line in (action.new_str or "").splitlines()]
+    position = [f"@@ after line {action.insert_line} @@"] if action.insert_line is not None else []
+    return TraceBlock("\n".join([*position, *old_lines, *new_lines]), "diff")
 
 
-def _words(action: ActionBase) -> str:
+def _prose(action: ActionBase) -> str:
     """Return the prose in an action that a person should read in full."""
     match action:
         case a.Message() | a.Think():
             return action.content
         case a.Finish():
             places = (f"- {place.where} {place.symbol}".rstrip() for place in action.places)
-            said = (f"- {each.id}: {each.answer}" for each in action.threads)
-            return "\n".join([action.message, *places, *said])
+            answers = (f"- {answer.id}: {answer.answer}" for answer in action.threads)
+            return "\n".join([action.message, *places, *answers])
         case a.ReviewComment():
             return action.body
         case a.Reject() | a.Invalid():
@@ -245,12 +257,12 @@ def _words(action: ActionBase) -> str:
             return ""
 
 
-def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
+def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -> TraceStep:
     """Return the step with the result of its observation."""
-    badge, mood = _verdict(answer)
+    badge, mood = _result_badge(observation)
     outputs = tuple(
         TraceBlock(text.rstrip("\n"), block.language)
-        for block in _outputs(answer)
+        for block in _outputs(observation)
         if (text := clean(block.text)).strip() and text.strip() != step.words
     )
     shows_diff = any(block.language == "diff" for block in outputs)
@@ -261,59 +273,61 @@ def _answered(step: TraceStep, action: ActionBase, answer: Event) -> TraceStep:
         outputs=outputs,
         badge=step.badge or badge,
         mood=step.mood if step.mood != "plain" else mood,
-        seconds=_took(action, answer) if type(action) in RUNNABLE else None,
-        images=tuple(image for image in _images(answer) if _IMAGE.fullmatch(image)),
+        seconds=_measured_seconds(action, observation)
+        if type(action) in OBSERVATION_BY_ACTION
+        else None,
+        images=tuple(image for image in _images(observation) if _IMAGE.fullmatch(image)),
     )
 
 
-def _verdict(answer: Event) -> tuple[str, Mood]:
+def _result_badge(observation: Event) -> tuple[str, Mood]:
     """Return the observation's result in a word or two, and its mood."""
-    match answer:
+    match observation:
         case o.CmdOutput(exit_code=None):
-            return ("timed out", "bad") if answer.timed_out else ("still running", "plain")
+            return ("timed out", "bad") if observation.timed_out else ("still running", "plain")
         case o.CmdOutput():
-            return f"exit code {answer.exit_code}", "bad" if answer.exit_code else "good"
+            return f"exit code {observation.exit_code}", "bad" if observation.exit_code else "good"
         case o.ErrorObservation():
             return "not done", "bad"
         case o.IPythonOutput(error=True) | o.BrowserOutput(error=True) | o.McpResult(error=True):
             return "error", "bad"
         case o.DelegateResult():
-            return answer.state.value.replace(
+            return observation.state.value.replace(
                 "_", " "
-            ), "good" if answer.state is RunState.FINISHED else "bad"
+            ), "good" if observation.state is RunState.FINISHED else "bad"
         case _:
             return "", "plain"
 
 
-def _outputs(answer: Event) -> Iterable[TraceBlock]:
+def _outputs(observation: Event) -> Iterable[TraceBlock]:
     """Yield the texts of an observation."""
-    if isinstance(answer, o.FileEditResult) and answer.diff.strip():
-        yield TraceBlock(answer.diff, "diff")
+    if isinstance(observation, o.FileEditResult) and observation.diff.strip():
+        yield TraceBlock(observation.diff, "diff")
         return
-    if isinstance(answer, o.PlanUpdated):
+    if isinstance(observation, o.PlanUpdated):
         return  # the plan itself is shown already
-    yield TraceBlock(str(getattr(answer, "content", "")), _language(answer))
-    match answer:
+    yield TraceBlock(str(getattr(observation, "content", "")), _language(observation))
+    match observation:
         case o.McpResult(structured=dict() as structured):
             yield TraceBlock(as_json(structured), "json")
         case o.DelegateResult(outputs=outputs) if outputs:
             yield TraceBlock(as_json(outputs), "json")
         case Unknown():
-            yield TraceBlock(as_json(extras_of(answer)), "json")
+            yield TraceBlock(as_json(extras_of(observation)), "json")
         case _:
             pass
 
 
-def _language(answer: Event) -> Language:
-    text = str(getattr(answer, "content", ""))[:200].lstrip()
-    is_diff = isinstance(answer, o.CmdOutput) and text.startswith(("diff --git ", "--- a/"))
+def _language(observation: Event) -> Language:
+    text = str(getattr(observation, "content", ""))[:200].lstrip()
+    is_diff = isinstance(observation, o.CmdOutput) and text.startswith(("diff --git ", "--- a/"))
     return "diff" if is_diff else ""
 
 
-def _images(answer: Event) -> tuple[str, ...]:
-    match answer:
+def _images(observation: Event) -> tuple[str, ...]:
+    match observation:
         case o.IPythonOutput() | o.FileReadResult() | o.McpResult():
-            return answer.images
+            return observation.images
         case o.BrowserOutput(screenshot=str() as screenshot):
             return (screenshot,)
         case _:
@@ -329,9 +343,9 @@ def _with_reply(step: TraceStep, reply: Completion) -> TraceStep:
     )
 
 
-def _took(action: EventBase, answer: EventBase) -> float:
-    measured = float(getattr(answer, "seconds", 0.0))
-    return measured if measured > 0 else _between(action.timestamp, answer.timestamp)
+def _measured_seconds(action: EventBase, observation: EventBase) -> float:
+    seconds = float(getattr(observation, "seconds", 0.0))
+    return seconds if seconds > 0 else _between(action.timestamp, observation.timestamp)
 
 
 def _between(start: datetime, end: datetime) -> float:
@@ -354,7 +368,7 @@ def _header(events: list[Event]) -> TraceHeader:
         seconds=state.seconds,
         started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
     )
-    start = next((e for e in events if isinstance(e, life.RunStarted)), None)
+    start = next((event for event in events if isinstance(event, life.RunStarted)), None)
     return _with_start(header, start) if start else header
 
 

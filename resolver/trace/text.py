@@ -27,10 +27,10 @@ from resolver.trace.plain import duration, for_terminal, money, one_line, plural
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_of
 
-LONGEST = 20_000
+MAX_TEXT_LENGTH = 20_000
 """Maximum number of characters shown of one text; the markdown trace and the log have the rest."""
 
-_SILENT = (life.RunStarted, life.SystemPrompt, life.ModelReplied, o.Null, a.Think)
+_HIDDEN_EVENTS = (life.RunStarted, life.SystemPrompt, life.ModelReplied, o.Null, a.Think)
 _MARKS = {"good": "ok: ", "bad": "failed: ", "plain": ""}
 
 
@@ -51,45 +51,45 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     if isinstance(event, life.DelegateEvent):
         line = live_line(inner_event(event), roots)
         return f"    {line}" if line else None
-    if isinstance(event, _SILENT) or _goes_without_saying(event):
+    if isinstance(event, _HIDDEN_EVENTS) or _is_obvious(event):
         return None
     if is_step(event):
         step = step_of(event, 0, None, roots)
-        words = one_line(step.words)
-        said = f": {words}" if words else ""
-        return for_terminal(f"> {_title(step)}{said}")
+        prose = one_line(step.words)
+        suffix = f": {prose}" if prose else ""
+        return for_terminal(f"> {_title(step)}{suffix}")
     if event.cause is not None and not isinstance(event, (ActionBase, o.AgentStateChanged)):
         return _result_line(event)
     note = note_of(event)
     return for_terminal(f"- {note.sort}: {note.text}") if note else None
 
 
-def _goes_without_saying(event: Event) -> bool:
+def _is_obvious(event: Event) -> bool:
     """Return True for the prompt and for the state "running", which a person who watches knows."""
     if isinstance(event, a.Message):
         return event.source is Source.USER and event.cause is None
     return isinstance(event, o.AgentStateChanged) and event.state is RunState.RUNNING
 
 
-def _result_line(answer: Event) -> str | None:
-    step = step_of(_asked_by(answer), 0, answer)
-    told = [f"{_MARKS[step.mood]}{step.badge}"] if step.badge else []
-    measured = float(getattr(answer, "seconds", 0.0))
-    told += [duration(measured)] if measured else []
+def _result_line(observation: Event) -> str | None:
+    step = step_of(_action_stub(observation), 0, observation)
+    parts = [f"{_MARKS[step.mood]}{step.badge}"] if step.badge else []
+    seconds = float(getattr(observation, "seconds", 0.0))
+    parts += [duration(seconds)] if seconds else []
     if step.mood == "bad" and step.outputs:
-        told.append(one_line(step.outputs[0].text[-2_000:].rstrip().rpartition("\n")[2]))
-    return for_terminal(f"  {', '.join(told)}") if told else None
+        parts.append(one_line(step.outputs[0].text[-2_000:].rstrip().rpartition("\n")[2]))
+    return for_terminal(f"  {', '.join(parts)}") if parts else None
 
 
-def _asked_by(answer: Event) -> ActionBase:
-    return ActionBase(id=answer.cause or 0, timestamp=answer.timestamp)
+def _action_stub(observation: Event) -> ActionBase:
+    return ActionBase(id=observation.cause or 0, timestamp=observation.timestamp)
 
 
 def _header(header: TraceHeader) -> str:
-    where = f"{header.repository}#{header.number}" if header.number else header.repository
+    issue = f"{header.repository}#{header.number}" if header.number else header.repository
     tokens = f"{header.tokens.input:,} in, {header.tokens.output:,} out"
     facts = [
-        ("Task", f"{header.title} ({where})" if header.title else ""),
+        ("Task", f"{header.title} ({issue})" if header.title else ""),
         ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
@@ -111,7 +111,10 @@ def _entry(entry: Entry) -> str:
     parts += [_indented(text, "   ") for text in (entry.thought, entry.words) if text]
     blocks: list[TraceBlock] = [entry.action] if entry.action else []
     parts += [_indented(block.text, "   | ") for block in blocks]
-    parts += ["\n".join(f"   {line}" for line in _entry(e).split("\n")) for e in entry.nested]
+    parts += [
+        "\n".join(f"   {line}" for line in _entry(nested_entry).split("\n"))
+        for nested_entry in entry.nested
+    ]
     parts += [_indented(block.text, "   | ") for block in entry.outputs]
     return "\n".join(parts)
 
@@ -121,7 +124,7 @@ def _title(step: TraceStep) -> str:
 
 
 def _indented(text: str, margin: str) -> str:
-    return "\n".join(margin + line for line in truncate_text(text, LONGEST).split("\n"))
+    return "\n".join(margin + line for line in truncate_text(text, MAX_TEXT_LENGTH).split("\n"))
 
 
 class TerminalProgress:
@@ -144,14 +147,14 @@ class TerminalProgress:
             return
         if isinstance(event, ActionBase) and is_step(event):
             self._steps += 1
-            self._thought(event)
+            self._print_thought(event)
             line = line.replace(">", f"{self._steps}.", 1)
         if self._console.is_terminal:
             self._print(line, self._style(event, line))
         else:
             self._print(line, "")
 
-    def _thought(self, action: ActionBase) -> None:
+    def _print_thought(self, action: ActionBase) -> None:
         thought = one_line(step_of(action, self._steps, None).thought, 200)
         if thought and self._console.is_terminal:
             self._print(for_terminal(thought), "italic dim")
@@ -166,8 +169,8 @@ class TerminalProgress:
     def _print(self, line: str, style: str) -> None:
         # Replace characters that the output can't encode, instead of raising an exception.
         encoding = self._console.encoding
-        shown = line.encode(encoding, "replace").decode(encoding)
-        self._console.print(Text(shown, style=style), soft_wrap=True)
+        printable = line.encode(encoding, "replace").decode(encoding)
+        self._console.print(Text(printable, style=style), soft_wrap=True)
 
 
 # Titles of the groups, in the order of the phases.
@@ -175,7 +178,7 @@ PREPARING = "Read the request, clone, start the sandbox"
 WORKING = "The agent works"
 PUBLISHING = "Check and publish"
 
-_AT_WORK = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+_ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
 """States in which the run has not ended."""
 
 
@@ -188,30 +191,30 @@ class Groups:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress = TerminalProgress(console)
-        self._open = ""
+        self._open_group = ""
 
     @contextmanager
     def during(self) -> Iterator[None]:
         """Open the first group, and close the last one however the run ends."""
-        self._turn_to(PREPARING)
+        self._switch_to(PREPARING)
         try:
             yield
         finally:
-            self._turn_to("")
+            self._switch_to("")
 
     def __call__(self, event: Event) -> None:
         """Print the progress line of `event` in the group that it belongs to."""
         if is_step(event):
-            self._turn_to(WORKING)
+            self._switch_to(WORKING)
         self._progress(event)
-        if isinstance(event, AgentStateChanged) and event.state not in _AT_WORK:
-            self._turn_to(PUBLISHING)
+        if isinstance(event, AgentStateChanged) and event.state not in _ACTIVE_STATES:
+            self._switch_to(PUBLISHING)
 
-    def _turn_to(self, title: str) -> None:
-        if title == self._open:
+    def _switch_to(self, title: str) -> None:
+        if title == self._open_group:
             return
-        if self._open:
+        if self._open_group:
             self._console.print(Text("::endgroup::"))
         if title:
             self._console.print(Text(f"::group::{title}"))
-        self._open = title
+        self._open_group = title

@@ -158,33 +158,33 @@ def cost_parts(state: State) -> tuple[str, ...]:
 def _lines(metrics: Mapping[str, ModelMetrics]) -> tuple[str, ...]:
     if len(metrics) < 2:
         return ()
-    return tuple(f"{one_line(name)}: {_model_cost(each)}" for name, each in metrics.items())
+    return tuple(f"{one_line(name)}: {_model_cost(usage)}" for name, usage in metrics.items())
 
 
 def _model_cost(metrics: ModelMetrics) -> str:
     cost = money(metrics.priced if not metrics.unpriced or metrics.priced else None)
-    least = "at least " if metrics.unpriced and metrics.priced else ""
+    prefix = "at least " if metrics.unpriced and metrics.priced else ""
     replies = f"{metrics.calls:,} {'reply' if metrics.calls == 1 else 'replies'}"
-    return f"{least}{cost} for {replies}, {plural(metrics.tokens.output, 'token')} out"
+    return f"{prefix}{cost} for {replies}, {plural(metrics.tokens.output, 'token')} out"
 
 
-LINE = 300
+MAX_NOTE_LENGTH = 300
 """Maximum number of characters of a note's text; a longer one goes into its detail."""
 
 
 def note_of(event: Event) -> TraceNote | None:
     """Return the note for an event that is not a step; None if it has nothing to show."""
-    sort, text, detail = _told(event)
+    sort, text, detail = _describe_event(event)
     if not sort:
         return None
-    line = one_line(text, LINE)
-    whole = clean(text).strip()
+    line = one_line(text, MAX_NOTE_LENGTH)
+    cleaned = clean(text).strip()
     return TraceNote(
-        event.id, sort, line, clean(detail).strip() or ("" if whole == line else whole)
+        event.id, sort, line, clean(detail).strip() or ("" if cleaned == line else cleaned)
     )
 
 
-def _told(event: Event) -> tuple[str, str, str]:
+def _describe_event(event: Event) -> tuple[str, str, str]:
     """Return sort, text and detail; an empty sort if the event has nothing to show."""
     match event:
         case life.RunStarted() | o.Null():
@@ -194,49 +194,52 @@ def _told(event: Event) -> tuple[str, str, str]:
         case a.Message():
             return "message", "Message to the agent", event.content
         case life.StageCompleted():
-            took = f" ({duration(event.seconds)})" if event.seconds else ""
-            return "stage", f"{event.stage}{took}{_after_colon(event.detail)}", ""
+            duration_suffix = f" ({duration(event.seconds)})" if event.seconds else ""
+            return "stage", f"{event.stage}{duration_suffix}{_after_colon(event.detail)}", ""
         case life.Egress():
-            return _told_connection(event)
+            return _describe_connection(event)
         case life.CheckExecuted() | life.VerificationCompleted():
-            return _told_verification(event)
+            return _describe_verification(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried():
             wait = f"attempt {event.attempt}, after {duration(event.wait)}"
-            return "retry", f"The model call was retried{_by(event)} ({wait}): {event.reason}", ""
-        case life.ModelSwitched():
-            said = (
-                f"From here on, {event.to_model} is used{_by(event)} instead of {event.from_model}"
+            return (
+                "retry",
+                f"The model call was retried{_asking_service(event)} ({wait}): {event.reason}",
+                "",
             )
-            return "retry", f"{said}: {event.reason}", ""
+        case life.ModelSwitched():
+            models = f"{event.to_model} is used{_asking_service(event)} instead of"
+            message = f"From here on, {models} {event.from_model}"
+            return "retry", f"{message}: {event.reason}", ""
         case life.ModelReplied():
-            return "event", "The model replied, and the reply led to no action", _said(event)
+            return "event", "The model replied, and the reply led to no action", _reply_text(event)
         case life.ServiceReplied():
-            said = event.completion.text or event.completion.reasoning
-            return "event", f"The model answered the {event.service}", said
+            message = event.completion.text or event.completion.reasoning
+            return "event", f"The model answered the {event.service}", message
         case life.Condensation():
-            return "memory", _told_condensation(event), _condensed(event)
+            return "memory", _describe_condensation(event), _condensation_detail(event)
         case life.Resumed():
-            asked = f", requested by {event.by}" if event.by else ""
-            text = f"The run continues as {event.run}{asked}{_after_colon(event.reason)}"
+            requester = f", requested by {event.by}" if event.by else ""
+            text = f"The run continues as {event.run}{requester}{_after_colon(event.reason)}"
             return "state", text, ""
         case life.LimitsExtended():
-            return "state", _told_limits(event), ""
+            return "state", _describe_limits(event), ""
         case life.DelegateEvent():
             return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
         case life.RiskAssessed() | life.ConfirmationAsked() | life.ConfirmationAnswered():
-            return _told_consent(event)
+            return _describe_approval(event)
         case life.ReplayDiverged():
-            seen = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
-            where = f"the {event.field} of event {event.recorded_id}"
-            return "warning", f"The replay differs from the recording in {where}", seen
+            comparison = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
+            location = f"the {event.field} of event {event.recorded_id}"
+            return "warning", f"The replay differs from the recording in {location}", comparison
         case o.AgentStateChanged():
             state = event.state.value.replace("_", " ")
             return "state", f"{state}{_after_colon(event.reason)}", ""
         case a.ChangeAgentState():
-            asked = f"asked to become {event.state.value}"
-            return "state", f"{asked}{_after_colon(event.reason)}", ""
+            requester = f"asked to become {event.state.value}"
+            return "state", f"{requester}{_after_colon(event.reason)}", ""
         case a.CondensationRequest():
             return "memory", "The conversation no longer fits", ""
         case o.ErrorObservation():
@@ -255,7 +258,7 @@ _TREES = {
 }
 
 
-def _told_verification(
+def _describe_verification(
     event: life.CheckExecuted | life.VerificationCompleted,
 ) -> tuple[str, str, str]:
     """Return which check was executed where and how it ended, or what all of them show."""
@@ -275,7 +278,7 @@ def _told_verification(
     return "check", text, done.output
 
 
-def _told_condensation(event: life.Condensation) -> str:
+def _describe_condensation(event: life.Condensation) -> str:
     parts = [f"{plural(len(event.forgotten), 'event')} left the conversation"]
     if event.masked:
         outputs = f"of {plural(len(event.masked), 'output')} only the end is shown from here on"
@@ -284,61 +287,61 @@ def _told_condensation(event: life.Condensation) -> str:
     return f"To make room {text}" if event.masked else f"{text} to make room"
 
 
-def _condensed(event: life.Condensation) -> str:
+def _condensation_detail(event: life.Condensation) -> str:
     """Return what replaces the forgotten events, with a model's notes marked as such."""
     notes = f"Notes by a model:\n{event.notes}" if event.notes else ""
     return "\n\n".join(part for part in (event.summary, notes) if part)
 
 
-def _told_connection(event: life.Egress) -> tuple[str, str, str]:
-    times = f"{event.connections} connections" if event.connections > 1 else "Connection"
-    where = f"{times} to {event.host}:{event.port}"
+def _describe_connection(event: life.Egress) -> tuple[str, str, str]:
+    connection = f"{event.connections} connections" if event.connections > 1 else "Connection"
+    where = f"{connection} to {event.host}:{event.port}"
     if not event.allowed:
         return "warning", f"{where} refused{_after_colon(event.reason)}", ""
-    carried = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
-    took = f", {duration(event.seconds)}" if event.seconds else ""
-    return "network", f"{where} ({carried}{took}){_after_colon(event.reason)}", ""
+    traffic = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
+    duration_suffix = f", {duration(event.seconds)}" if event.seconds else ""
+    return "network", f"{where} ({traffic}{duration_suffix}){_after_colon(event.reason)}", ""
 
 
-def _told_consent(
+def _describe_approval(
     event: life.RiskAssessed | life.ConfirmationAsked | life.ConfirmationAnswered,
 ) -> tuple[str, str, str]:
     match event:
         case life.RiskAssessed(level=level, reasons=reasons):
             sort = "event" if level is RiskLevel.LOW else "warning"
             return sort, f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(), ""
-        case life.ConfirmationAsked(wanted=wanted, shown_at=shown_at):
-            who = "A person is" if shown_at else "Nobody could be"
-            return "state", f"{who} asked about {wanted.kind}", wanted.text
+        case life.ConfirmationAsked(wanted=approval, shown_at=shown_at):
+            subject = "A person is" if shown_at else "Nobody could be"
+            return "state", f"{subject} asked about {approval.kind}", approval.text
         case life.ConfirmationAnswered(approved=approved, by=by, reason=reason):
             verb = "approved" if approved else "denied"
             return "state", f"{by or 'The operator'} {verb} it{_after_colon(reason)}", ""
 
 
-def _told_limits(event: life.LimitsExtended) -> str:
+def _describe_limits(event: life.LimitsExtended) -> str:
     limits = event.limits
-    bounds = (
+    description = (
         f"{plural(limits.max_iterations, 'iteration')}, {money(limits.max_budget)}, "
         f"{duration(limits.max_time)}"
     )
-    return f"Limits{f' extended by {event.by}' if event.by else ''}: {bounds} in all"
+    return f"Limits{f' extended by {event.by}' if event.by else ''}: {description} in all"
 
 
 def _after_colon(text: str) -> str:
     return f": {text}" if text else ""
 
 
-def _by(event: life.ModelRetried | life.ModelSwitched) -> str:
+def _asking_service(event: life.ModelRetried | life.ModelSwitched) -> str:
     return "" if event.service == life.AGENT else f" by the {event.service}"
 
 
-def _said(event: life.ModelReplied) -> str:
+def _reply_text(event: life.ModelReplied) -> str:
     return event.completion.text or event.completion.reasoning
 
 
 def extras_of(event: EventBase) -> dict[str, Any]:
     """Return the fields of an event that its type does not define."""
-    return {k: v for k, v in (event.model_extra or {}).items() if k != "content"}
+    return {name: value for name, value in (event.model_extra or {}).items() if name != "content"}
 
 
 def as_json(value: object) -> str:

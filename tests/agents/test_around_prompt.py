@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.task_prompt import ROOM, render_task
+from resolver.agents.task_prompt import MAX_PROMPT_LENGTH, render_task
 from resolver.models.issue_context import (
     Annotation,
     FailedCheck,
@@ -190,7 +190,7 @@ def huge() -> Task:
 def test_a_huge_task_is_bounded_and_what_matters_most_is_whole() -> None:
     task = huge()
     prompt = render_task(task, "abc123", "/workspace", diff="+ line\n" * 17_000)
-    assert len(prompt) < ROOM + 70_000
+    assert len(prompt) < MAX_PROMPT_LENGTH + 70_000
     assert "fix the parser only" in prompt
     assert len(block(prompt, "failed check")) > 10_000
     assert len(block(prompt, "description")) > 39_000

@@ -3,7 +3,7 @@
 from resolver.agents.codeact import CodeActAgent, system_text
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import action_of_call, available_tools, tool_specs
+from resolver.agents.tools import available_tools, parse_tool_call, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory
@@ -17,7 +17,7 @@ def test_a_call_and_a_tag_are_the_same_action() -> None:
     call = RequestedToolCall(
         id="1", name="browser", arguments="{\"code\": \"fill('12', 'a <b> & c')\\nclick('15')\"}"
     )
-    action = action_of_call(call)
+    action = parse_tool_call(call)
     assert isinstance(action, BrowseInteractive) and action.code == CODE
     (tagged,) = parse_tags(write_tags(BrowseInteractive(code=CODE)))
     assert isinstance(tagged, BrowseInteractive) and tagged.code == CODE
@@ -25,7 +25,7 @@ def test_a_call_and_a_tag_are_the_same_action() -> None:
 
 def test_no_code_is_explained() -> None:
     call = RequestedToolCall(id="1", name="browser", arguments='{"code": " "}')
-    answer = action_of_call(call)
+    answer = parse_tool_call(call)
     assert isinstance(answer, Invalid) and "code is empty" in answer.reason
 
 

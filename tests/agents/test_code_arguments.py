@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import action_of
+from resolver.agents.tools import parse_action
 from resolver.events import actions as a
 from resolver.models.run import CodePlace
 
@@ -60,7 +60,7 @@ def test_any_report_survives_the_tags(message: str, places: list[CodePlace], don
     ],
 )
 def test_a_place_is_read_off_a_line(line: str, place: tuple[object, ...]) -> None:
-    action = action_of("report_places", {"message": "m", "places": line})
+    action = parse_action("report_places", {"message": "m", "places": line})
     assert isinstance(action, a.Finish)
     [found] = action.places
     assert (found.path, found.start, found.end, found.symbol) == place
@@ -76,11 +76,11 @@ def test_a_place_is_read_off_a_line(line: str, place: tuple[object, ...]) -> Non
     ],
 )
 def test_terms_are_taken_in_the_forms_that_models_write(arguments: dict[str, object]) -> None:
-    assert action_of("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
+    assert parse_action("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
 
 
 def test_the_papers_word_for_a_call_is_known() -> None:
-    action = action_of("explore_code", {"start": "f", "edges": "invokes, imports"})
+    action = parse_action("explore_code", {"start": "f", "edges": "invokes, imports"})
     assert isinstance(action, a.CodeExplore)
     assert action.edges == ("calls", "imports")
 
@@ -103,7 +103,7 @@ def test_the_papers_word_for_a_call_is_known() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(tool: str, arguments: dict[str, object], says: str) -> None:
-    problems = action_of(tool, arguments)
+    problems = parse_action(tool, arguments)
     assert isinstance(problems, tuple)
     assert any(says in problem for problem in problems)
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_said(tool: str, arguments: dict[str, object], says: st
     ),
 )
 def test_any_arguments_give_an_action_or_words(tool: str, arguments: dict[str, object]) -> None:
-    outcome = action_of(tool, {"message": "m", **arguments} if "places" in tool else arguments)
+    outcome = parse_action(tool, {"message": "m", **arguments} if "places" in tool else arguments)
     assert outcome
     if not isinstance(outcome, tuple):
         assert json.loads(outcome.model_dump_json())

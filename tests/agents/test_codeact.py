@@ -193,7 +193,7 @@ def test_the_registry_makes_each_agent_under_its_own_name() -> None:
     for name, built in AGENTS.items():
         agent = make_agent(name, ReplayModel([]), "auto", AvailableTools(browser=True, index=True))
         assert agent.name == name
-        assert getattr(agent, "answers", False) is built.answers, name
+        assert getattr(agent, "is_read_only", False) is built.is_read_only, name
 
 
 def test_auto_takes_tool_calls_where_the_model_has_them() -> None:

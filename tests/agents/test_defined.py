@@ -6,9 +6,9 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import FOLDER, AgentDefinition, AvailableTools, read_definition
 from resolver.agents.registry import (
     delegate_agents,
+    find_agent_model,
     is_answering_agent,
     make_agent,
-    model_of,
     require_agent,
 )
 from resolver.agents.tags import parse_tags, write_tags
@@ -75,7 +75,7 @@ def test_one_that_is_read_only_is_offered_an_editor_that_views() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
     made = make_agent("own", ReplayModel([]), "tools", AvailableTools(definitions=(agent,)))
     assert isinstance(made, CodeActAgent)
-    [editor] = [s["function"] for s in made._specs() if "editor" in s["function"]["name"]]
+    [editor] = [s["function"] for s in made._tool_specs() if "editor" in s["function"]["name"]]
     assert set(editor["parameters"]["properties"]) == {"command", "path", "view_range"}
     assert editor["parameters"]["properties"]["command"]["enum"] == ["view"]
     assert "undo_edit" not in editor["description"]
@@ -142,8 +142,11 @@ def test_a_refused_call_keeps_what_the_reply_said() -> None:
 def test_the_registry_knows_it_by_its_name_only() -> None:
     own = defined("model: openai/small\nread_only: true\n")
     require_agent("own", (own,))
-    assert (is_answering_agent("own", (own,)), model_of("own", (own,))) == (True, "openai/small")
-    assert (is_answering_agent("own", ()), model_of("CodeActAgent", (own,))) == (False, "")
+    assert (is_answering_agent("own", (own,)), find_agent_model("own", (own,))) == (
+        True,
+        "openai/small",
+    )
+    assert (is_answering_agent("own", ()), find_agent_model("CodeActAgent", (own,))) == (False, "")
     with pytest.raises(UsageError) as caught:
         require_agent("owm", (own,))
     assert "did you mean 'own'" in caught.value.what
@@ -164,6 +167,6 @@ def test_who_hands_work_on_is_told_what_refused_edits_do_not_keep_out(dialect: D
     model = ReplayModel([])
     agent = make_agent("CodeActAgent", model, dialect, AvailableTools(delegates=True))
     assert isinstance(agent, CodeActAgent)
-    told = str(agent._specs()) if dialect == "tools" else agent.system_prompt().content
+    told = str(agent._tool_specs()) if dialect == "tools" else agent.system_prompt().content
     assert "- ReadOnlyAgent: answers a question" in told
     assert "could still change files in your sandbox" in told

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.definitions import (
-    ALWAYS,
     FOLDER,
-    KNOWN,
-    MAX_PROMPT,
-    MOST,
+    KNOWN_TOOLS,
+    MAX_DEFINITIONS,
+    MAX_PROMPT_LENGTH,
+    REQUIRED_TOOLS,
     Definitions,
     is_definition,
     read_definition,
@@ -105,7 +105,7 @@ def test_fields_of_other_programs_do_no_harm() -> None:
         (b"---\nname: x\n---\nDo it.\n", "`description`"),
         (b"---\ndescription: ''\n---\nDo it.\n", "`description`"),
         (file_of(body=" \n"), "no text below the front matter"),
-        (file_of(body="x" * (MAX_PROMPT + 1)), "4,001 characters"),
+        (file_of(body="x" * (MAX_PROMPT_LENGTH + 1)), "4,001 characters"),
         (b"---\ndescription: x\n---\ncaf\xe9\n", "not UTF-8"),
         (file_of() + b"\0" * 70_000, "more than 64,000 bytes"),
         (b"---\ndescription: x\n", "no closing"),
@@ -142,9 +142,9 @@ def test_of_two_with_one_name_the_first_file_counts() -> None:
 
 
 def test_too_many_are_said_to_be() -> None:
-    found = read({f"{FOLDER}a{n:02}.md": file_of() for n in range(MOST + 3)})
-    assert len(found.agents) == MOST
-    assert f"{MOST + 3} agents" in found.problems[-1]
+    found = read({f"{FOLDER}a{n:02}.md": file_of() for n in range(MAX_DEFINITIONS + 3)})
+    assert len(found.agents) == MAX_DEFINITIONS
+    assert f"{MAX_DEFINITIONS + 3} agents" in found.problems[-1]
 
 
 def test_a_link_in_the_place_of_a_file_is_no_agent() -> None:
@@ -182,7 +182,7 @@ def test_any_bytes_give_an_agent_or_a_line_that_says_why(data: bytes) -> None:
     found = read({PATH: data}, "help")
     assert len(found.agents) + len(found.problems) == 1
     for agent in found.agents:
-        assert set(ALWAYS) <= set(agent.tools) <= set(KNOWN)
+        assert set(REQUIRED_TOOLS) <= set(agent.tools) <= set(KNOWN_TOOLS)
         assert agent.name != "help" and agent.prompt and agent.description
     for line in found.problems:
         assert line.startswith(f"{PATH}:")

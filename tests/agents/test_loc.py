@@ -19,7 +19,7 @@ LINES = {"src/a.py": 10, "empty.py": 0}
 
 
 def agent(*replies: Completion, dialect: Dialect = "tools") -> Agent:
-    offer = AvailableTools(index=True, lines_of=LINES.get)
+    offer = AvailableTools(index=True, count_lines=LINES.get)
     return make_agent("LocAgent", ReplayModel(list(replies)), dialect, offer)
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.replies import has_more, next_action, read_reply
+from resolver.agents.replies import has_pending_actions, next_action, read_reply
 from resolver.agents.tags import parse_tags
 from resolver.agents.tools import (
-    MAX_NAME,
+    MAX_TOOL_NAME_LENGTH,
     TOOL_NAMES,
     native_names,
     native_specs,
@@ -130,7 +130,7 @@ def test_replies_are_read_by_the_tools_that_the_log_has() -> None:
             ModelReplied(id=1, completion=native("docs__search", '{"query": "x"}')),
         ]
     )
-    assert same(next_action(state, "tools"), CALL) and has_more(state)
+    assert same(next_action(state, "tools"), CALL) and has_pending_actions(state)
     assert same(agent("tools").step(state), CALL)
 
 
@@ -143,7 +143,7 @@ def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
     found = native_names(tools)
     assert list(found.values()) == tools
     for name, tool in found.items():
-        assert len(name) <= MAX_NAME
+        assert len(name) <= MAX_TOOL_NAME_LENGTH
         assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name
         assert tool_signature(name, tool).startswith(name)
 

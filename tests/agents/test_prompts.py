@@ -89,7 +89,7 @@ def test_an_agent_with_a_work_of_its_own_is_asked_no_question_of_the_issue(words
     asked = plain.trigger.model_copy(update={"instruction": words})
     task = plain.model_copy(update={"trigger": asked})
     for asks in (True, False):
-        text = render_task(task, "b" * 40, "/repo", calls=True, asks=asks)
+        text = render_task(task, "b" * 40, "/repo", has_fixed_task=True, expects_answer=asks)
         last = text.splitlines()[-1]
         assert last.startswith("Now do what you are for, as ")
         assert ("it is asked" in last) == bool(words)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from resolver.agents.readonly import REVIEWER, ReviewerAgent
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.task_prompt import MOST_THREADS, render_pull_request
-from resolver.agents.tools import action_of_call
+from resolver.agents.task_prompt import MAX_THREADS_LENGTH, render_pull_request
+from resolver.agents.tools import parse_tool_call
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.library import litellm
@@ -26,7 +26,7 @@ DIALECTS: list[Dialect] = ["tools", "tags"]
 
 def called(name: str = "review_comment", **arguments: Any) -> ActionBase:
     call = RequestedToolCall(id="1", name=name, arguments=json.dumps(arguments))
-    return action_of_call(call)
+    return parse_tool_call(call)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -39,7 +39,7 @@ def test_it_has_its_own_rules_and_tools(dialect: Dialect) -> None:
     assert "submit_review" in prompt.tools
     assert "str_replace_editor" not in prompt.tools
     assert ("<review_comment" in prompt.content) == (dialect == "tags")
-    assert AGENTS[REVIEWER].answers
+    assert AGENTS[REVIEWER].is_read_only
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -172,6 +172,6 @@ def test_of_many_conversations_the_open_and_the_newest_are_told() -> None:
     assert told is not None
     heads = [each["head"] for each in told["threads"]]
     assert heads[0] == "open conversation on 18.py:1"
-    assert sum(len(each["body"]) for each in told["threads"]) <= MOST_THREADS
+    assert sum(len(each["body"]) for each in told["threads"]) <= MAX_THREADS_LENGTH
     assert told["threads_left_out"] == 20 - len(heads)
     assert not any("resolved" in head for head in heads)

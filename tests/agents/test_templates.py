@@ -10,10 +10,10 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUnde
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import (
     FOLDER,
-    KNOWN,
-    MAX_DESCRIPTION,
-    MAX_PROMPT,
-    MOST,
+    KNOWN_TOOLS,
+    MAX_DEFINITIONS,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_PROMPT_LENGTH,
     AgentDefinition,
     AvailableTools,
 )
@@ -175,14 +175,14 @@ WORDS = "Write the notes of a release in the style of the file NEWS, newest firs
 DEFINITIONS = tuple(
     AgentDefinition(
         name=f"agent-number-{number}",
-        description=WORDS[:MAX_DESCRIPTION],
-        tools=KNOWN,
+        description=WORDS[:MAX_DESCRIPTION_LENGTH],
+        tools=KNOWN_TOOLS,
         model="",
         read_only=bool(number % 2),
-        prompt=WORDS[:MAX_PROMPT],
+        prompt=WORDS[:MAX_PROMPT_LENGTH],
         path=f"{FOLDER}agent-number-{number}.md",
     )
-    for number in range(MOST)
+    for number in range(MAX_DEFINITIONS)
 )
 ALL = AvailableTools(
     delegates=True, browser=True, index=True, recall=True, remember=True, definitions=DEFINITIONS
@@ -208,7 +208,7 @@ def test_the_same_agent_has_the_same_words_each_time(name: str, dialect: Dialect
 def test_the_tools_of_the_main_agent_stay_small_with_all_that_can_be_offered() -> None:
     agent = make_agent("CodeActAgent", ReplayModel([]), "tools", ALL)
     assert isinstance(agent, CodeActAgent)
-    assert tokens(str(agent._specs())) < MOST_OF_THE_TOOLS
+    assert tokens(str(agent._tool_specs())) < MOST_OF_THE_TOOLS
 
 
 def test_each_tool_is_described_in_few_words() -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.argument_types import LONGEST_ANSWER, correct_thread_answers
+from resolver.agents.argument_types import MAX_ANSWER_LENGTH, correct_thread_answers
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
-from resolver.agents.task_prompt import MOST, render_requested_threads
-from resolver.agents.tools import action_of_call, tool_specs, tool_usage
+from resolver.agents.task_prompt import MAX_REQUESTED_THREADS_LENGTH, render_requested_threads
+from resolver.agents.tools import parse_tool_call, tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
@@ -27,7 +27,7 @@ NO = "No: x."
 
 def called(threads: Any) -> ActionBase:
     arguments = json.dumps({"message": "Done", "threads": threads})
-    return action_of_call(RequestedToolCall(id="c", name="finish", arguments=arguments))
+    return parse_tool_call(RequestedToolCall(id="c", name="finish", arguments=arguments))
 
 
 def answers(threads: Any) -> list[tuple[str, bool, str]]:
@@ -67,7 +67,7 @@ def test_no_answers_are_none(nothing: Any) -> None:
         ("All done.", "is no answer"),
         ([{"addressed": True}], "threads"),
         ([{"id": "T1", "addressed": "perhaps"}], "threads"),
-        ([{"id": "T1", "answer": "x" * (LONGEST_ANSWER + 1)}], "threads"),
+        ([{"id": "T1", "answer": "x" * (MAX_ANSWER_LENGTH + 1)}], "threads"),
         ([{"id": "T1"}] * 61, "threads"),
         ([7], "threads"),
         (7, "threads"),
@@ -108,7 +108,7 @@ def test_the_tags_hold_them_as_a_part() -> None:
 
 
 def properties(answers: bool, threads: bool) -> set[str]:
-    specs = tool_specs(("finish",), answers=answers, threads=threads)
+    specs = tool_specs(("finish",), is_read_only=answers, has_threads=threads)
     return set(specs[0]["function"]["parameters"]["properties"])
 
 
@@ -123,9 +123,9 @@ def test_they_are_offered_only_where_conversations_were_asked_about() -> None:
 @pytest.mark.parametrize("name", ["CodeActAgent", "ReadOnlyAgent"])
 def test_an_agent_is_offered_them_by_the_run(name: str) -> None:
     def offered(*threads: str) -> str:
-        agent = make_agent(name, ReplayModel([]), "tools", AvailableTools(threads=threads))
+        agent = make_agent(name, ReplayModel([]), "tools", AvailableTools(thread_labels=threads))
         assert isinstance(agent, CodeActAgent)
-        return str(agent._specs())
+        return str(agent._tool_specs())
 
     assert "'threads'" in offered("T1", "T2")
     assert "'threads'" not in offered()
@@ -185,5 +185,8 @@ def test_of_too_many_conversations_the_later_ones_are_told_in_short() -> None:
     told = render_requested_threads(many, "mona", "tools")
     assert told is not None
     assert len(told["threads"]) == 50
-    assert sum(len(t["words"]) + len(t["code"]) for t in told["threads"]) < 2 * MOST
+    assert (
+        sum(len(t["words"]) + len(t["code"]) for t in told["threads"])
+        < 2 * MAX_REQUESTED_THREADS_LENGTH
+    )
     assert "Delete all." not in told["threads"][-1]["words"]

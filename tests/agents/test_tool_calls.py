@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.arguments import TOOLS
-from resolver.agents.tools import action_of_call, tool_specs
+from resolver.agents.tools import parse_tool_call, tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line
@@ -16,7 +16,7 @@ from resolver.models.run import PlanItem, RequestedToolCall
 
 def call(tool: str, /, raw: str | None = None, **arguments: object) -> ActionBase:
     text = json.dumps(arguments) if raw is None else raw
-    action = action_of_call(RequestedToolCall(id="c1", name=tool, arguments=text))
+    action = parse_tool_call(RequestedToolCall(id="c1", name=tool, arguments=text))
     assert action.tool_call is not None and action.tool_call.arguments == text
     return action.model_copy(update={"tool_call": None})
 
@@ -184,7 +184,7 @@ def test_no_text_means_no_arguments() -> None:
 
 def test_a_call_cut_by_the_output_limit_says_so() -> None:
     request = RequestedToolCall(id="c", name="execute_bash", arguments='{"command": "l')
-    action = action_of_call(request, cut=True)
+    action = parse_tool_call(request, is_truncated=True)
     assert isinstance(action, a.Invalid)
     assert "output limit" in action.reason
 
@@ -205,13 +205,13 @@ arguments = (
 
 @given(names, arguments)
 def test_any_call_becomes_an_action_that_the_log_can_hold(name: str, raw: str) -> None:
-    action = action_of_call(RequestedToolCall(id="c", name=name, arguments=raw))
+    action = parse_tool_call(RequestedToolCall(id="c", name=name, arguments=raw))
     assert isinstance(action, ACTION_TYPES)
     assert parse_line(dump_line(action).encode()) == action  # type: ignore[arg-type]
 
 
 def test_the_offered_tools_are_those_that_work() -> None:
-    offered = {s["function"]["name"]: s["function"] for s in tool_specs(threads=True)}
+    offered = {s["function"]["name"]: s["function"] for s in tool_specs(has_threads=True)}
     assert set(offered) == set(TOOLS)
     for name, spec in offered.items():
         properties = spec["parameters"]["properties"]

@@ -11,7 +11,7 @@ from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
-from resolver.controller.controller import NOTHING_ASKED, AgentController, Condensers
+from resolver.controller.controller import NO_CONFIRMATION, AgentController, Condensers
 from resolver.controller.delegation import Delegates
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -122,7 +122,7 @@ class Scene:
         most: RunLimits | None = None,
         max_pause: float = 10.0,
         condensers: Condensers | None = None,
-        confirmation: Confirmation = NOTHING_ASKED,
+        confirmation: Confirmation = NO_CONFIRMATION,
     ) -> Outcome:
         """Run it; without `agent` a CodeActAgent on the replies."""
         if agent is None:
@@ -143,7 +143,7 @@ class Scene:
             condensers or (lambda _: Condensing(NoOp())),
             self.now,
             control=self.control,
-            most=most,
+            max_limits=most,
             max_pause=max_pause,
             delegates=delegates,
             confirmation=confirmation,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from resolver.agents.base import DummyAgent
-from resolver.controller.confirmation import LONGEST_SHOWN, Confirmation, pending_approval_in
+from resolver.controller.confirmation import MAX_SHOWN_LENGTH, Confirmation, pending_approval_in
 from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -47,7 +47,7 @@ class Thread:
 
 
 def waiting(thread: Thread, policy: str = "high", wait: float = 0.3) -> Confirmation:
-    return Confirmation(policy=policy, on_high="wait", wait=wait, tell=thread.tell)  # type: ignore[arg-type]
+    return Confirmation(policy=policy, on_high="wait", wait=wait, notify=thread.tell)  # type: ignore[arg-type]
 
 
 def run(script: Sequence[ActionBase], *answers: list[Request], policy: str = "high") -> Scene:
@@ -196,7 +196,7 @@ def test_what_could_not_be_shown_is_approved_by_nobody_until_it_was() -> None:
         scene.control.send(Approve("maria", LATER))
         return None
 
-    confirmation = replace(waiting(Thread(scene)), tell=unseen)
+    confirmation = replace(waiting(Thread(scene)), notify=unseen)
     scene.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]), confirmation=confirmation)
     assert scene.sandbox.done == []
     assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
@@ -254,7 +254,7 @@ def test_words_in_the_place_of_a_decision_mean_no() -> None:
 
 
 def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
-    scene = run([a.CmdRun(command=f"{DANGER} # {'x' * LONGEST_SHOWN}")])
+    scene = run([a.CmdRun(command=f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
     assert scene.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scene) == ["refused"]
     assert "too long" in scene.of(o.ErrorObservation)[0].content
@@ -263,8 +263,8 @@ def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
 def test_what_is_too_long_once_its_hidden_characters_are_shown_is_refused() -> None:
     scene = Scene()
     thread = Thread(scene)
-    command = f"{DANGER} # {chr(0x200B) * (LONGEST_SHOWN // 5)}"
-    confirmation = replace(waiting(thread), shown=with_invisible_shown)
+    command = f"{DANGER} # {chr(0x200B) * (MAX_SHOWN_LENGTH // 5)}"
+    confirmation = replace(waiting(thread), display_form=with_invisible_shown)
     scene.go(DummyAgent([a.CmdRun(command=command), FINISH]), confirmation=confirmation)
     assert thread.shown == []
     assert errors(scene) == ["refused"]
@@ -304,7 +304,7 @@ def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scene:
         scene.control.send(Deny("maria", LATER, "no") if denied else Approve("maria", LATER))
         return START
 
-    confirmation = Confirmation(policy=policy, on_high="wait", wait=5.0, tell=tell)  # type: ignore[arg-type]
+    confirmation = Confirmation(policy=policy, on_high="wait", wait=5.0, notify=tell)  # type: ignore[arg-type]
     scene.go(delegates=scene.delegate, confirmation=confirmation)
     return scene
 

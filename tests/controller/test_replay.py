@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from resolver.controller.recovery import MOST_REPORTED, ReplayCheck
+from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted
@@ -94,7 +94,7 @@ def test_the_users_own_words_are_not_compared() -> None:
 
 def test_many_differences_are_told_a_bounded_number_of_times() -> None:
     before, after = ([output(c) for _ in range(50)] for c in "ab")
-    assert len(differences(before, after)) == MOST_REPORTED
+    assert len(differences(before, after)) == MAX_REPORTED
 
 
 @given(logs(), logs())

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.agents.base import DummyAgent
 from resolver.controller.control import Extend, Pause, Request, Resume, Say, Stop
-from resolver.controller.controller import MOST_AUTO_REPLIES
+from resolver.controller.controller import MAX_AUTO_REPLIES
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -129,7 +129,7 @@ def test_unanswered_questions_end_the_run_with_the_last_of_them() -> None:
     )
     assert outcome.state is RunState.AWAITING_USER_INPUT
     assert (outcome.reason, outcome.message) == ("Why?", "Why?\nReally.")
-    assert len(scene.of(a.Message)) == 1 + 2 * MOST_AUTO_REPLIES + 1
+    assert len(scene.of(a.Message)) == 1 + 2 * MAX_AUTO_REPLIES + 1
 
 
 def test_a_persons_words_begin_the_count_of_automatic_replies_anew() -> None:

@@ -33,7 +33,7 @@ def numbered(*events: EventBase) -> list[EventBase]:
 
 
 def found(events: list[EventBase]) -> str | None:
-    return StuckDetector().look(State.fold(events))
+    return StuckDetector().find_repetition(State.fold(events))
 
 
 def ever_found(events: list[EventBase]) -> str | None:
@@ -41,7 +41,7 @@ def ever_found(events: list[EventBase]) -> str | None:
     detector, state = StuckDetector(), State()
     for event in events:
         state.apply(event)
-        said = detector.look(state)
+        said = detector.find_repetition(state)
         if said:
             return said
     return None
@@ -142,17 +142,17 @@ def test_the_rest_of_a_reply_written_before_the_warning_does_not_count() -> None
 
 def test_a_second_repeat_soon_after_the_warning_is_told_apart_from_a_late_one() -> None:
     detector, state = StuckDetector(), State.fold(log(*[ran("ls", "a")] * 4))
-    detector.look(state)
+    detector.find_repetition(state)
     assert not detector.warned
     state.apply(Warned(id=8, about="stuck", message="x"))
-    detector.look(state)
+    detector.find_repetition(state)
     assert detector.warned
-    for number in range(stuck.PATIENCE + 1):
+    for number in range(stuck.STEPS_AFTER_WARNING + 1):
         for event in ran(f"other {'x' * number}", "y" * number):
             id = len(state.events)
             cause = id - 1 if isinstance(event, o.CmdOutput) else None
             state.apply(event.model_copy(update={"id": id, "cause": cause}))
-    assert detector.look(state) is None
+    assert detector.find_repetition(state) is None
     assert not detector.warned
 
 
@@ -167,14 +167,14 @@ def test_a_persons_words_and_a_new_start_open_everything_again(new: EventBase) -
     events = log(*[ran("ls", "a")] * 4)
     events += [Warned(id=8, about="stuck", message="x"), new.model_copy(update={"id": 9})]
     detector = StuckDetector()
-    assert detector.look(State.fold(events)) is None
+    assert detector.find_repetition(State.fold(events)) is None
     assert not detector.warned
 
 
 def test_another_state_is_looked_at_from_its_start() -> None:
     detector = StuckDetector()
-    detector.look(State.fold(log(*[ran("ls", "a")] * 3)))
-    assert detector.look(State.fold(log(ran("ls", "a")))) is None
+    detector.find_repetition(State.fold(log(*[ran("ls", "a")] * 3)))
+    assert detector.find_repetition(State.fold(log(ran("ls", "a")))) is None
 
 
 def test_looking_after_each_event_says_the_same_as_looking_once() -> None:
@@ -239,7 +239,7 @@ class TestProgress:
 @given(logs(), st.integers(0, 9))
 def test_no_log_breaks_the_detector(events, start) -> None:
     detector, state = StuckDetector(), State.fold(events[:start])
-    detector.look(state)
+    detector.find_repetition(state)
     for event in events[start:]:
         state.apply(event)
-        detector.look(state)
+        detector.find_repetition(state)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.log import LONGEST_LINE, dump_line, read_log
+from resolver.events.log import MAX_LINE_BYTES, dump_line, read_log
 from resolver.events.repair import RepairedLog, repair_log
 from resolver.events.sql import open_log
 from resolver.events.state import State
@@ -83,7 +83,7 @@ def test_a_huge_line_is_refused_before_it_is_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     with open(path, "wb") as file:
         file.write(NULL % 0)
-        file.truncate(64 * LONGEST_LINE)  # 4 GiB of zeros that take no room
+        file.truncate(64 * MAX_LINE_BYTES)  # 4 GiB of zeros that take no room
     with pytest.raises(LogError, match="line 2: longer than 67,108,864 bytes"):
         list(read_log(path))
 
@@ -92,7 +92,7 @@ def test_a_huge_line_in_the_middle_is_left_out_by_repair(tmp_path: Path) -> None
     path = tmp_path / "events.jsonl"
     with open(path, "wb") as file:
         file.write(NULL % 0)
-        file.seek(3 * LONGEST_LINE, os.SEEK_CUR)
+        file.seek(3 * MAX_LINE_BYTES, os.SEEK_CUR)
         file.write(b"\n" + NULL % 1)
     done = repair_log(path, tmp_path / "out")
     assert [(d.line, d.what) for d in done.damages] == [
@@ -118,7 +118,7 @@ def line(**fields: Any) -> bytes:
 
 def test_a_whole_log_is_not_written_again(tmp_path: Path) -> None:
     done, events = repair(tmp_path, *whole(3))
-    assert (done.damages, done.kept, events) == ((), 3, [])
+    assert (done.damages, done.kept_lines, events) == ((), 3, [])
 
 
 def test_references_name_the_same_events_after_a_repair(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_repaired_log_is_readable_and_only_damaged_lines_are_lost(
         assert hit >= 1
         return
     if done.damages:
-        assert len(events) == done.kept >= len(set(lines)) - hit
+        assert len(events) == done.kept_lines >= len(set(lines)) - hit
         State.fold(events)
         earlier = [e.id for e in events]
         assert earlier == list(range(len(events)))

@@ -12,8 +12,8 @@ from resolver.events.log import (
     ACTION_TYPES,
     EVENT_TYPES,
     KINDS,
+    OBSERVATION_BY_ACTION,
     OBSERVATION_TYPES,
-    RUNNABLE,
     dump_line,
     log_schema,
     parse_line,
@@ -42,9 +42,9 @@ def test_the_protocol_has_every_action() -> None:
 
 
 def test_each_runnable_action_has_one_observation_and_each_observation_answers_something() -> None:
-    assert set(RUNNABLE) <= set(ACTION_TYPES)
+    assert set(OBSERVATION_BY_ACTION) <= set(ACTION_TYPES)
     others = {ErrorObservation, AgentStateChanged, Null}
-    assert set(RUNNABLE.values()) | others == set(OBSERVATION_TYPES)
+    assert set(OBSERVATION_BY_ACTION.values()) | others == set(OBSERVATION_TYPES)
 
 
 @pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda t: t.__name__)

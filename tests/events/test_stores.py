@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
-from resolver.events.log import LONGEST_LINE, dump_line, parse_logged_event, read_log
+from resolver.events.log import MAX_LINE_BYTES, dump_line, parse_logged_event, read_log
 from resolver.events.sql import SqlStore, open_log
 from resolver.events.stream import EventStore, EventStream, JsonlStore, MemoryStore
 from tests.events.strategies import logs
@@ -105,7 +105,7 @@ def test_only_the_next_event_is_taken(opened: Opened, id: int) -> None:
 UNSTORABLE = [
     Think(content="half a \ud800 pair"),
     McpCall(server="s", name="n", arguments={"a\udfff": ["\ud83d"]}),
-    FileWrite(path="a", content="x" * LONGEST_LINE),
+    FileWrite(path="a", content="x" * MAX_LINE_BYTES),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event, read_log, storable
+from resolver.events.log import Event, make_storable, read_log
 from resolver.events.observations import CmdOutput
 from resolver.events.stream import ROLES, EventStream, JsonlStore, MemoryStore
 
@@ -118,7 +118,7 @@ def test_what_json_can_not_carry_is_replaced_and_the_run_goes_on(event, tmp_path
 
 
 def test_a_whole_pair_stays() -> None:
-    assert storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
+    assert make_storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
 
 
 def test_roles_are_told_in_their_order_however_they_came() -> None:
@@ -145,8 +145,8 @@ def test_a_filter_says_what_a_subscriber_is_told() -> None:
     both: list[int] = []
     long = lambda event: len(event.content) > 1  # noqa: E731
     stream.subscribe("forge", lambda e: by_type.append(e.id), types=(CmdOutput, CmdRun))
-    stream.subscribe("forge", lambda e: by_word.append(e.id), wanted=lambda e: e.id % 2 == 1)
-    stream.subscribe("forge", lambda e: both.append(e.id), types=(CmdOutput,), wanted=long)
+    stream.subscribe("forge", lambda e: by_word.append(e.id), accepts=lambda e: e.id % 2 == 1)
+    stream.subscribe("forge", lambda e: both.append(e.id), types=(CmdOutput,), accepts=long)
     stream.add(Think(content="x"))
     stream.add(CmdRun(command="ls"))
     stream.add(CmdOutput(cause=1, content="a"))
@@ -156,7 +156,7 @@ def test_a_filter_says_what_a_subscriber_is_told() -> None:
 
 def test_a_filter_that_fails_is_a_subscriber_that_fails() -> None:
     stream, store = make()
-    stream.subscribe("forge", print, wanted=lambda event: event.nothing)  # type: ignore[attr-defined]
+    stream.subscribe("forge", print, accepts=lambda event: event.nothing)  # type: ignore[attr-defined]
     stream.add(Think(content="x"))
     stream.add(Think(content="y"))
     assert [e.kind for e in store] == ["think", "warned", "think"]

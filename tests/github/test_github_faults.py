@@ -42,14 +42,14 @@ class Scene:
         read = forge_for(self.github).read(asked).pull
         assert read is not None
         thread = AskedThread(label="T1", thread=read.threads[0])
-        replies = [ThreadReply(asked=thread, done=True, words="Done.")]
+        replies = [ThreadReply(thread=thread, is_addressed=True, text="Done.")]
         return forge.answer_threads(reports.report(trigger=asked), replies, "", resolve=False)
 
     def review(self, forge: GitHubForge) -> object:
         asked = reports.trigger(number=self.pull.number, is_pull_request=True)
         tip = self.github.repository(NAME).git.tip("work")
         assert tip is not None
-        said = Review(commit=tip, placed=(Remark(path="a.py", line=1, body="Why?"),))
+        said = Review(commit=tip, inline_comments=(Remark(path="a.py", line=1, body="Why?"),))
         return forge.publish_review(reports.report(trigger=asked), said)
 
 

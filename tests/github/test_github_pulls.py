@@ -284,7 +284,7 @@ FILE = DiffFile(
 def review(github: GitHubServer, *lines: int, **more: Any) -> Review:
     head = github.repository(NAME).git.tip("work")
     placed = tuple(Remark(path="a.py", line=n, body=f"on {n}") for n in lines)
-    return Review(**{"commit": head, "placed": placed, **more})
+    return Review(**{"commit": head, "inline_comments": placed, **more})
 
 
 def report_on(pull: Issue, key: str = "issue_comment:77") -> Any:

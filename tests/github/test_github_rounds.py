@@ -61,7 +61,7 @@ def asked(github: GitHubServer, review: Review) -> list[AskedThread]:
 
 
 def done(threads: Sequence[AskedThread], words: str = "Changed.") -> list[ThreadReply]:
-    return [ThreadReply(asked=each, done=True, words=words) for each in threads]
+    return [ThreadReply(thread=each, is_addressed=True, text=words) for each in threads]
 
 
 def give(
@@ -102,7 +102,7 @@ def test_each_thread_gets_one_reply_with_the_commit(
     page = f"{github.server_url}/{NAME}/pull/{pull.number}/commits/{COMMIT}"
     assert first.body.rstrip().endswith(f"Changed.\n\nDone in [`{COMMIT[:12]}`](<{page}>).")
     assert given.url.endswith(f"#discussion_r{first.id}")
-    assert (given.gone, given.unresolved) == ((), "")
+    assert (given.missing_places, given.resolve_problem) == ((), "")
 
 
 def test_a_second_attempt_finds_the_replies_of_the_first(
@@ -149,7 +149,7 @@ def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
 
 
 def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review: Review) -> None:
-    replies = [ThreadReply(asked=t, words="It is kept.") for t in asked(github, review)]
+    replies = [ThreadReply(thread=t, text="It is kept.") for t in asked(github, review)]
     give(github, review, replies, resolve=True)
     assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
     assert not any(c.resolved for c in pull.review_comments)
@@ -177,8 +177,8 @@ def test_what_was_done_is_resolved_where_that_is_wanted(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     first, second, _ = asked(github, review)
-    replies = [*done([first]), ThreadReply(asked=second, words="No.")]
-    assert give(github, review, replies, resolve=True).unresolved == ""
+    replies = [*done([first]), ThreadReply(thread=second, text="No.")]
+    assert give(github, review, replies, resolve=True).resolve_problem == ""
     assert [c.resolved for c in review.comments] == [True, False, False]
 
 
@@ -190,7 +190,7 @@ def test_a_thread_that_can_not_be_resolved_is_answered_all_the_same(
     rights = {"pull_requests": "write", "issues": "write", "contents": "read"}
     token = github.token_for(app, NAME, permissions=rights)
     given = give(github, review, done(asked(github, review)), resolve=True, token=token)
-    assert "not accessible" in given.unresolved
+    assert "not accessible" in given.resolve_problem
     assert len([c for c in pull.review_comments if c.author.login == app]) == 3
     assert not any(c.resolved for c in review.comments)
 
@@ -223,7 +223,7 @@ def test_a_thread_that_is_gone_is_named_and_the_others_are_answered(
     threads = asked(github, review)
     pull.review_comments.remove(review.comments[0])
     given = give(github, review, done(threads))
-    assert given.gone == ("a.py:28",)
+    assert given.missing_places == ("a.py:28",)
     assert len(ours(pull)) == 2
 
 
@@ -233,7 +233,7 @@ def test_a_thread_that_takes_no_reply_keeps_no_other_from_its_own(
     threads = asked(github, review)
     github.fail_next("POST", rf"/comments/{review.comments[1].id}/replies$", 404)
     given = give(github, review, done(threads))
-    assert given.gone == ("a.py:30",)
+    assert given.missing_places == ("a.py:30",)
     assert [c.in_reply_to for c in ours(pull)] == [review.comments[n].id for n in (0, 2)]
 
 
@@ -286,7 +286,7 @@ def test_the_answer_to_a_question_in_a_thread_is_found_again(
     assert forge.find_publication(question) is None, "an answer among others is not the whole"
     github.advance(5)
     later = question.model_copy(update={"key": "review:9"})
-    whole = [ThreadReply(asked=thread, words="Because.", whole=True)]
+    whole = [ThreadReply(thread=thread, text="Because.", is_only_answer=True)]
     given = forge.answer_threads(reports.report(trigger=later), whole, "", resolve=False)
     found = forge.find_publication(later)
     assert found is not None

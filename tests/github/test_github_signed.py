@@ -12,7 +12,7 @@ from resolver.errors import BranchTaken, ForgeError, WorkspaceError
 from resolver.git.objects import contents, made_commits
 from resolver.git.workspace import Workspace
 from resolver.github.comments.signed_commits import MOST_BLOBS, SignedCommits
-from resolver.models.repository import MadeCommit
+from resolver.models.repository import LocalCommit
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.bare import BareRepository, FileContent
@@ -81,10 +81,10 @@ class Host:
     def tree(self, commit: str) -> str:
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
-    def made(self, commit: str) -> tuple[MadeCommit, ...]:
+    def made(self, commit: str) -> tuple[LocalCommit, ...]:
         return made_commits(self.workspace.git, commit)
 
-    def read(self, commit: MadeCommit) -> list[tuple[str, bytes]]:
+    def read(self, commit: LocalCommit) -> list[tuple[str, bytes]]:
         return list(contents(self.workspace.git, commit))
 
     def put(self, signer: SignedCommits, commit: str, previous: str = "") -> str:
@@ -227,7 +227,7 @@ def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
     second = host.commit({"two": "2"}, parent=first)
     theirs: list[str] = []
 
-    def read(commit: MadeCommit) -> list[tuple[str, bytes]]:
+    def read(commit: LocalCommit) -> list[tuple[str, bytes]]:
         theirs.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
         return host.read(commit)
 

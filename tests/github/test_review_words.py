@@ -30,7 +30,7 @@ def remark(**more: Any) -> Remark:
 
 def body(*beside: Remark, message: str = "It halves.", **more: Any) -> str:
     report = reports.report(outcome=reports.outcome(message, **more))
-    return review_body(report, Review(commit="a" * 40, beside=beside), PAGE)
+    return review_body(report, Review(commit="a" * 40, body_comments=beside), PAGE)
 
 
 def fences(markdown: str) -> list[tuple[str, str]]:

@@ -36,10 +36,10 @@ from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullR
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     FileChange,
-    How,
     Outcome,
     Patch,
     Publication,
+    PublicationMethod,
     PullRequest,
     RunState,
     SettledConflict,
@@ -167,7 +167,10 @@ def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) ->
 @pytest.mark.parametrize(
     ("ending", "words"),
     [
-        (Ending.PULL_REQUEST, ["#13", "https://github.com/octo/demo/pull/13", "How it was made"]),
+        (
+            Ending.PULL_REQUEST,
+            ["#13", "https://github.com/octo/demo/pull/13", "How it was made"],
+        ),
         (Ending.NO_CHANGE, ["nothing to change", "Fixed the parser", "@agent"]),
         (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
         (Ending.REVIEW, ["[reviewed this](https://x/r)", "2 comments and 1 remark", "0.42"]),
@@ -265,7 +268,7 @@ def test_no_evidence_is_said() -> None:
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
-def test_a_sentence_behind_a_warning_stands_on_its_own(how: How) -> None:
+def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -> None:
     pull = PullRequestContext(
         number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
     )

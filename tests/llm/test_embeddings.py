@@ -16,7 +16,7 @@ from resolver.errors import ModelError
 from resolver.events.actions import Recall
 from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder, cosine_similarity
-from resolver.memory.skills.lookup import REASON, Index, RecordedIndex
+from resolver.memory.skills.lookup import MEANING_REASON, Index, RecordedIndex
 from resolver.memory.skills.skill import Origin, Skill
 from resolver.models.run import Completion
 
@@ -154,7 +154,7 @@ def test_the_skill_that_a_text_is_about_is_found_with_its_likeness(
     told: list[str] = []
     index = Index(embedder(endpoint, tmp_path, []), told.append)
     [(found, why)] = index.nearest("The clock shows the wrong time.", SKILLS)
-    assert found.name == "zones" and why.startswith(REASON) and told == []
+    assert found.name == "zones" and why.startswith(MEANING_REASON) and told == []
     assert index.nearest("", SKILLS) == [] == index.nearest("clock", ())
 
 
@@ -168,5 +168,8 @@ def test_a_model_that_is_down_is_told_and_nothing_is_found(
 
 
 def test_a_replayed_run_finds_what_was_found_and_asks_nobody() -> None:
-    events = [Recall(query="zones", why=f"{REASON} (0.91)"), Recall(query="art", why="“art” said")]
-    assert RecordedIndex(events).nearest("x", SKILLS) == [(SKILLS[0], f"{REASON} (0.91)")]
+    events = [
+        Recall(query="zones", why=f"{MEANING_REASON} (0.91)"),
+        Recall(query="art", why="“art” said"),
+    ]
+    assert RecordedIndex(events).nearest("x", SKILLS) == [(SKILLS[0], f"{MEANING_REASON} (0.91)")]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from resolver.errors import FrontmatterError
-from resolver.memory.frontmatter import MAX_HEAD, read_document, validated
+from resolver.memory.frontmatter import MAX_FRONTMATTER_LENGTH, read_document, validate_document
 
 
 class Input(BaseModel):
@@ -27,7 +27,7 @@ class Head(BaseModel):
 
 
 def read(text: str) -> Head:
-    return validated(read_document(text, "a.md"), Head)
+    return validate_document(read_document(text, "a.md"), Head)
 
 
 def refusal(text: str) -> FrontmatterError:
@@ -164,7 +164,7 @@ def test_a_deep_head_is_refused() -> None:
 
 
 def test_a_huge_head_is_refused_and_a_huge_body_is_not() -> None:
-    assert "more than" in refusal(f"---\nname: {'x' * MAX_HEAD}\n---\n").what
+    assert "more than" in refusal(f"---\nname: {'x' * MAX_FRONTMATTER_LENGTH}\n---\n").what
     assert len(read_document(f"---\nname: a\n---\n{'x' * 5_000_000}", "a.md").body) == 5_000_000
 
 
@@ -180,7 +180,7 @@ def test_a_character_that_yaml_forbids_is_named_with_its_line() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("pattern", ["[", "{a: ", "- ", "? ", "a: b: ", "'", "|\n", "%YAML 1.1\n"])
 def test_no_pattern_takes_long(pattern: str) -> None:
-    head = pattern * (MAX_HEAD // len(pattern) - 1)
+    head = pattern * (MAX_FRONTMATTER_LENGTH // len(pattern) - 1)
     began = time.process_time()
     with pytest.raises(FrontmatterError):
         read(f"---\n{head}\n---\n")

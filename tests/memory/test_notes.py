@@ -14,8 +14,8 @@ from resolver.errors import ResolverError
 from resolver.events.actions import Remember
 from resolver.events.lifecycle import DelegateEvent
 from resolver.memory.notes import (
-    MOST_KEPT,
-    MOST_OF_RUN,
+    MAX_NOTES_PER_RUN,
+    MAX_STORED_NOTES,
     NoteStore,
     notes_of,
     without_known,
@@ -55,7 +55,7 @@ def test_what_cannot_be_seen_is_taken_out() -> None:
 
 
 def test_a_run_makes_few_notes() -> None:
-    assert len(notes_of([Remember(note=f"fact {n}") for n in range(50)])) == MOST_OF_RUN
+    assert len(notes_of([Remember(note=f"fact {n}") for n in range(50)])) == MAX_NOTES_PER_RUN
 
 
 def test_what_a_text_says_already_is_left_out() -> None:
@@ -81,11 +81,11 @@ def test_what_is_said_again_is_kept_once_and_counts_as_new(tmp_path: Path) -> No
 
 def test_the_number_of_kept_notes_is_bounded_the_oldest_go(tmp_path: Path) -> None:
     store = NoteStore(tmp_path)
-    for n in range(MOST_KEPT + 10):
+    for n in range(MAX_STORED_NOTES + 10):
         store.add("a/b", [f"note {n}"], f"run-{n}", AT + timedelta(minutes=n))
     text = store.read("a/b").text
-    assert len(text.splitlines()) == MOST_KEPT
-    assert "note 9 " not in text and f"note {MOST_KEPT + 9} " in text
+    assert len(text.splitlines()) == MAX_STORED_NOTES
+    assert "note 9 " not in text and f"note {MAX_STORED_NOTES + 9} " in text
 
 
 @pytest.mark.parametrize("repository", ["../../etc/passwd", "a/../b", "/root/x", "c:\\x", "é/ü"])

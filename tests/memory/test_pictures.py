@@ -12,11 +12,11 @@ from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation
 from resolver.memory.conversation import (
     DROPPED_AT_ONCE,
-    MAX_CHARACTERS,
-    MOST,
+    MAX_IMAGE_LENGTH,
+    MAX_IMAGES,
     ConversationMemory,
     Dialect,
-    first_shown,
+    first_sent_image,
 )
 from tests.memory.logs import Log, started
 
@@ -106,7 +106,7 @@ def test_a_model_that_does_not_see_gets_a_sentence(dialect: Dialect) -> None:
 @pytest.mark.parametrize(
     ("image", "why"),
     [
-        ("data:image/png;base64," + "A" * MAX_CHARACTERS, "too large"),
+        ("data:image/png;base64," + "A" * MAX_IMAGE_LENGTH, "too large"),
         ("data:image/svg+xml;base64,AAAA", "only PNG"),
         ("https://example.org/a.png", "only PNG"),
         ("file:///etc/passwd", "only PNG"),
@@ -122,10 +122,10 @@ def test_what_is_no_plain_image_is_not_sent(image: str, why: str) -> None:
 
 @given(st.integers(0, 500))
 def test_the_newest_are_sent_and_never_too_many(count: int) -> None:
-    first = first_shown(count)
-    assert 0 <= count - first <= MOST
-    assert count <= MOST or count - first > MOST - DROPPED_AT_ONCE
-    assert first_shown(count + 1) - first in (0, DROPPED_AT_ONCE)
+    first = first_sent_image(count)
+    assert 0 <= count - first <= MAX_IMAGES
+    assert count <= MAX_IMAGES or count - first > MAX_IMAGES - DROPPED_AT_ONCE
+    assert first_sent_image(count + 1) - first in (0, DROPPED_AT_ONCE)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -138,17 +138,17 @@ def test_older_images_go_several_at_a_time_and_the_rest_stays_as_it_was(dialect:
         assert messages == memory(dialect).messages(log.state)
         changes += messages[: len(before)] != before
         before = messages
-        assert len(sent(messages)) <= MOST
+        assert len(sent(messages)) <= MAX_IMAGES
         assert sent(messages)[-1] == url(number)
-    assert changes <= -(-(30 - MOST) // DROPPED_AT_ONCE)
+    assert changes <= -(-(30 - MAX_IMAGES) // DROPPED_AT_ONCE)
     assert "[image 1: no longer shown; make it again if you need it]" in words(before)
 
 
 def test_images_of_what_was_condensed_do_not_count() -> None:
     log, kept = started(), memory()
-    for number in range(MOST):
+    for number in range(MAX_IMAGES):
         looked(log, url(number))
-    assert len(sent(kept.messages(log.state))) == MOST
+    assert len(sent(kept.messages(log.state))) == MAX_IMAGES
     gone = tuple(range(2, len(log.state.events)))
     log.add(Condensation(forgotten=gone, summary="plots"))
     looked(log, url(99))

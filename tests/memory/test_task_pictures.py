@@ -12,9 +12,9 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
 from resolver.events.log import parse_line
-from resolver.memory.condensers.view import PICTURE
+from resolver.memory.condensers.view import PICTURE_LENGTH
 from resolver.memory.condensers.view import AgentLog as CondenserLog
-from resolver.memory.conversation import MOST, ConversationMemory, Dialect
+from resolver.memory.conversation import MAX_IMAGES, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.memory.logs import Log, task
@@ -79,12 +79,12 @@ def test_what_is_no_picture_is_not_sent() -> None:
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
 def test_they_are_neither_counted_nor_dropped_with_the_others(dialect: Dialect) -> None:
     log = started(picture(1, url(9000)))
-    for number in range(MOST + 1):
+    for number in range(MAX_IMAGES + 1):
         looked(log, url(number))
     messages = told(log, dialect=dialect)
     assert sent(messages)[0] == url(9000)
     assert "[image 1: no longer shown" in words(messages)
-    assert len(sent(messages)) < MOST + 1
+    assert len(sent(messages)) < MAX_IMAGES + 1
 
 
 def test_only_the_first_words_of_a_person_bring_them() -> None:
@@ -120,4 +120,4 @@ def test_a_log_that_is_read_again_gives_the_same_conversation() -> None:
 
 def test_they_weigh_in_the_size_of_the_conversation() -> None:
     size = CondenserLog().view(started(picture(1, url(1))).state).size
-    assert size - CondenserLog().view(started().state).size == PICTURE
+    assert size - CondenserLog().view(started().state).size == PICTURE_LENGTH

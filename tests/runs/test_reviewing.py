@@ -80,8 +80,8 @@ def review(
 )
 def test_a_comment_stands_on_its_lines_only_within_one_hunk(made: Remark, placed: bool) -> None:
     found = review(made)
-    assert bool(found.placed) == placed
-    assert bool(found.beside) != placed
+    assert bool(found.inline_comments) == placed
+    assert bool(found.body_comments) != placed
     noted = note_comment(pull())(
         a.ReviewComment(
             path=made.path, line=made.line, start_line=made.start_line, side=made.side, body="x"
@@ -116,7 +116,7 @@ def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
     made: Remark, place: tuple[str, str]
 ) -> None:
     diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
-    [placed] = review(made, of=diff).placed
+    [placed] = review(made, of=diff).inline_comments
     assert (placed.path, placed.side) == place
     noted = note_comment(diff)(
         a.ReviewComment(path=made.path, line=made.line, side=made.side, body="x")
@@ -150,13 +150,13 @@ def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
 )
 def test_what_an_open_conversation_says_is_left_out(said: ReviewThread, repeated: bool) -> None:
     found = review(remark(), of=pull(said))
-    assert (found.repeated, len(found.placed)) == (int(repeated), int(not repeated))
+    assert (found.repeated, len(found.inline_comments)) == (int(repeated), int(not repeated))
 
 
 def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     made = (remark(5, severity="low"), remark(6), remark(7, severity="high"))
     found = review(*made, bounds=ReviewBounds(most=2))
-    assert [r.line for r in found.placed] == [7, 6]
+    assert [r.line for r in found.inline_comments] == [7, 6]
     assert found.left_out == 1
 
 
@@ -167,7 +167,7 @@ def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
         remark(9, suggestion="line 9  "),
         remark(10, suggestion="line 10", side="LEFT"),
     )
-    assert [r.suggestion for r in found.placed] == [None, None, "line 9  ", "line 10"]
+    assert [r.suggestion for r in found.inline_comments] == [None, None, "line 9  ", "line 10"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from resolver.entrypoints.webhook.worker import LEFT
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.log import read_log
-from resolver.events.run_log import is_resumable, spent_by
+from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES
@@ -398,7 +398,7 @@ def _record_spending(
 ) -> None:
     try:
         begun = log.exists() and log.stat().st_size > 0
-        cost, unpriced = spent_by(list(read_log(log)), run) if begun else (0.0, 0)
+        cost, unpriced = cost_of_run(list(read_log(log)), run) if begun else (0.0, 0)
         ledger.settle(run, trigger.repository, cost, unpriced, now)
     except (ResolverError, OSError) as error:
         logger.error("the cost of run %s is not recorded: %s", run, error)

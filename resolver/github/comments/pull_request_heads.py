@@ -27,7 +27,7 @@ from resolver.github.context.pinning import PinnedHead, pin_head, pushers
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import OpenPullRequest, PullRequestSource
-from resolver.models.run import Command, How, Publication, Trigger
+from resolver.models.run import Command, Publication, PublicationMethod, Trigger
 
 MOST_COMMITS = 250
 """Maximum number of commits of a pull request that are searched, besides its newest one.
@@ -180,7 +180,7 @@ class PullHeads:
                 pulls = [self._repository.get_pull(number)]
             for pull in islice(pulls, MOST_SEARCHED):
                 if (commit := self._commit_of(run, pull)) is not None:
-                    how: How = "updated" if len(commit.parents) > 1 else "pushed"
+                    how: PublicationMethod = "updated" if len(commit.parents) > 1 else "pushed"
                     return _published(pull.complete(), commit.sha, how if on_pull else "added")
         return None
 
@@ -208,7 +208,7 @@ class PullHeads:
         return not by or by.get(commit, "").casefold() == self._own
 
 
-def _published(pull: GitHubPullRequest, commit: str, how: How) -> Publication:
+def _published(pull: GitHubPullRequest, commit: str, how: PublicationMethod) -> Publication:
     source = pull.raw_data["head"]["repo"]
     base = pull.raw_data["base"]["repo"]
     own = str(source["full_name"]) == str(base["full_name"])

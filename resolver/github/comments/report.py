@@ -28,10 +28,10 @@ from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
     CheckedCommand,
     FrozenModel,
-    How,
     Outcome,
     Patch,
     Publication,
+    PublicationMethod,
     PullRequest,
     RunState,
     Task,
@@ -157,7 +157,8 @@ class Report(FrozenModel):
     draft: bool = False
     unverified: Unverified = ""
     conventions: Conventions = Field(
-        default=Conventions(), description="How the repository writes pull requests and commits."
+        default=Conventions(),
+        description="How the repository writes pull requests and commits.",
     )
     wishes: PullRequestPreferences = PullRequestPreferences()
     warnings: tuple[str, ...] = Field(
@@ -183,7 +184,9 @@ class Report(FrozenModel):
     told: int | None = Field(
         default=None, description="The comment in which the run told how far it was, if it did."
     )
-    how: How = Field(default="new", description="As in Publication: what became of the change.")
+    how: PublicationMethod = Field(
+        default="new", description="As in Publication: what became of the change."
+    )
     retry_until: datetime | None = Field(
         default=None, description="Until when it is tried again by itself after an outage."
     )

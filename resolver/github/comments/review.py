@@ -68,9 +68,9 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
             ),
             "verification": _section(outcome.verification if outcome else "", number, remark),
             "remaining": _section(outcome.remaining if outcome else "", number, remark),
-            "beside": [_beside(each, page, number, remark) for each in review.beside[:most]],
-            "more": max(0, len(review.beside) - most),
-            "placed": len(review.placed),
+            "beside": [_beside(each, page, number, remark) for each in review.body_comments[:most]],
+            "more": max(0, len(review.body_comments) - most),
+            "placed": len(review.inline_comments),
             "refused": refused,
             "repeated": review.repeated,
             "left_out": review.left_out,
@@ -264,9 +264,11 @@ class ReviewPublisher:
                     raise
         # The review is refused without its verdict too, so a comment must be on a line that is not
         # in the diff. GitHub does not say which one.
-        taken = tuple(self._taken(review.placed, review.commit))
-        refused = tuple(each for each in review.placed if each not in taken)
-        review = review.model_copy(update={"placed": taken, "beside": (*refused, *review.beside)})
+        taken = tuple(self._taken(review.inline_comments, review.commit))
+        refused = tuple(each for each in review.inline_comments if each not in taken)
+        review = review.model_copy(
+            update={"inline_comments": taken, "body_comments": (*refused, *review.body_comments)}
+        )
         tried.append(review)
         return self._send(review, len(refused), anywhere=not taken)
 
@@ -300,8 +302,8 @@ class ReviewPublisher:
             "event": _EVENTS[review.verdict],
             "body": review_body(self._report, review, self._page, refused),
         }
-        if review.placed:
-            document["comments"] = self._comments(review.placed)
+        if review.inline_comments:
+            document["comments"] = self._comments(review.inline_comments)
         if not anywhere:
             document["commit_id"] = review.commit
         return self._post(document)

@@ -20,7 +20,7 @@ from github.Repository import Repository
 from resolver.errors import BranchTaken, ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.find_or_create import branch_tips
-from resolver.models.repository import MadeCommit, NewEntry, PublishedCommit
+from resolver.models.repository import LocalCommit, NewEntry, PublishedCommit
 
 MOST_BLOBS = 500
 """Maximum number of new blobs in one publication.
@@ -31,7 +31,7 @@ GitHub allows about 80 writes per minute and 500 per hour.
 _NEEDS = "contents: write"
 _PLAIN = "set signed_commits to false, so that it is pushed with git"
 
-Contents = Callable[[MadeCommit], Iterable[tuple[str, bytes]]]
+Contents = Callable[[LocalCommit], Iterable[tuple[str, bytes]]]
 """Returns the new blobs of a commit as pairs of id and content."""
 
 
@@ -43,7 +43,7 @@ class SignedCommits:
         self._repository = repository
 
     def put(
-        self, commits: Sequence[MadeCommit], contents: Contents, branch: str, previous: str
+        self, commits: Sequence[LocalCommit], contents: Contents, branch: str, previous: str
     ) -> PublishedCommit:
         """Move `branch` to the last of the commits and return the commit that it then points to.
 
@@ -82,7 +82,7 @@ class SignedCommits:
         with self._access.asking(f"look at {branch}", "contents: read"):
             return branch_tips(self._repository, branch).get(branch, "")
 
-    def _found(self, tip: str, commits: Sequence[MadeCommit], branch: str) -> PublishedCommit:
+    def _found(self, tip: str, commits: Sequence[LocalCommit], branch: str) -> PublishedCommit:
         """Return the branch's tip if an earlier attempt created it from the same commits.
 
         Raises BranchTaken if it is anything else.
@@ -97,7 +97,7 @@ class SignedCommits:
             "delete it there, or choose another name",
         )
 
-    def _is_same(self, there: Any, commit: MadeCommit, known: dict[str, MadeCommit]) -> bool:
+    def _is_same(self, there: Any, commit: LocalCommit, known: dict[str, LocalCommit]) -> bool:
         same_tree = there["tree"]["sha"] == commit.tree
         same_words = str(there["message"]).strip() == commit.message.strip()
         parents = [str(parent["sha"]) for parent in there["parents"]]
@@ -120,7 +120,7 @@ class SignedCommits:
         made = self._made("upload a file", "/git/blobs", sent)
         _require_same("a file", id, made["sha"])
 
-    def _tree(self, commit: MadeCommit) -> None:
+    def _tree(self, commit: LocalCommit) -> None:
         entries = [_entry(entry) for entry in commit.entries]
         sent = {"base_tree": commit.base_tree, "tree": entries}
         if not entries:
@@ -128,7 +128,7 @@ class SignedCommits:
         made = self._made("make a tree", "/git/trees", sent)
         _require_same("the change", commit.tree, made["sha"])
 
-    def _commit(self, commit: MadeCommit, made: dict[str, str]) -> tuple[str, bool]:
+    def _commit(self, commit: LocalCommit, made: dict[str, str]) -> tuple[str, bool]:
         sent = {
             "message": commit.message,
             "tree": commit.tree,

@@ -44,19 +44,19 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
     return render(
         "comments/thread_reply.md.j2",
         marker=marker_of(report, reply),
-        words=safe_markdown(reply.words, own_issue=number, limit=LONGEST),
-        done=reply.done,
+        words=safe_markdown(reply.text, own_issue=number, limit=LONGEST),
+        done=reply.is_addressed,
         commit=code_span(commit[:12]),
         link=link,
         elsewhere=elsewhere or "",
         resolved=resolved,
-        then=reply.asked.thread.is_outdated,
+        then=reply.thread.thread.is_outdated,
     )
 
 
 def marker_of(report: Report, reply: ThreadReply) -> str:
     """Return the marker that the reply begins with and is found by."""
-    return thread_marker(report.trigger.key, reply.asked.thread.id, whole=reply.whole)
+    return thread_marker(report.trigger.key, reply.thread.thread.id, whole=reply.is_only_answer)
 
 
 logger = logging.getLogger("resolver.github")
@@ -109,23 +109,25 @@ class ThreadAnswers:
         refused: ForgeError | None = None
         problem = ""
         for reply in replies:
-            thread = now.get(reply.asked.thread.id)
+            thread = now.get(reply.thread.thread.id)
             if thread is None:
-                gone.append(reply.asked.place)
+                gone.append(reply.thread.place)
                 continue
             try:
                 urls.append(self._replied(reply, thread).html_url)
             except ServerTrouble:
                 raise
             except ForgeError as error:  # the thread was deleted a moment ago, or is locked
-                gone.append(reply.asked.place)
+                gone.append(reply.thread.place)
                 refused = error
                 continue
-            if resolve and reply.done and not thread.is_resolved:
+            if resolve and reply.is_addressed and not thread.is_resolved:
                 problem = self._resolve(thread.id) or problem
         if refused is not None and not urls:
             raise refused
-        return AnsweredThreads(url=urls[0] if urls else "", gone=tuple(gone), unresolved=problem)
+        return AnsweredThreads(
+            url=urls[0] if urls else "", missing_places=tuple(gone), resolve_problem=problem
+        )
 
     @property
     def _what(self) -> str:
@@ -138,7 +140,7 @@ class ThreadAnswers:
 
     def _replied(self, reply: ThreadReply, thread: Found) -> PullRequestComment:
         """Return the reply, which is written unless it exists."""
-        asked = reply.asked.thread
+        asked = reply.thread.thread
         resolved = thread.is_resolved and not asked.is_resolved
         body = thread_reply(self._report, reply, self._link, resolved=resolved)
         marker = marker_of(self._report, reply)

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 from resolver.github.text.hidden_text import end_of_readable, strip_hidden
 from resolver.github.text.markdown import markdown_parser
-from resolver.models.approval import named_number
+from resolver.models.approval import split_decision_number
 from resolver.models.run import Command, Extension, FrozenModel
 
 _NUMBERED_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001")
@@ -453,7 +453,7 @@ def _is_a_yes(rest: str) -> bool:
 
     The number of an action may stand between the two.
     """
-    _, rest = named_number(rest)
+    _, rest = split_decision_number(rest)
     return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
 
 

@@ -25,30 +25,36 @@ from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, 
 class Parts:
     """Holds what condensers are built from.
 
-    ask: returns the condenser's model, opened only if a condenser needs it.
-    writes: the default condenser has its summary extended by notes of that model.
+    open_asker: returns the condenser's model, opened only if a condenser needs it.
+    writes_notes: the default condenser has its summary extended by notes of that model.
     """
 
     bound: SizeBound
-    ask: Callable[[], Asker]
-    writes: bool = False
+    open_asker: Callable[[], Asker]
+    writes_notes: bool = False
 
 
-def _importance(parts: Parts, **given: int) -> Condenser:
-    writer = FreeNotes(parts.ask()) if parts.writes else None
-    return Importance(parts.bound, writer, **given)
+def _importance(parts: Parts, **parameters: int) -> Condenser:
+    writer = FreeNotes(parts.open_asker()) if parts.writes_notes else None
+    return Importance(parts.bound, writer, **parameters)
 
 
-MAKERS: Mapping[str, Callable[..., Condenser]] = {
+CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     NOTHING: lambda _: NoOp(),
-    "recent": lambda _, **given: RecentEvents(**given),
-    "masking": lambda _, **given: ObservationMasking(**given),
-    "browser": lambda _, **given: BrowserOutputs(**given),
-    "amortized": lambda _, **given: AmortizedForgetting(**given),
-    "window": lambda parts, **given: ConversationWindow(parts.bound, **given),
-    "summarizing": lambda parts, **given: LLMSummarizing(parts.bound, parts.ask(), **given),
-    "attention": lambda parts, **given: LLMAttention(parts.bound, parts.ask(), **given),
-    "structured": lambda parts, **given: StructuredSummary(parts.bound, parts.ask(), **given),
+    "recent": lambda _, **parameters: RecentEvents(**parameters),
+    "masking": lambda _, **parameters: ObservationMasking(**parameters),
+    "browser": lambda _, **parameters: BrowserOutputs(**parameters),
+    "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
+    "window": lambda parts, **parameters: ConversationWindow(parts.bound, **parameters),
+    "summarizing": lambda parts, **parameters: LLMSummarizing(
+        parts.bound, parts.open_asker(), **parameters
+    ),
+    "attention": lambda parts, **parameters: LLMAttention(
+        parts.bound, parts.open_asker(), **parameters
+    ),
+    "structured": lambda parts, **parameters: StructuredSummary(
+        parts.bound, parts.open_asker(), **parameters
+    ),
     "importance": _importance,
 }
 """Factories by name. `resolver.config.condenser_names` has the same names and the parameters that
@@ -61,10 +67,10 @@ def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
     A last stage is added that keeps a window of the conversation when the model reports that it
     does not fit and the other stages can't condense further. `none` alone has no such stage.
     """
-    made = [MAKERS[stage.name](parts, **stage.parameters) for stage in stages]
+    condensers = [CONDENSER_FACTORIES[stage.name](parts, **stage.parameters) for stage in stages]
     if all(stage.name == NOTHING for stage in stages):
         return NoOp()
-    return Pipeline(*made, ConversationWindow(parts.bound, only_asked=True))
+    return Pipeline(*condensers, ConversationWindow(parts.bound, only_asked=True))
 
 
 class Condensing:

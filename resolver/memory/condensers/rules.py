@@ -14,47 +14,48 @@ from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
 from resolver.memory.condensers.summaries import Writer
 from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
-from resolver.memory.facts import ROOM, checks_in
+from resolver.memory.facts import DEFAULT_MAX_LENGTH, checks_in
 from resolver.memory.turns import Turn
 from resolver.security.shell.writes import written_in, written_paths
 
-LEAST_SHARE = 10
+MIN_SAVING_DIVISOR = 10
 """Unless the model asked for it, a condensation has to save a tenth of the bound: each one
 invalidates the provider's prompt cache."""
 
-LAST_SHARE = 0.7
+LAST_TURNS_SHARE = 0.7
 """Share of the target size that the last turns may take."""
 
-SUMMARY_SHARE = 6
+SUMMARY_DIVISOR = 6
 """A summary may take a sixth of the target size of the conversation."""
 
-LEAST_SUMMARY = 4_000
+MIN_SUMMARY_LENGTH = 4_000
 """Characters that a summary may always take."""
 
 
-def old(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
+def turns_before_last(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
     """Return all turns except the last `keep_last`.
 
-    Fewer are kept, but at least one, if they would take more than `LAST_SHARE` of the `target`.
+    Fewer are kept, but at least one, if they would take more than `LAST_TURNS_SHARE` of the
+    `target`.
     """
-    room = target * LAST_SHARE
+    remaining = target * LAST_TURNS_SHARE
     kept = 0
     for turn in reversed(view.turns[-max(1, keep_last) :]):
-        room -= view.freed_by_forgetting(turn)
-        if room < 0 and kept:
+        remaining -= view.freed_by_forgetting(turn)
+        if remaining < 0 and kept:
             break
         kept += 1
     return view.turns[: len(view.turns) - kept]
 
 
-def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
+def middle_turns(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
     """Return the turns that may be forgotten, oldest first: those between both ends.
 
     If the model reported that the conversation does not fit, those of both ends follow, except the
     last turn.
     """
     turns = view.turns
-    end = max(keep_first, len(old(view, keep_last, target)))
+    end = max(keep_first, len(turns_before_last(view, keep_last, target)))
     candidates = list(turns[keep_first:end])
     if view.wanted:
         candidates += [*turns[:keep_first], *turns[end:]]
@@ -62,7 +63,7 @@ def middle(view: CondenserView, keep_first: int, keep_last: int, target: int) ->
     return candidates
 
 
-def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
+def select_turns(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
     """Return the first candidates that together bring the view down to `target` characters.
 
     Empty if the saving would be too small and the model did not ask for it.
@@ -74,31 +75,35 @@ def enough(view: CondenserView, candidates: Iterable[Turn], target: int) -> list
             break
         chosen.append(turn)
         freed += view.freed_by_forgetting(turn)
-    return chosen if view.wanted or freed * LEAST_SHARE >= 2 * target else []
+    return chosen if view.wanted or freed * MIN_SAVING_DIVISOR >= 2 * target else []
     # `target` is half of the bound, so that this compares with a tenth of the bound
 
 
 def forget(
-    view: CondenserView, turns: Sequence[Turn], *, facts: int = 0, notes: str = ""
+    view: CondenserView, turns: Sequence[Turn], *, facts_limit: int = 0, notes: str = ""
 ) -> Condensation | None:
     """Return the Condensation that forgets these turns; None if there are none.
 
-    facts: maximum characters of the facts of the agent's work in the summary; 0 omits them.
+    facts_limit: maximum characters of the facts of the agent's work in the summary; 0 omits them.
     notes: notes that a model wrote about the turns; if empty, the notes so far are kept.
     """
     if not turns:
         return None
     ids: set[int] = set().union(*(forgotten_with(turn) for turn in turns))
-    count, below = view.log.beside([turn for turn in view.turns if turn.ids.isdisjoint(ids)])
-    known = view.log.facts.told(facts) if facts else {}
-    summary = render("agent/summary.md.j2", turns=count, below=below, known=known).strip()
+    turn_count, later_turns = view.log.count_forgotten(
+        [turn for turn in view.turns if turn.ids.isdisjoint(ids)]
+    )
+    fact_values = view.log.facts.template_values(facts_limit) if facts_limit else {}
+    summary = render(
+        "agent/summary.md.j2", turns=turn_count, below=later_turns, known=fact_values
+    ).strip()
     return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
 
 
-def room_for_facts(target: int) -> int:
+def max_facts_length(target: int) -> int:
     """Return the maximum characters of the summary's facts for a conversation of `target`
     characters."""
-    return min(ROOM, max(target // SUMMARY_SHARE, LEAST_SUMMARY))
+    return min(DEFAULT_MAX_LENGTH, max(target // SUMMARY_DIVISOR, MIN_SUMMARY_LENGTH))
 
 
 class NoOp:
@@ -114,14 +119,14 @@ class RecentEvents:
     another `keep_last` turns have been added, so that the prompt cache stays valid in between."""
 
     def __init__(self, keep_first: int = 1, keep_last: int = 30) -> None:
-        self._first = keep_first
-        self._last = max(1, keep_last)
+        self._keep_first = keep_first
+        self._keep_last = max(1, keep_last)
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if len(view.turns) < self._first + 2 * self._last:
+        if len(view.turns) < self._keep_first + 2 * self._keep_last:
             return None
-        return forget(view, view.turns[self._first : -self._last])
+        return forget(view, view.turns[self._keep_first : -self._keep_last])
 
 
 class AmortizedForgetting:
@@ -133,15 +138,15 @@ class AmortizedForgetting:
     """
 
     def __init__(self, most: int = 120, keep_first: int = 2) -> None:
-        self._most = max(2, most)
-        self._first = min(keep_first, self._most // 2 - 1)
+        self._max_turns = max(2, most)
+        self._keep_first = min(keep_first, self._max_turns // 2 - 1)
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if len(view.turns) <= self._most:
+        if len(view.turns) <= self._max_turns:
             return None
-        left = self._most // 2 - self._first
-        return forget(view, view.turns[self._first : len(view.turns) - left])
+        kept_last = self._max_turns // 2 - self._keep_first
+        return forget(view, view.turns[self._keep_first : len(view.turns) - kept_last])
 
 
 class ObservationMasking:
@@ -152,45 +157,48 @@ class ObservationMasking:
     """
 
     def __init__(self, keep_last: int = 20, at_once: int = 20) -> None:
-        self._last = max(1, keep_last)
-        self._least = at_once
+        self._keep_last = max(1, keep_last)
+        self._min_count = at_once
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        return mask(maskable(view, view.turns[: -self._last]), self._least)
+        return mask(maskable(view, view.turns[: -self._keep_last]), self._min_count)
 
 
 class BrowserOutputs:
     """Masks all browser pages except the last `keep_last`, at least `at_once` of them at a time."""
 
     def __init__(self, keep_last: int = 2, at_once: int = 4) -> None:
-        self._last = keep_last
-        self._least = at_once
+        self._keep_last = keep_last
+        self._min_count = at_once
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
-        return mask(pages[: max(0, len(pages) - self._last)], self._least)
+        return mask(pages[: max(0, len(pages) - self._keep_last)], self._min_count)
 
 
 def maskable(
     view: CondenserView,
     turns: Iterable[Turn],
-    is_meant: Callable[[ObservationBase], bool] = lambda _: True,
+    is_selected: Callable[[ObservationBase], bool] = lambda _: True,
 ) -> list[ObservationBase]:
     """Return the turns' results that are shown in full and are long enough to be masked, in order.
 
-    is_meant: selects the results to consider.
+    is_selected: selects the results to consider.
     """
-    results = (x for turn in turns for x in turn.results.values() if is_meant(x))
-    return [x for x in results if view.may_mask(x)]
+    results = (result for turn in turns for result in turn.results.values() if is_selected(result))
+    return [result for result in results if view.may_mask(result)]
 
 
-def mask(observations: list[ObservationBase], least: int = 1) -> Condensation | None:
-    """Return the Condensation that masks the observations; None if there are fewer than `least`."""
-    if len(observations) < max(1, least):
+def mask(observations: list[ObservationBase], min_count: int = 1) -> Condensation | None:
+    """Return the Condensation that masks the observations.
+
+    Returns None if there are fewer than `min_count`.
+    """
+    if len(observations) < max(1, min_count):
         return None
-    ids = tuple(sorted(x.id for x in observations))
+    ids = tuple(sorted(observation.id for observation in observations))
     return Condensation(forgotten=(), masked=ids)
 
 
@@ -212,18 +220,20 @@ class ConversationWindow:
         only_asked: bool = False,
     ) -> None:
         self._bound = bound
-        self._first = keep_first
-        self._last = keep_last
-        self._only_asked = only_asked
+        self._keep_first = keep_first
+        self._keep_last = keep_last
+        self._only_if_requested = only_asked
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not view.wanted and (self._only_asked or not self._bound.is_passed(view)):
+        if not view.wanted and (self._only_if_requested or not self._bound.is_passed(view)):
             return None
         target = self._bound.target(view)
-        turns = enough(view, middle(view, self._first, self._last, target), target)
+        turns = select_turns(
+            view, middle_turns(view, self._keep_first, self._keep_last, target), target
+        )
         if turns:
-            return forget(view, turns, facts=room_for_facts(target))
+            return forget(view, turns, facts_limit=max_facts_length(target))
         return mask(maskable(view, view.turns)) if view.wanted else None
 
 
@@ -235,23 +245,23 @@ class Pipeline:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        whole: Condensation | None = None
+        combined: Condensation | None = None
         for stage in self._stages:
-            part = stage.condense(view)
-            if part is not None:
-                view = view.after(part)
-                whole = _both(whole, part) if whole else part
-        return whole
+            condensation = stage.condense(view)
+            if condensation is not None:
+                view = view.after(condensation)
+                combined = _combine(combined, condensation) if combined else condensation
+        return combined
 
 
-def _both(first: Condensation, second: Condensation) -> Condensation:
+def _combine(first: Condensation, second: Condensation) -> Condensation:
     forgotten = set(first.forgotten) | set(second.forgotten)
-    told = second if second.forgotten else first
+    newest = second if second.forgotten else first
     return Condensation(
         forgotten=tuple(sorted(forgotten)),
         masked=tuple(sorted({*first.masked, *second.masked} - forgotten)),
-        summary=told.summary,
-        notes=told.notes,
+        summary=newest.summary,
+        notes=newest.notes,
     )
 
 
@@ -285,8 +295,8 @@ class Importance:
     ) -> None:
         self._bound = bound
         self._writer = writer
-        self._first = keep_first
-        self._last = keep_last
+        self._keep_first = keep_first
+        self._keep_last = keep_last
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
@@ -294,27 +304,33 @@ class Importance:
             return None
         target = self._bound.target(view)
         masked = self._mask_ordinary(view, target)
-        after = view.after(masked) if masked else view
-        if after.size <= target and masked:
+        masked_view = view.after(masked) if masked else view
+        if masked_view.size <= target and masked:
             return masked
-        candidates = by_importance(middle(after, self._first, self._last, target))
-        turns = enough(after, candidates, target)
+        candidates = by_importance(
+            middle_turns(masked_view, self._keep_first, self._keep_last, target)
+        )
+        turns = select_turns(masked_view, candidates, target)
         if not turns:
             return masked
         notes = self._writer.write(view, turns) if self._writer else ""
-        condensation = forget(after, turns, facts=room_for_facts(target), notes=notes)
+        condensation = forget(masked_view, turns, facts_limit=max_facts_length(target), notes=notes)
         if masked is None or condensation is None:
             return condensation
-        gone = set(condensation.forgotten)
-        left = tuple(id for id in masked.masked if id not in gone)
-        return condensation.model_copy(update={"masked": left})
+        forgotten = set(condensation.forgotten)
+        still_masked = tuple(id for id in masked.masked if id not in forgotten)
+        return condensation.model_copy(update={"masked": still_masked})
 
     def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
         """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
 
         None if that saves too little.
         """
-        turns = [t for t in old(view, self._last, target) if importance(t) < CHANGED]
+        turns = [
+            turn
+            for turn in turns_before_last(view, self._keep_last, target)
+            if importance(turn) < CHANGED
+        ]
         chosen: list[ObservationBase] = []
         freed = 0
         for result in maskable(view, turns):
@@ -322,8 +338,8 @@ class Importance:
                 break
             freed += view.freed_by_masking(result)
             chosen.append(result)
-        worth = view.wanted or freed * LEAST_SHARE >= 2 * target
-        return mask(chosen) if worth else None
+        is_worth_it = view.wanted or freed * MIN_SAVING_DIVISOR >= 2 * target
+        return mask(chosen) if is_worth_it else None
 
 
 def by_importance(turns: Sequence[Turn]) -> list[Turn]:
@@ -334,10 +350,10 @@ def by_importance(turns: Sequence[Turn]) -> list[Turn]:
 def importance(turn: Turn) -> int:
     """Return the rank of the turn's most important action."""
     actions = ((action, turn.results.get(action.id)) for action in turn.actions)
-    return max((_of_action(action, result) for action, result in actions), default=ORDINARY)
+    return max((_rank_action(action, result) for action, result in actions), default=ORDINARY)
 
 
-def _of_action(action: ActionBase, result: ObservationBase | None) -> int:
+def _rank_action(action: ActionBase, result: ObservationBase | None) -> int:
     match action, result:
         case _, o.FileEditResult() | o.FileWriteResult() | o.DelegateResult() | o.RecallResult():
             return CHANGED

@@ -19,20 +19,20 @@ from resolver.memory.turns import Turn, action_text, observation_text
 from resolver.models.run import Completion
 from resolver.models.truncate import marker_for, truncate_middle
 
-MOST_SENT = 200_000
+MAX_QUESTION_LENGTH = 200_000
 """Maximum characters of a question."""
 
-LEAST_SHOWN = 200
+MIN_RESULT_LENGTH = 200
 """Minimum characters shown of each result, however many there are."""
 
-EXCERPT = 1_500
+MAX_EXCERPT_LENGTH = 1_500
 """Maximum characters of one action, and of the text of one reply."""
 
 
 FAILED, UNUSABLE = "condenser", "condenser_reply"
 """Codes of the warnings in the log: a call gave no reply; a reply was unusable."""
 
-_OF_NO_USE = "the condenser's model gave no usable answer, so only the log is summarized"
+_FALLBACK_WARNING = "the condenser's model gave no usable answer, so only the log is summarized"
 
 
 class Asker:
@@ -61,9 +61,9 @@ class Asker:
 
         tool: a tool for the model to call, if it supports tools.
         """
-        known = view.log.next_reply()
-        if known is not None:
-            return known
+        recorded = view.log.next_reply()
+        if recorded is not None:
+            return recorded
         messages: list[ChatMessage] = [
             {"role": "system", "content": render("memory/condenser.md.j2").strip()},
             {"role": "user", "content": question},
@@ -72,61 +72,70 @@ class Asker:
         try:
             completion = self._model.complete(messages, tools)
         except (ModelError, LimitReached) as error:
-            self._warn(FAILED, f"{_OF_NO_USE}: {error.what}")
+            self._warn(FAILED, f"{_FALLBACK_WARNING}: {error.what}")
             return None
         # mark the reply, which is in the log now, as read
         view.log.next_reply()
         return completion
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, reason: str) -> None:
         """Log that the model's reply was not used, and why."""
-        self._warn(UNUSABLE, f"{_OF_NO_USE}: {why}")
+        self._warn(UNUSABLE, f"{_FALLBACK_WARNING}: {reason}")
 
 
-def record_of(turns: Sequence[Turn], room: int = MOST_SENT) -> str:
-    """Return the turns as text for a model to read, numbered from 1, in about `room` characters."""
+def render_turns(turns: Sequence[Turn], max_length: int = MAX_QUESTION_LENGTH) -> str:
+    """Return the turns as text for a model to read, numbered from 1.
+
+    The text has about `max_length` characters.
+    """
     results = sum(len(turn.results) for turn in turns)
-    most = max(LEAST_SHOWN, min(4_000, room // (2 * max(1, results))))
+    max_result_length = max(MIN_RESULT_LENGTH, min(4_000, max_length // (2 * max(1, results))))
     steps = []
     for turn in turns:
-        said = turn.reply.completion.text.strip() if turn.reply else ""
-        done = []
+        reply_text = turn.reply.completion.text.strip() if turn.reply else ""
+        action_results = []
         for action in turn.actions:
             result = turn.results.get(action.id)
-            told = observation_text(result, most) if result is not None else "[no result]"
-            done.append((truncate_middle(action_text(action), EXCERPT), told))
-        steps.append({"said": truncate_middle(said, EXCERPT), "done": done})
-    return truncate_middle(render("memory/record.md.j2", steps=steps).strip(), room)
+            shown_result = (
+                observation_text(result, max_result_length) if result is not None else "[no result]"
+            )
+            action_results.append(
+                (truncate_middle(action_text(action), MAX_EXCERPT_LENGTH), shown_result)
+            )
+        steps.append(
+            {"said": truncate_middle(reply_text, MAX_EXCERPT_LENGTH), "done": action_results}
+        )
+    return truncate_middle(render("memory/record.md.j2", steps=steps).strip(), max_length)
 
 
 def text_lines(turns: Sequence[Turn]) -> list[str]:
     """Return one line per turn: what was done, and how it ended."""
-    return [_line(turn) for turn in turns]
+    return [_describe_turn(turn) for turn in turns]
 
 
-def _line(turn: Turn) -> str:
+def _describe_turn(turn: Turn) -> str:
     parts = []
     for action in turn.actions[:4]:
         result = turn.results.get(action.id)
         match result:
             case CmdOutput(exit_code=code):
-                end = f"exit code {code}"
+                ending = f"exit code {code}"
             case ErrorObservation():
-                end = "error"
+                ending = "error"
             case _:
-                end = f"{len(result.content)} characters" if result is not None else "no result"
-        parts.append(f"{' '.join(action_text(action).split())[:160]} -> {end}")
-    said = " ".join(turn.reply.completion.text.split())[:160] if turn.reply else ""
-    return "; ".join([*([f"said: {said}"] if said else []), *parts])
+                ending = f"{len(result.content)} characters" if result is not None else "no result"
+        parts.append(f"{' '.join(action_text(action).split())[:160]} -> {ending}")
+    reply_text = " ".join(turn.reply.completion.text.split())[:160] if turn.reply else ""
+    return "; ".join([*([f"said: {reply_text}"] if reply_text else []), *parts])
 
 
-LONGEST = 6_000
+MAX_NOTES_LENGTH = 6_000
 """Maximum characters of notes that are kept."""
 
-MOST_ASKED = 4_000
+MAX_USER_MESSAGES_LENGTH = 4_000
 """Maximum characters of the user's messages that are quoted to the model."""
 
-TOOL = "note_state"
+NOTES_TOOL = "note_state"
 
 
 class Writer(Protocol):
@@ -149,14 +158,14 @@ class FreeNotes:
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
         """See `Writer`."""
         question = render(
-            "memory/summarize.md.j2", **shown_to_model(view, record_of(turns), view.notes)
+            "memory/summarize.md.j2", **quoted_texts(view, render_turns(turns), view.notes)
         )
         completion = self._asker.ask(view, question)
         if completion is None:
             return ""
         if not completion.text.strip():
             self._asker.refuse("its reply was empty")
-        return truncate_middle(completion.text.strip(), LONGEST)
+        return truncate_middle(completion.text.strip(), MAX_NOTES_LENGTH)
 
 
 class WorkState(BaseModel):
@@ -191,16 +200,16 @@ class FieldNotes:
         fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
         question = render(
             "memory/structured.md.j2",
-            **shown_to_model(view, record_of(turns), view.notes),
+            **quoted_texts(view, render_turns(turns), view.notes),
             tool=self._asker.calls_tools,
-            tool_name=TOOL,
+            tool_name=NOTES_TOOL,
             fields=fields,
         )
-        completion = self._asker.ask(view, question, _tool())
+        completion = self._asker.ask(view, question, _notes_tool())
         if completion is None:
             return ""
         try:
-            state = WorkState.model_validate(_object_in(completion), extra="ignore")
+            state = WorkState.model_validate(_parse_object(completion), extra="ignore")
         except (ValueError, ValidationError) as error:
             self._asker.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
             return ""
@@ -208,51 +217,58 @@ class FieldNotes:
             (name.replace("_", " ").capitalize(), [item[:400] for item in items[:12]])
             for name, items in state.model_dump().items()
         ]
-        told = render("memory/structured_notes.md.j2", parts=parts).strip()
-        if not told:
+        notes = render("memory/structured_notes.md.j2", parts=parts).strip()
+        if not notes:
             self._asker.refuse("its reply was empty")
-        return truncate_middle(told, LONGEST)
+        return truncate_middle(notes, MAX_NOTES_LENGTH)
 
 
-def shown_to_model(view: CondenserView, record: str, notes: str) -> dict[str, str]:
+def quoted_texts(view: CondenserView, record: str, notes: str) -> dict[str, str]:
     """Return the texts that a question quotes, and the marker that delimits them."""
-    asked = _words_of_user(view)
-    marker = marker_for(asked + notes + record)
-    return {"asked": asked, "notes": notes, "record": record, "marker": marker}
+    user_messages = _user_messages(view)
+    marker = marker_for(user_messages + notes + record)
+    return {"asked": user_messages, "notes": notes, "record": record, "marker": marker}
 
 
-def _words_of_user(view: CondenserView) -> str:
+def _user_messages(view: CondenserView) -> str:
     """Return the user's messages. If they are too long: the first, which states the task, and the
     last, both truncated."""
-    words = view.log.user_words
-    if len("\n\n".join(words)) <= MOST_ASKED:
-        return "\n\n".join(words)
-    share = MOST_ASKED // 4
+    messages = view.log.user_words
+    if len("\n\n".join(messages)) <= MAX_USER_MESSAGES_LENGTH:
+        return "\n\n".join(messages)
+    share = MAX_USER_MESSAGES_LENGTH // 4
     return "\n\n".join(
-        [truncate_middle(words[0], 3 * share), *(truncate_middle(w, share) for w in words[-1:])]
+        [
+            truncate_middle(messages[0], 3 * share),
+            *(truncate_middle(message, share) for message in messages[-1:]),
+        ]
     )
 
 
-def _tool() -> ToolSpec:
+def _notes_tool() -> ToolSpec:
     properties: dict[str, Any] = {
         name: {"type": "array", "items": {"type": "string"}, "description": field.description}
         for name, field in WorkState.model_fields.items()
     }
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    function = {"name": TOOL, "description": "Notes the state of the work.", "parameters": schema}
+    function = {
+        "name": NOTES_TOOL,
+        "description": "Notes the state of the work.",
+        "parameters": schema,
+    }
     return {"type": "function", "function": function}
 
 
-def _object_in(completion: Completion) -> dict[str, Any]:
+def _parse_object(completion: Completion) -> dict[str, Any]:
     """Return the fields from the tool call or from the JSON object in the text.
 
     Raises ValueError if there is no JSON object.
     """
-    call = next((call for call in completion.tool_calls if call.name == TOOL), None)
+    call = next((call for call in completion.tool_calls if call.name == NOTES_TOOL), None)
     text = call.arguments if call else completion.text
-    begin, end = text.find("{"), text.rfind("}") + 1
+    start, end = text.find("{"), text.rfind("}") + 1
     try:
-        data = json.loads(text[begin:end]) if 0 <= begin < end else None
+        data = json.loads(text[start:end]) if 0 <= start < end else None
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(data, dict):

@@ -15,7 +15,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, ModelReplied, ServiceReplied
 from resolver.events.state import State
-from resolver.memory.conversation import MAX_OBSERVATION, images_of
+from resolver.memory.conversation import MAX_OBSERVATION_LENGTH, images_of
 from resolver.memory.facts import Facts
 from resolver.memory.turns import History, Note, Turn, masked_text, note_text, result_text
 from resolver.models.run import Completion
@@ -26,21 +26,21 @@ SERVICE = "condenser"
 CHARACTERS_PER_TOKEN = 4.0
 """Average for English text and code, used until a model call has reported a token count."""
 
-LEAST_DENSE, MOST_DENSE = 0.2, 1.0
+MIN_DENSITY, MAX_DENSITY = 0.2, 1.0
 """Plausible range of tokens per character. A density outside of it is clamped: some endpoints leave
 cached tokens out of their count."""
 
-LEAST_COUNTED = 20_000
+MIN_COUNTED_LENGTH = 20_000
 """Minimum characters of a conversation for which the reported token count gives the density. In a
 shorter one, the tool definitions, which are counted too, distort it."""
 
-PICTURE = 4_000
+PICTURE_LENGTH = 4_000
 """Number of characters that an image counts as."""
 
-WORTH_MASKING = 800
+MIN_MASKABLE_LENGTH = 800
 """Minimum characters of an observation that is worth masking."""
 
-ENOUGH = 0.75
+SUFFICIENT_SHARE = 0.75
 """After the model has reported that the conversation does not fit, it is condensed until at most
 this share of its size is left."""
 
@@ -55,34 +55,34 @@ class AgentLog:
         self._history = History()
         self._facts = Facts()
         self._state = State()
-        self._closed = 0
-        self._live: list[Turn] = []
+        self._completed_turns = 0
+        self._shown_turns: list[Turn] = []
         self._size = 0
-        self._taken = 0
+        self._replies_taken = 0
 
     def view(self, state: State) -> "CondenserView":
         """Return what the model is shown after the state's last event."""
         self._state = state
-        self._taken = 0
+        self._replies_taken = 0
         history = self._history
-        if history.look(state):
-            self._closed, self._live, self._size = 0, [], 0
-        for turn in history.turns[self._closed : -1]:
-            self._size += self._shown(turn)
+        if history.update(state):
+            self._completed_turns, self._shown_turns, self._size = 0, [], 0
+        for turn in history.turns[self._completed_turns : -1]:
+            self._size += self._shown_size(turn)
             if turn.ids and not self._is_gone(turn):
-                self._live.append(turn)
-        self._closed = len(history.turns) - 1
-        last = history.turns[-1]
-        fixed = len(history.system.content) if history.system else 0
-        before = self._size + fixed + len(history.summary) + len(history.notes)
-        size = before + self._shown(last)
-        is_shown = last.ids and not self._is_gone(last)
+                self._shown_turns.append(turn)
+        self._completed_turns = len(history.turns) - 1
+        last_turn = history.turns[-1]
+        system_size = len(history.system.content) if history.system else 0
+        size_before_last = self._size + system_size + len(history.summary) + len(history.notes)
+        size = size_before_last + self._shown_size(last_turn)
+        is_shown = last_turn.ids and not self._is_gone(last_turn)
         return CondenserView(
             log=self,
-            turns=(*self._live, *([last] if is_shown else [])),
+            turns=(*self._shown_turns, *([last_turn] if is_shown else [])),
             size=size,
-            density=self._density(before),
-            asked=size if history.condensation_wanted else 0,
+            density=self._density(size_before_last),
+            reported_size=size if history.condensation_wanted else 0,
             masked=frozenset(history.masked),
             summary=history.summary,
             notes=history.notes,
@@ -90,16 +90,20 @@ class AgentLog:
 
     @property
     def facts(self) -> Facts:
-        self._facts.look(self._state)
+        self._facts.update(self._state)
         return self._facts
 
-    def beside(self, kept: Sequence[Turn]) -> tuple[int, int]:
-        """Return how many turns are not in `kept`, and how many of `kept` come after the first of
-        those."""
+    def count_forgotten(self, kept_turns: Sequence[Turn]) -> tuple[int, int]:
+        """Return how many turns are not in `kept_turns`, and how many kept ones follow them.
+
+        The second number counts the kept turns after the first one that is not kept.
+        """
         turns = [turn for turn in self._history.turns if turn.ids]
-        shown = {id(turn) for turn in kept}
-        ahead = next((n for n, turn in enumerate(turns) if id(turn) not in shown), len(turns))
-        return len(turns) - len(kept), len(kept) - ahead
+        shown = {id(turn) for turn in kept_turns}
+        first_forgotten = next(
+            (index for index, turn in enumerate(turns) if id(turn) not in shown), len(turns)
+        )
+        return len(turns) - len(kept_turns), len(kept_turns) - first_forgotten
 
     @property
     def user_words(self) -> tuple[str, ...]:
@@ -116,29 +120,31 @@ class AgentLog:
         asked for it was killed before it wrote the condensation.
         """
         replies = self._replies()
-        if self._taken == len(replies):
+        if self._replies_taken == len(replies):
             return None
-        self._taken += 1
-        return replies[self._taken - 1]
+        self._replies_taken += 1
+        return replies[self._replies_taken - 1]
 
     def _replies(self) -> list[Completion]:
-        found: list[Completion] = []
+        replies: list[Completion] = []
         for event in reversed(self._state.events):
-            own = isinstance(event, ActionBase) and event.source is not Source.ENVIRONMENT
-            if own or isinstance(event, ModelReplied | Condensation):
+            is_other_action = (
+                isinstance(event, ActionBase) and event.source is not Source.ENVIRONMENT
+            )
+            if is_other_action or isinstance(event, ModelReplied | Condensation):
                 break
             if isinstance(event, ServiceReplied) and event.service == SERVICE:
-                found.insert(0, event.completion)
-        return found
+                replies.insert(0, event.completion)
+        return replies
 
     def _is_gone(self, turn: Turn) -> bool:
         return not turn.ids.isdisjoint(self._history.forgotten)
 
-    def _shown(self, turn: Turn) -> int:
+    def _shown_size(self, turn: Turn) -> int:
         """Return the characters of the turn and its notes as they are currently shown."""
         history = self._history
         pictures = sum(len(history.pictures_of(note)) for note in turn.notes)
-        notes = _notes_size(turn, history.forgotten) + PICTURE * pictures
+        notes = _notes_size(turn, history.forgotten) + PICTURE_LENGTH * pictures
         return notes if self._is_gone(turn) else notes + turn_size(turn, history.masked)
 
     def _density(self, characters: int) -> float:
@@ -153,12 +159,12 @@ class AgentLog:
         events = self._state.events[reply.id + 1 :] if reply else ()
         if (
             reply is None
-            or characters < LEAST_COUNTED
+            or characters < MIN_COUNTED_LENGTH
             or any(isinstance(event, Condensation) for event in events)
         ):
             return 1 / CHARACTERS_PER_TOKEN
-        counted = reply.completion.tokens.input / characters
-        return min(MOST_DENSE, max(counted, LEAST_DENSE)) if counted else 1 / CHARACTERS_PER_TOKEN
+        density = reply.completion.tokens.input / characters
+        return min(MAX_DENSITY, max(density, MIN_DENSITY)) if density else 1 / CHARACTERS_PER_TOKEN
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,8 @@ class CondenserView:
         the messages between it and the next turn.
     size: characters of everything that is shown.
     density: tokens per character.
-    asked: the size at which the model reported that the conversation does not fit, otherwise 0.
+    reported_size: the size at which the model reported that the conversation does not fit,
+    otherwise 0.
     masked, summary, notes: as in `History`.
     """
 
@@ -177,7 +184,7 @@ class CondenserView:
     turns: tuple[Turn, ...]
     size: int
     density: float
-    asked: int
+    reported_size: int
     masked: AbstractSet[int]
     summary: str
     notes: str
@@ -191,7 +198,7 @@ class CondenserView:
     def wanted(self) -> bool:
         """True if the model reported that the conversation does not fit, and it is still too
         large."""
-        return self.asked > 0 and self.size > self.asked * ENOUGH
+        return self.reported_size > 0 and self.size > self.reported_size * SUFFICIENT_SHARE
 
     def characters(self, tokens: int) -> int:
         """Convert a number of tokens to characters."""
@@ -199,8 +206,8 @@ class CondenserView:
 
     def freed_by_forgetting(self, turn: Turn) -> int:
         """Return the number of characters saved by forgetting the turn."""
-        gone = forgotten_with(turn)
-        return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, gone)
+        forgotten = forgotten_with(turn)
+        return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, forgotten)
 
     def may_mask(self, observation: ObservationBase) -> bool:
         """Return True if the observation is shown in full and is long or has images.
@@ -209,32 +216,34 @@ class CondenserView:
         """
         if observation.id in self.masked or isinstance(observation, o.ErrorObservation):
             return False
-        return len(observation.content) >= WORTH_MASKING or bool(images_of(observation))
+        return len(observation.content) >= MIN_MASKABLE_LENGTH or bool(images_of(observation))
 
     def freed_by_masking(self, observation: ObservationBase) -> int:
         """Return the number of characters saved by masking the observation."""
-        shown = min(len(observation.content), MAX_OBSERVATION)
-        pictures = PICTURE * len(images_of(observation))
-        return max(0, shown + pictures - len(masked_text(observation)))
+        shown_length = min(len(observation.content), MAX_OBSERVATION_LENGTH)
+        pictures = PICTURE_LENGTH * len(images_of(observation))
+        return max(0, shown_length + pictures - len(masked_text(observation)))
 
     def after(self, condensation: Condensation) -> "CondenserView":
         """Return the view as it will be after the condensation was added to the log."""
-        gone = set(condensation.forgotten)
-        left = tuple(turn for turn in self.turns if turn.ids.isdisjoint(gone))
+        forgotten = set(condensation.forgotten)
+        remaining = tuple(turn for turn in self.turns if turn.ids.isdisjoint(forgotten))
         size = self.size
         for turn in self.turns:
-            if not turn.ids.isdisjoint(gone):
+            if not turn.ids.isdisjoint(forgotten):
                 size -= self.freed_by_forgetting(turn)
             else:
-                hidden = [x for x in turn.results.values() if x.id in condensation.masked]
-                size -= sum(map(self.freed_by_masking, hidden))
+                masked_results = [
+                    result for result in turn.results.values() if result.id in condensation.masked
+                ]
+                size -= sum(map(self.freed_by_masking, masked_results))
         summary, notes = self.summary, self.notes
-        if gone:
+        if forgotten:
             summary, notes = condensation.summary, condensation.notes
             size += len(summary) + len(notes) - len(self.summary) - len(self.notes)
         return replace(
             self,
-            turns=left,
+            turns=remaining,
             size=size,
             masked=self.masked | set(condensation.masked),
             summary=summary,
@@ -245,8 +254,8 @@ class CondenserView:
 def is_pinned(note: Note) -> bool:
     """Return True if the note stays when its turn is forgotten: the user's own messages and
     recalled repository knowledge. Automatic replies are forgotten."""
-    own_words = isinstance(note, a.Message) and note.cause is None
-    return own_words or isinstance(note, o.RecallResult)
+    is_user_message = isinstance(note, a.Message) and note.cause is None
+    return is_user_message or isinstance(note, o.RecallResult)
 
 
 def forgotten_with(turn: Turn) -> set[int]:
@@ -256,20 +265,27 @@ def forgotten_with(turn: Turn) -> set[int]:
 
 def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
     """Return the characters of the turn without its notes."""
-    written = 0
+    reply_size = 0
     if turn.reply:
         completion = turn.reply.completion
         calls = sum(len(call.name) + len(call.arguments) for call in completion.tool_calls)
-        written = len(completion.text) + calls
-    pictures = sum(len(images_of(x)) for x in turn.results.values() if x.id not in masked)
-    results = (
-        len(result_text(turn, index, MAX_OBSERVATION, masked)) for index in range(len(turn.actions))
+        reply_size = len(completion.text) + calls
+    pictures = sum(
+        len(images_of(result)) for result in turn.results.values() if result.id not in masked
     )
-    return written + sum(results) + PICTURE * pictures
+    results = (
+        len(result_text(turn, index, MAX_OBSERVATION_LENGTH, masked))
+        for index in range(len(turn.actions))
+    )
+    return reply_size + sum(results) + PICTURE_LENGTH * pictures
 
 
-def _notes_size(turn: Turn, gone: AbstractSet[int] | tuple[()]) -> int:
-    return sum(len(note_text(note, MAX_OBSERVATION)) for note in turn.notes if note.id not in gone)
+def _notes_size(turn: Turn, forgotten: AbstractSet[int] | tuple[()]) -> int:
+    return sum(
+        len(note_text(note, MAX_OBSERVATION_LENGTH))
+        for note in turn.notes
+        if note.id not in forgotten
+    )
 
 
 MAX_TOKENS = 100_000
@@ -279,7 +295,7 @@ WINDOW_SHARE = 0.7
 """Share of a model's context window that a conversation may take. The rest is for replies and for
 errors of the token estimate."""
 
-NEVER_TOO_LONG = 4_000
+MIN_QUERY_TOKENS = 4_000
 """Up to this number of tokens, the size of the context window is not queried."""
 
 
@@ -299,25 +315,25 @@ class Condenser(Protocol):
 class SizeBound:
     """Represents the maximum number of tokens of a conversation.
 
-    most: the configured maximum; 0 if none is configured.
+    max_tokens: the configured maximum; 0 if none is configured.
     window: returns the model's context window in tokens, or None if it is unknown. Called at most
         once, and only when a conversation is long.
     """
 
-    most: int = 0
+    max_tokens: int = 0
     window: Callable[[], int | None] = lambda: None
 
     @cached_property
     def tokens(self) -> int:
         """The maximum itself: the configured one, or a share of the context window."""
-        if self.most:
-            return self.most
+        if self.max_tokens:
+            return self.max_tokens
         window = self.window()
         return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
 
     def is_passed(self, view: CondenserView) -> bool:
         """Return True if the conversation has to be condensed."""
-        if not view.wanted and not self.most and view.tokens <= NEVER_TOO_LONG:
+        if not view.wanted and not self.max_tokens and view.tokens <= MIN_QUERY_TOKENS:
             return False
         return view.wanted or view.tokens > self.tokens
 

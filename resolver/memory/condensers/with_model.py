@@ -5,19 +5,25 @@ from collections.abc import Sequence
 
 from resolver.config.templates import render
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.rules import by_importance, enough, forget, middle, room_for_facts
+from resolver.memory.condensers.rules import (
+    by_importance,
+    forget,
+    max_facts_length,
+    middle_turns,
+    select_turns,
+)
 from resolver.memory.condensers.summaries import (
     Asker,
     FieldNotes,
     FreeNotes,
     Writer,
-    shown_to_model,
+    quoted_texts,
     text_lines,
 )
 from resolver.memory.condensers.view import CondenserView, SizeBound
 from resolver.memory.turns import Turn
 
-_NUMBER = re.compile(r"\d+")
+_STEP_NUMBER = re.compile(r"\d+")
 
 
 class LLMAttention:
@@ -29,32 +35,32 @@ class LLMAttention:
     ) -> None:
         self._bound = bound
         self._asker = asker
-        self._first = keep_first
-        self._last = keep_last
+        self._keep_first = keep_first
+        self._keep_last = keep_last
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not self._bound.is_passed(view):
             return None
         target = self._bound.target(view)
-        candidates = middle(view, self._first, self._last, target)
-        if not enough(view, candidates, target):
+        candidates = middle_turns(view, self._keep_first, self._keep_last, target)
+        if not select_turns(view, candidates, target):
             return None
-        turns = enough(view, self._least_needed_first(view, candidates), target)
-        return forget(view, turns, facts=room_for_facts(target))
+        turns = select_turns(view, self._least_needed_first(view, candidates), target)
+        return forget(view, turns, facts_limit=max_facts_length(target))
 
     def _least_needed_first(self, view: CondenserView, turns: Sequence[Turn]) -> list[Turn]:
         lines = "\n".join(f"{n}. {line}" for n, line in enumerate(text_lines(turns), start=1))
         question = render(
             "memory/attention.md.j2",
-            **shown_to_model(view, lines, notes=""),
+            **quoted_texts(view, lines, notes=""),
             count=len(turns),
             keep=max(1, len(turns) // 2),
         )
         completion = self._asker.ask(view, question)
         if completion is None:
             return by_importance(turns)
-        numbers = [int(text) - 1 for text in _NUMBER.findall(completion.text[:20_000])]
+        numbers = [int(text) - 1 for text in _STEP_NUMBER.findall(completion.text[:20_000])]
         needed = list(dict.fromkeys(n for n in numbers if 0 <= n < len(turns)))
         if not needed:
             self._asker.refuse("its reply names none of the steps")
@@ -74,19 +80,21 @@ class LLMSummarizing:
     ) -> None:
         self._bound = bound
         self._writer: Writer = FreeNotes(asker)
-        self._first = keep_first
-        self._last = keep_last
+        self._keep_first = keep_first
+        self._keep_last = keep_last
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         if not self._bound.is_passed(view):
             return None
         target = self._bound.target(view)
-        turns = enough(view, middle(view, self._first, self._last, target), target)
+        turns = select_turns(
+            view, middle_turns(view, self._keep_first, self._keep_last, target), target
+        )
         if not turns:
             return None
         notes = self._writer.write(view, turns)
-        return forget(view, turns, facts=room_for_facts(target), notes=notes)
+        return forget(view, turns, facts_limit=max_facts_length(target), notes=notes)
 
 
 class StructuredSummary(LLMSummarizing):

@@ -16,13 +16,13 @@ from resolver.events.state import State
 from resolver.models.run import Task, Trigger, TriggerKind
 from resolver.security.shell.writes import WrittenPaths, written_in, written_paths
 
-MAX_COMMAND = 20_000
+MAX_COMMAND_LENGTH = 20_000
 """Maximum characters of a command that are searched for file names."""
 
-_NAME = re.compile(r"[\w./@+~-]+")
+_PATH_NAME = re.compile(r"[\w./@+~-]+")
 _REQUEST = re.compile(r"--- begin request (\w+) ---\n(.*?)\n--- end request \1 ---", re.DOTALL)
-_HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
-_PAGES_ONLY = frozenset({"think", "browser", "execute_browse", "finish"})
+_TASK_PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}"
+_BROWSING_TOOLS = frozenset({"think", "browser", "execute_browse", "finish"})
 
 
 class ObservedText:
@@ -31,7 +31,7 @@ class ObservedText:
     files: the repository's files.
     roots: paths of the repository in the sandboxes that the log mentions.
 
-    New since the last call of `look`:
+    New since the last call of `update`:
     requests: texts that state what is wanted: instruction, title, labels, later messages.
     mentions: texts around them: the issue's body, its comments, linked issues.
     touched: paths from the repository's root that were opened, changed or named in a command.
@@ -41,41 +41,43 @@ class ObservedText:
     trigger: the event that started the run; None in a delegate's log.
     loaded: characters loaded so far, by name.
     tools: names of the tools that the agent has.
-    asked: the model has replied at least once.
+    has_replied: the model has replied at least once.
     """
 
     def __init__(self, files: Collection[str], roots: Sequence[str]) -> None:
         self._files = files
         self._folders = {folder for path in files for folder in _folders_of(path)}
         self._roots = tuple(root.rstrip("/") for root in roots if root.rstrip("/"))
-        self._seen = 0
-        self._last: Event | None = None
+        self._event_count = 0
+        self._last_event: Event | None = None
         self._clear()
 
-    def look(self, state: State) -> bool:
+    def update(self, state: State) -> bool:
         """Process new events.
 
         Return True if this is the first state or not a continuation of the last one.
         """
         events = state.events
-        anew = (
-            not self._seen or len(events) < self._seen or events[self._seen - 1] is not self._last
+        is_new = (
+            not self._event_count
+            or len(events) < self._event_count
+            or events[self._event_count - 1] is not self._last_event
         )
-        if anew:
-            self._seen = 0
+        if is_new:
+            self._event_count = 0
             self._clear()
-        for new in (self.requests, self.mentions, self.touched, self.changed):
-            new.clear()
-        for event in events[self._seen :]:
-            self._take(event)
-        self._seen = len(events)
-        self._last = events[-1] if events else None
-        return anew
+        for values in (self.requests, self.mentions, self.touched, self.changed):
+            values.clear()
+        for event in events[self._event_count :]:
+            self._process(event)
+        self._event_count = len(events)
+        self._last_event = events[-1] if events else None
+        return is_new
 
     @property
     def works_on_code(self) -> bool:
         """True if the agent has tools for files. Agents that only browse get no skills."""
-        return bool(set(self.tools) - _PAGES_ONLY)
+        return bool(set(self.tools) - _BROWSING_TOOLS)
 
     def _clear(self) -> None:
         self.requests: list[str] = []
@@ -85,12 +87,12 @@ class ObservedText:
         self.trigger: Trigger | None = None
         self.loaded: dict[str, int] = {}
         self.tools: tuple[str, ...] = ()
-        self.asked = False
+        self.has_replied = False
         self._touched: set[str] = set()
         self._changed: set[str] = set()
         self._folder = ""
 
-    def _take(self, event: Event) -> None:
+    def _process(self, event: Event) -> None:
         match event:
             case life.RunStarted(task=task):
                 self.trigger = task.trigger
@@ -101,19 +103,19 @@ class ObservedText:
             case life.SystemPrompt(tools=tools):
                 self.tools = self.tools or tools
             case life.ModelReplied():
-                self.asked = True
+                self.has_replied = True
             case a.Message(source=Source.USER, cause=None, content=content):
-                self._take_message(content)
+                self._process_message(content)
             case a.FileRead(path=path):
                 self._touch(self._from_root(path))
             case a.FileWrite(path=path) | a.FileEdit(path=path):
                 self._change(path)
             case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
-                self._take_names(text)
-                self._take_written(written_paths(text))
+                self._process_names(text)
+                self._process_written(written_paths(text))
             case a.IPythonRunCell(source=Source.AGENT, code=text):
-                self._take_names(text)
-                self._take_written(written_in(text))
+                self._process_names(text)
+                self._process_written(written_in(text))
             case o.CmdOutput(cwd=cwd) if cwd:
                 self._folder = self._from_root(cwd)
             case o.RecallResult(name=name, content=content) if name:
@@ -121,30 +123,34 @@ class ObservedText:
             case _:
                 pass
 
-    def _take_message(self, content: str) -> None:
+    def _process_message(self, content: str) -> None:
         """Add a person's message to the requests.
 
         The run's first message only repeats the task, which is already known. Later messages are
         stripped of the template text around them, which asks for nothing.
         """
-        if self.trigger is not None and not self.asked:
+        if self.trigger is not None and not self.has_replied:
             return
         request = _REQUEST.search(content)
         if request:
             content = request[2]
-        before, _, after = render("agent/delegated_task.md.j2", task=_HOLE).strip().partition(_HOLE)
-        self.requests.append(content.removeprefix(before).removesuffix(after))
+        prefix, _, suffix = (
+            render("agent/delegated_task.md.j2", task=_TASK_PLACEHOLDER)
+            .strip()
+            .partition(_TASK_PLACEHOLDER)
+        )
+        self.requests.append(content.removeprefix(prefix).removesuffix(suffix))
 
-    def _take_names(self, text: str) -> None:
+    def _process_names(self, text: str) -> None:
         """Record the repository's files and folders that a command or a cell names."""
-        for name in _NAME.findall(text[:MAX_COMMAND]):
+        for name in _PATH_NAME.findall(text[:MAX_COMMAND_LENGTH]):
             if "/" in name or "." in name or name in self._files or name in self._folders:
                 path = self._from_folder(name)
                 if path in self._files or path in self._folders:
                     self._touch(path)
 
-    def _take_written(self, what: WrittenPaths) -> None:
-        for path in what.paths:
+    def _process_written(self, written: WrittenPaths) -> None:
+        for path in written.paths:
             self._change(self._from_folder(path))
 
     def _change(self, path: str) -> None:
@@ -176,17 +182,19 @@ class ObservedText:
 def _request_of(task: Task) -> str:
     # Nobody wrote the instruction of a run that a failed check triggered: it comes from a template,
     # and only the name of the check says what the run is about.
-    is_said = task.trigger.kind is not TriggerKind.CHECK_FAILED
-    asked = task.trigger.instruction if is_said else task.trigger.check
-    return "\n\n".join((asked, task.title, *task.labels))
+    has_instruction = task.trigger.kind is not TriggerKind.CHECK_FAILED
+    request = task.trigger.instruction if has_instruction else task.trigger.check
+    return "\n\n".join((request, task.title, *task.labels))
 
 
 def _mentions_of(task: Task) -> str:
-    said = (comment.body for comment in task.comments if not comment.is_ours)
+    comments = (comment.body for comment in task.comments if not comment.is_ours)
     linked = (
-        [text for one in task.pull.closes for text in (one.title, one.body)] if task.pull else []
+        [text for issue in task.pull.closes for text in (issue.title, issue.body)]
+        if task.pull
+        else []
     )
-    return "\n\n".join((task.body, *said, *linked))
+    return "\n\n".join((task.body, *comments, *linked))
 
 
 def _folders_of(path: str) -> list[str]:

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from resolver.errors import FrontmatterError, ResolverError
-from resolver.memory.frontmatter import Document, read_document, validated
+from resolver.memory.frontmatter import Document, read_document, validate_document
 from resolver.memory.skills.skill import (
-    MAX_DESCRIPTION,
-    MAX_NAME,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
     Kind,
     Origin,
     Skill,
     SkillHead,
-    named,
+    to_skill_name,
 )
 
-ALWAYS = (
+INSTRUCTION_FILES = (
     "AGENTS.md",
     ".github/copilot-instructions.md",
     "CLAUDE.md",
@@ -30,21 +30,21 @@ ALWAYS = (
 )
 """Instruction files that every run gets, in the order in which they are shown."""
 
-NESTED = ("AGENTS.md", "CLAUDE.md")
+NESTED_INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 """Instruction files that apply to a folder and everything below it. If a folder has several, only
 the first of this list counts."""
 
 SKILL_FILE = "SKILL.MD"
 """File name, in capitals, of a skill that has a folder of its own (https://agentskills.io)."""
 
-OPEN_FORM = (".agents/skills/",)
-MICROAGENTS = (".openhands/skills/", ".openhands/microagents/")
-AGENTS_REPOSITORY = ("skills/",)
+SKILL_FOLDERS = (".agents/skills/",)
+MICROAGENT_FOLDERS = (".openhands/skills/", ".openhands/microagents/")
+AGENTS_REPOSITORY_FOLDERS = ("skills/",)
 """Additional skills folder in an organization's `.agents` repository, where the leading `.agents/`
 may be omitted from the path."""
 
-MOST_SKILLS = 200
-MAX_FILE = 64_000
+MAX_SKILLS = 200
+MAX_FILE_LENGTH = 64_000
 """Maximum characters of a skill file; a longer file is left out."""
 
 Read = Callable[[str], bytes | None]
@@ -64,7 +64,7 @@ class SkillSource:
     paths: tuple[str, ...]
     read: Read
     prefix: str = ""
-    folders: tuple[str, ...] = OPEN_FORM + MICROAGENTS
+    folders: tuple[str, ...] = SKILL_FOLDERS + MICROAGENT_FOLDERS
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Library:
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill with that name or command, or None. A leading slash is ignored."""
-        wanted = named(name)
-        by_name = (s for s in self.skills if s.name == wanted)
-        by_command = (s for s in self.skills if wanted in s.commands)
-        return next(by_name, None) or next(by_command, None) if wanted else None
+        skill_name = to_skill_name(name)
+        by_name = (skill for skill in self.skills if skill.name == skill_name)
+        by_command = (skill for skill in self.skills if skill_name in skill.commands)
+        return next(by_name, None) or next(by_command, None) if skill_name else None
 
     def instructions_at(self, folder: str) -> Skill | None:
         """Return the instructions that apply to a folder of `nested`.
@@ -101,7 +101,7 @@ class Library:
         """
         path = self.nested[folder]
         try:
-            return _instructions(path, _decoded(self.read(path) or b""))[0]
+            return _instructions(path, _decode(self.read(path) or b""))[0]
         except ResolverError:
             return None  # too large
 
@@ -124,10 +124,14 @@ def read_library(sources: Iterable[SkillSource]) -> Library:
     )
 
 
-def is_told_to_agents(path: str) -> bool:
+def is_shown_to_agents(path: str) -> bool:
     """Return True if later runs show the file to agents, as instructions or as a skill."""
     name = path.rpartition("/")[2]
-    return path in ALWAYS or name in NESTED or path.startswith((".agents/", ".openhands/"))
+    return (
+        path in INSTRUCTION_FILES
+        or name in NESTED_INSTRUCTION_FILES
+        or path.startswith((".agents/", ".openhands/"))
+    )
 
 
 def shipped(folder: Path) -> SkillSource:
@@ -154,69 +158,75 @@ class _Reader:
     def take(self, source: SkillSource) -> None:
         if source.origin is Origin.REPOSITORY:
             self.paths, self.read = source.paths, source.read
-            self._take_instructions(source)
-        own: dict[str, str] = {}
+            self._read_instructions(source)
+        path_by_name: dict[str, str] = {}
         files = sorted(_skill_files(source))
-        for path, kept_in in files[:MOST_SKILLS]:
-            skill = self._skill(source, path, kept_in)
+        for path, folder in files[:MAX_SKILLS]:
+            skill = self._read_skill(source, path, folder)
             if skill is None:
                 continue
             if skill.kind == "always":
                 self.always.append(replace(skill, name=skill.source))
-            elif skill.name in own:
-                where = f"{source.prefix}{own[skill.name]}"
-                self.problems.append(f"{skill.source}: {where} has the name {skill.name} as well")
+            elif skill.name in path_by_name:
+                other_path = f"{source.prefix}{path_by_name[skill.name]}"
+                self.problems.append(
+                    f"{skill.source}: {other_path} has the name {skill.name} as well"
+                )
             else:
-                own[skill.name] = path
+                path_by_name[skill.name] = path
                 self.skills.setdefault(skill.name, skill)
-        if len(files) > MOST_SKILLS:
+        if len(files) > MAX_SKILLS:
             self.problems.append(
-                f"{source.prefix}{files[MOST_SKILLS][0]}: only the first {MOST_SKILLS} skills "
+                f"{source.prefix}{files[MAX_SKILLS][0]}: only the first {MAX_SKILLS} skills "
                 "are read"
             )
 
-    def _take_instructions(self, source: SkillSource) -> None:
+    def _read_instructions(self, source: SkillSource) -> None:
         present = set(source.paths)
         texts: set[str] = set()
-        for path in (p for p in ALWAYS if p in present):
-            skill, problem = _instructions(path, self._text(source, path))
+        for path in (p for p in INSTRUCTION_FILES if p in present):
+            skill, problem = _instructions(path, self._read_text(source, path))
             if problem:
                 self.problems.append(problem)
             if skill is not None and skill.body not in texts:
                 texts.add(skill.body)
                 self.always.append(skill)
         for folder in _folders_with_instructions(source.paths):
-            self.nested[folder] = next(folder + n for n in NESTED if folder + n in present)
+            self.nested[folder] = next(
+                folder + n for n in NESTED_INSTRUCTION_FILES if folder + n in present
+            )
 
-    def _skill(self, source: SkillSource, path: str, kept_in: str) -> Skill | None:
-        text = self._text(source, path)
+    def _read_skill(self, source: SkillSource, path: str, folder: str) -> Skill | None:
+        text = self._read_text(source, path)
         if not text:
             return None
         try:
             document = read_document(text, source.prefix + path)
-            return _skill_of(document, validated(document, SkillHead), source, path, kept_in)
+            return _build_skill(
+                document, validate_document(document, SkillHead), source, path, folder
+            )
         except FrontmatterError as error:
             self.problems.append(f"{error.what}; it is left out")
             return None
 
-    def _text(self, source: SkillSource, path: str) -> str:
+    def _read_text(self, source: SkillSource, path: str) -> str:
         try:
             content = source.read(path) or b""
         except ResolverError as error:
             self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
             return ""
-        text = _decoded(content)
-        if len(text) > MAX_FILE and path not in ALWAYS:
-            what = f"it has more than {MAX_FILE} characters; it is left out"
+        text = _decode(content)
+        if len(text) > MAX_FILE_LENGTH and path not in INSTRUCTION_FILES:
+            what = f"it has more than {MAX_FILE_LENGTH} characters; it is left out"
             self.problems.append(f"{source.prefix}{path}: {what}")
             return ""
         return text
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     """Decode UTF-8, or UTF-16 with a byte order mark, which PowerShell writes."""
-    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16" if wide else "utf-8", "replace")
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf16 else "utf-8", "replace")
 
 
 def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
@@ -236,12 +246,12 @@ def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
     """Yield the path of each skill file with the folder of `source.folders` that contains it."""
     for path in source.paths:
         folder = next((f for f in source.folders if path.startswith(f)), None)
-        if folder is None or path in ALWAYS:
+        if folder is None or path in INSTRUCTION_FILES:
             continue
         *parts, name = path.removeprefix(folder).split("/")
         if name.upper() == SKILL_FILE and len(parts) == 1:
             yield path, folder
-        elif parts and folder not in MICROAGENTS:
+        elif parts and folder not in MICROAGENT_FOLDERS:
             # microagents may be sorted into subfolders; in other places, a subfolder belongs to
             # one skill, and its other Markdown files are material of that skill
             continue
@@ -249,22 +259,24 @@ def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
             yield path, folder
 
 
-def _skill_of(
-    document: Document, head: SkillHead, source: SkillSource, path: str, kept_in: str
+def _build_skill(
+    document: Document, head: SkillHead, source: SkillSource, path: str, folder: str
 ) -> Skill:
-    commands = tuple(named(t) for t in head.triggers if t.startswith("/") and named(t))
+    commands = tuple(
+        to_skill_name(t) for t in head.triggers if t.startswith("/") and to_skill_name(t)
+    )
     words = tuple(t for t in head.triggers if not t.startswith("/"))
     globs = (*head.globs, *head.paths)
     body = document.body.strip()
     if not body:
         raise FrontmatterError(document.path, 1, "there is no text below the front matter")
     return Skill(
-        name=named(head.name) or _name_of(path),
+        name=to_skill_name(head.name) or _name_from_path(path),
         description=head.description or _first_line(body),
         body=body,
         source=source.prefix + path,
         origin=source.origin,
-        kind=_kind(head, bool(words or globs), bool(commands), kept_in),
+        kind=_kind(head, bool(words or globs), bool(commands), folder),
         commands=commands,
         triggers=words,
         globs=globs,
@@ -272,32 +284,34 @@ def _skill_of(
     )
 
 
-def _kind(head: SkillHead, is_triggered: bool, has_command: bool, kept_in: str) -> Kind:
+def _kind(head: SkillHead, is_triggered: bool, has_command: bool, folder: str) -> Kind:
     if head.type == "task" or has_command or (head.inputs and head.type != "knowledge"):
         return "task"
     if head.type == "repo":
         return "always"
     untriggered = not is_triggered and head.type != "knowledge"
-    return "always" if untriggered and kept_in in MICROAGENTS else "knowledge"
+    return "always" if untriggered and folder in MICROAGENT_FOLDERS else "knowledge"
 
 
-def _name_of(path: str) -> str:
+def _name_from_path(path: str) -> str:
     *_, folder, file = ("", *path.split("/"))
-    own = folder if file.upper() == SKILL_FILE else file.removesuffix(".md")
-    return named(own) or path[-MAX_NAME:]
+    name = folder if file.upper() == SKILL_FILE else file.removesuffix(".md")
+    return to_skill_name(name) or path[-MAX_NAME_LENGTH:]
 
 
 def _first_line(body: str) -> str:
     line = body.partition("\n")[0].strip("# ")
-    return line[:MAX_DESCRIPTION]
+    return line[:MAX_DESCRIPTION_LENGTH]
 
 
 def _folders_with_instructions(paths: tuple[str, ...]) -> list[str]:
     found = (path.rpartition("/") for path in paths)
-    return sorted({f"{folder}/" for folder, _, name in found if folder and name in NESTED})
+    return sorted(
+        {f"{folder}/" for folder, _, name in found if folder and name in NESTED_INSTRUCTION_FILES}
+    )
 
 
 def _is_link(text: str) -> bool:
     """Return True if the text is only the path of an instruction file. Git writes the target of a
     symbolic link as text where the file system has no links (`core.symlinks=false`)."""
-    return len(text) < 200 and len(text.split()) == 1 and text.endswith(ALWAYS)
+    return len(text) < 200 and len(text.split()) == 1 and text.endswith(INSTRUCTION_FILES)

@@ -10,29 +10,29 @@ from typing import Literal, Protocol
 
 from resolver.config.templates import render
 from resolver.events.actions import Recall
-from resolver.events.base import Source as By
+from resolver.events.base import Source as EventSource
 from resolver.events.observations import RecallResult
 from resolver.events.state import State
-from resolver.memory.skills.lookup import TOOL, catalogue
+from resolver.memory.skills.lookup import RECALL_TOOL, catalogue
 from resolver.memory.skills.observed import ObservedText
 from resolver.memory.skills.reading import Library
 from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
 from resolver.memory.skills.triggers import Text, covers, find_triggers, prepare_text
 from resolver.models.truncate import truncate_middle
 
-MAX_FILE = 16_000
+MAX_FILE_LENGTH = 16_000
 """Maximum characters loaded of one file; the agent can read the rest itself."""
 
-MAX_ALWAYS = 32_000
+MAX_ALWAYS_LENGTH = 32_000
 """Maximum characters of everything that is loaded when a run begins."""
 
-MAX_TRIGGERED = 48_000
+MAX_TRIGGERED_LENGTH = 48_000
 """Maximum characters of everything that is loaded later because a trigger matched."""
 
-LEAST = 500
+MIN_SHARE = 500
 """If less room than this is left, a note that there is no room is shown in place of the text."""
 
-LIST = "the list of skills"
+SKILL_LIST = "the list of skills"
 NOTES = "notes of earlier runs"
 
 Loaded = tuple[Recall, RecallResult]
@@ -52,7 +52,7 @@ class Recaller(Protocol):
         ...
 
 
-class Meaning(Protocol):
+class TopicMatcher(Protocol):
     """Selects skills by the topic of a text."""
 
     def nearest(self, text: str, skills: Sequence[Skill]) -> Sequence[tuple[Skill, str]]:
@@ -80,10 +80,10 @@ class NoteReader:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _TextToLoad:
     """A text to load. `hint` says how to read it in full when it is truncated.
 
-    always: the text counts towards `MAX_ALWAYS`, otherwise towards `MAX_TRIGGERED`.
+    always: the text counts towards `MAX_ALWAYS_LENGTH`, otherwise towards `MAX_TRIGGERED_LENGTH`.
     """
 
     name: str
@@ -110,80 +110,92 @@ class SkillRecaller:
         library: Library,
         roots: Sequence[str] = (),
         notes: NoteReader | None = None,
-        meaning: Meaning | None = None,
+        meaning: TopicMatcher | None = None,
     ) -> None:
         self._library = library
         self._notes = notes or NoteReader()
-        self._meaning = meaning
-        self._seen = ObservedText(library.paths, roots)
-        self._wanted: dict[str, _Wanted] = {}
-        self._always = {*(skill.name for skill in library.always), LIST, NOTES}
+        self._topic_matcher = meaning
+        self._observed = ObservedText(library.paths, roots)
+        self._texts_to_load: dict[str, _TextToLoad] = {}
+        self._always_names = {*(skill.name for skill in library.always), SKILL_LIST, NOTES}
 
     def recall(self, state: State) -> Sequence[Loaded]:
         """See `Recaller`."""
-        seen = self._seen
-        begins = seen.look(state)
-        if begins:
-            self._wanted = {}
-        if not seen.works_on_code:
+        observed = self._observed
+        is_new = observed.update(state)
+        if is_new:
+            self._texts_to_load = {}
+        if not observed.works_on_code:
             return ()
-        if begins or seen.requests or seen.mentions or seen.touched:
-            for one in self._called_for(begins):
-                self._wanted.setdefault(one.name, one)
-        missing = [one for name, one in self._wanted.items() if name not in seen.loaded]
-        return self._told(missing) if missing else ()
+        if is_new or observed.requests or observed.mentions or observed.touched:
+            for text in self._new_texts(is_new):
+                self._texts_to_load.setdefault(text.name, text)
+        missing = [
+            text for name, text in self._texts_to_load.items() if name not in observed.loaded
+        ]
+        return self._load(missing) if missing else ()
 
-    def _told(self, missing: Sequence[_Wanted]) -> list[Loaded]:
-        always = sum(n for name, n in self._seen.loaded.items() if name in self._always)
-        triggered = sum(self._seen.loaded.values()) - always
-        room = {True: MAX_ALWAYS - always, False: MAX_TRIGGERED - triggered}
-        told: list[Loaded] = []
-        for one in missing:
-            share = min(MAX_FILE, room[one.always])
+    def _load(self, missing: Sequence[_TextToLoad]) -> list[Loaded]:
+        always = sum(n for name, n in self._observed.loaded.items() if name in self._always_names)
+        triggered = sum(self._observed.loaded.values()) - always
+        remaining = {True: MAX_ALWAYS_LENGTH - always, False: MAX_TRIGGERED_LENGTH - triggered}
+        loaded: list[Loaded] = []
+        for text in missing:
+            share = min(MAX_FILE_LENGTH, remaining[text.always])
             content = (
-                truncate_middle(one.text, share, one.hint) if share >= LEAST else _no_room(one)
+                truncate_middle(text.text, share, text.hint)
+                if share >= MIN_SHARE
+                else _no_room_note(text)
             )
-            room[one.always] -= len(content)
-            told.append(
+            remaining[text.always] -= len(content)
+            loaded.append(
                 (
-                    Recall(query=one.name, why=one.why, source=By.ENVIRONMENT),
+                    Recall(query=text.name, why=text.why, source=EventSource.ENVIRONMENT),
                     RecallResult(
                         content=content,
-                        about=one.about,
-                        name=one.name,
-                        sources=one.sources,
-                        why=one.why,
+                        about=text.about,
+                        name=text.name,
+                        sources=text.sources,
+                        why=text.why,
                     ),
                 )
             )
-        return told
+        return loaded
 
-    def _called_for(self, begins: bool) -> Iterator[_Wanted]:
+    def _new_texts(self, is_new: bool) -> Iterator[_TextToLoad]:
         """Yield everything that the new events call for, in the order in which it is shown."""
-        if begins:
-            yield from self._from_the_start()
-        new = [skill for skill in self._library.skills if skill.name not in self._seen.loaded]
-        requests = [prepare_text(text) for text in self._seen.requests]
-        mentions = [prepare_text(text) for text in self._seen.mentions]
-        for skill in new:
-            words = _said(skill, requests)
-            if not words and (mentioned := _said(skill, mentions)) and self._concerns(skill):
-                words = mentioned
-            if words:
-                yield _of_skill(skill, f"“{words}” was said")
-        for path in self._seen.touched:
-            yield from self._nested(path)
-        for path in self._seen.changed:
-            for skill in new:
+        if is_new:
+            yield from self._initial_texts()
+        unloaded = [
+            skill for skill in self._library.skills if skill.name not in self._observed.loaded
+        ]
+        requests = [prepare_text(text) for text in self._observed.requests]
+        mentions = [prepare_text(text) for text in self._observed.mentions]
+        for skill in unloaded:
+            matched = _matched_words(skill, requests)
+            if (
+                not matched
+                and (mentioned := _matched_words(skill, mentions))
+                and self._applies_to_repository(skill)
+            ):
+                matched = mentioned
+            if matched:
+                yield _skill_text(skill, f"“{matched}” was said")
+        for path in self._observed.touched:
+            yield from self._folder_instructions(path)
+        for path in self._observed.changed:
+            for skill in unloaded:
                 if any(covers(glob, path) for glob in skill.globs):
-                    yield _of_skill(skill, f"{path} was changed")
-        if begins and self._meaning is not None and not self._seen.asked:
-            rest = [s for s in new if s.kind == "knowledge" and s.name not in self._wanted]
-            about = "\n\n".join((*self._seen.requests, *self._seen.mentions))
-            for skill, why in self._meaning.nearest(about, rest):
-                yield _of_skill(skill, why)
+                    yield _skill_text(skill, f"{path} was changed")
+        if is_new and self._topic_matcher is not None and not self._observed.has_replied:
+            others = [
+                s for s in unloaded if s.kind == "knowledge" and s.name not in self._texts_to_load
+            ]
+            topic = "\n\n".join((*self._observed.requests, *self._observed.mentions))
+            for skill, why in self._topic_matcher.nearest(topic, others):
+                yield _skill_text(skill, why)
 
-    def _concerns(self, skill: Skill) -> bool:
+    def _applies_to_repository(self, skill: Skill) -> bool:
         """Return True if a word in a mention, rather than in the request, may load the skill.
 
         A skill of the repository itself always may. Another one may if it has no globs, or if the
@@ -194,16 +206,16 @@ class SkillRecaller:
         paths = self._library.paths
         return any(covers(glob, path) for glob in skill.globs for path in paths)
 
-    def _from_the_start(self) -> Iterator[_Wanted]:
+    def _initial_texts(self) -> Iterator[_TextToLoad]:
         """Yield what is loaded when a run begins, and a skill that was asked for by command."""
         for skill in self._library.always:
             hint = f"The whole file is {skill.source}."
             sources = (skill.source,)
-            yield _Wanted(
+            yield _TextToLoad(
                 skill.name, "always told", skill.body, sources, "instructions", True, hint
             )
         if self._notes.text:
-            yield _Wanted(
+            yield _TextToLoad(
                 NOTES,
                 "kept for this repository",
                 self._notes.text,
@@ -211,50 +223,52 @@ class SkillRecaller:
                 "notes",
                 True,
             )
-        trigger = self._seen.trigger
+        trigger = self._observed.trigger
         asked_for = self._library.skill(trigger.named) if trigger is not None else None
         if trigger is not None and asked_for is not None:
             why = f"asked for as /{trigger.named}"
             text = fill_task_skill(asked_for, trigger.instruction)
-            yield _Wanted(
-                asked_for.name, why, text, (asked_for.source,), "task", hint=_hint(asked_for)
+            yield _TextToLoad(
+                asked_for.name, why, text, (asked_for.source,), "task", hint=_read_hint(asked_for)
             )
-        if TOOL in self._seen.tools and any(
+        if RECALL_TOOL in self._observed.tools and any(
             skill.origin is not Origin.SHIPPED for skill in self._library.skills
         ):
             text = catalogue(self._library.skills)
-            yield _Wanted(LIST, "to choose from", text, (), "list", True)
+            yield _TextToLoad(SKILL_LIST, "to choose from", text, (), "list", True)
 
-    def _nested(self, path: str) -> Iterator[_Wanted]:
+    def _folder_instructions(self, path: str) -> Iterator[_TextToLoad]:
         """Yield the instructions of the folders that contain the path, the innermost last, because
         it takes precedence over the others."""
         parts = path.split("/")
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count]) + "/"
             file = self._library.nested.get(folder, "")
-            if not file or file in self._seen.loaded or file in self._wanted:
+            if not file or file in self._observed.loaded or file in self._texts_to_load:
                 continue
             skill = self._library.instructions_at(folder)
             if skill is not None:
                 hint = f"The whole file is {file}."
-                yield _Wanted(
+                yield _TextToLoad(
                     file, f"{path} was touched", skill.body, (file,), "instructions", hint=hint
                 )
 
 
-def _said(skill: Skill, texts: Sequence[Text]) -> str:
+def _matched_words(skill: Skill, texts: Sequence[Text]) -> str:
     """Return the first words in the texts that match a trigger of the skill, or ""."""
     matches = (find_triggers(trigger, text) for text in texts for trigger in skill.triggers)
     return next(filter(None, matches), "")
 
 
-def _of_skill(skill: Skill, why: str) -> _Wanted:
-    return _Wanted(skill.name, why, skill.body, (skill.source,), "skill", hint=_hint(skill))
+def _skill_text(skill: Skill, why: str) -> _TextToLoad:
+    return _TextToLoad(
+        skill.name, why, skill.body, (skill.source,), "skill", hint=_read_hint(skill)
+    )
 
 
-def _hint(skill: Skill) -> str:
+def _read_hint(skill: Skill) -> str:
     return f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else ""
 
 
-def _no_room(one: _Wanted) -> str:
-    return render("agent/skill_no_room.md.j2", called=one.name, hint=one.hint).strip()
+def _no_room_note(text: _TextToLoad) -> str:
+    return render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()

@@ -20,10 +20,10 @@ Kind = Literal["always", "knowledge", "task"]
 """When a skill is loaded. always: when a run begins. knowledge: when a trigger matches, or when the
 agent asks for it. task: when a person asks for it by its name after a slash, or the agent does."""
 
-MAX_NAME = 80
-MAX_DESCRIPTION = 1_024
+MAX_NAME_LENGTH = 80
+MAX_DESCRIPTION_LENGTH = 1_024
 MAX_TRIGGERS = 50
-MAX_TRIGGER = 100
+MAX_TRIGGER_LENGTH = 100
 
 
 class Origin(StrEnum):
@@ -34,13 +34,13 @@ class Origin(StrEnum):
     SHIPPED = "shipped"
 
 
-def named(text: str) -> str:
+def to_skill_name(text: str) -> str:
     """Return the text as a skill name: lower case, with `-` for everything except letters, digits,
     `.` and `-`. "" if nothing is left."""
-    return re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")[:MAX_NAME]
+    return re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")[:MAX_NAME_LENGTH]
 
 
-def _listed(value: Any) -> Any:
+def _split_list(value: Any) -> Any:
     """Split text at its commas; leave a list as it is. None becomes an empty tuple."""
     if value is None:
         return ()
@@ -49,16 +49,20 @@ def _listed(value: Any) -> Any:
     return value
 
 
-def _lower(value: Any) -> Any:
+def _to_lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _words(value: Any) -> Any:
+def _to_single_line(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-Trigger = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=MAX_TRIGGER)]
-Listed = Annotated[tuple[Trigger, ...], BeforeValidator(_listed), Field(max_length=MAX_TRIGGERS)]
+Trigger = Annotated[
+    str, BeforeValidator(_to_single_line), Field(min_length=1, max_length=MAX_TRIGGER_LENGTH)
+]
+TextList = Annotated[
+    tuple[Trigger, ...], BeforeValidator(_split_list), Field(max_length=MAX_TRIGGERS)
+]
 
 
 class SkillFileHead(BaseModel):
@@ -74,16 +78,16 @@ class SkillInput(SkillFileHead):
     choices: the allowed values; empty allows any.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=MAX_NAME)
-    description: Annotated[str, BeforeValidator(_words)] = ""
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=MAX_NAME_LENGTH)
+    description: Annotated[str, BeforeValidator(_to_single_line)] = ""
     type: Literal["string", "integer", "number", "boolean"] = "string"
     required: bool | None = None
     default: str | None = None
-    choices: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    choices: Annotated[tuple[str, ...], BeforeValidator(_split_list)] = ()
 
     @field_validator("default", mode="before")
     @classmethod
-    def _as_text(cls, value: Any) -> Any:
+    def _boolean_to_text(cls, value: Any) -> Any:
         return str(value).lower() if isinstance(value, bool) else value
 
     @property
@@ -94,19 +98,19 @@ class SkillInput(SkillFileHead):
 class SkillHead(SkillFileHead):
     """The frontmatter of a skill file. All fields are optional; the path gives a missing name."""
 
-    name: str = Field(default="", max_length=MAX_NAME)
-    description: Annotated[str, BeforeValidator(_words)] = Field(
-        default="", max_length=MAX_DESCRIPTION
+    name: str = Field(default="", max_length=MAX_NAME_LENGTH)
+    description: Annotated[str, BeforeValidator(_to_single_line)] = Field(
+        default="", max_length=MAX_DESCRIPTION_LENGTH
     )
-    type: Annotated[Literal["", "repo", "knowledge", "task"], BeforeValidator(_lower)] = ""
-    triggers: Listed = ()
-    globs: Listed = ()
-    paths: Listed = ()
+    type: Annotated[Literal["", "repo", "knowledge", "task"], BeforeValidator(_to_lower)] = ""
+    triggers: TextList = ()
+    globs: TextList = ()
+    paths: TextList = ()
     inputs: tuple[SkillInput, ...] = Field(default=(), max_length=20)
 
     @field_validator("triggers")
     @classmethod
-    def _hold_a_word(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_triggers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for trigger in value:
             if not re.search(r"\w", trigger):
                 raise ValueError(f"the trigger {trigger!r} has no letter and no digit")
@@ -114,7 +118,7 @@ class SkillHead(SkillFileHead):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nothing(cls, data: Any) -> Any:
+    def _drop_missing(cls, data: Any) -> Any:
         """Remove fields without a value, so that they get their defaults."""
         if isinstance(data, Mapping):
             return {name: value for name, value in data.items() if value is not None}
@@ -122,8 +126,8 @@ class SkillHead(SkillFileHead):
 
     @field_validator("inputs")
     @classmethod
-    def _each_once(cls, value: tuple[SkillInput, ...]) -> tuple[SkillInput, ...]:
-        names = [one.name for one in value]
+    def _check_unique(cls, value: tuple[SkillInput, ...]) -> tuple[SkillInput, ...]:
+        names = [skill_input.name for skill_input in value]
         if len(set(names)) < len(names):
             raise ValueError("two inputs have one name")
         return value
@@ -153,10 +157,10 @@ class Skill:
     inputs: tuple[SkillInput, ...] = ()
 
 
-MAX_VALUE = 2_000
+MAX_VALUE_LENGTH = 2_000
 
-_GIVEN = re.compile(r"""(?<!\S)([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|\S*)""")
-_PLACE = re.compile(r"\$\{\s*([A-Za-z_][\w-]*)\s*\}|\{\{\s*([A-Za-z_][\w-]*)\s*\}\}")
+_ASSIGNMENT = re.compile(r"""(?<!\S)([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|\S*)""")
+_PLACEHOLDER = re.compile(r"\$\{\s*([A-Za-z_][\w-]*)\s*\}|\{\{\s*([A-Za-z_][\w-]*)\s*\}\}")
 _BOOLEANS = {
     "true": "true",
     "yes": "true",
@@ -167,70 +171,76 @@ _BOOLEANS = {
 }
 
 
-def fill_task_skill(skill: Skill, words: str) -> str:
+def fill_task_skill(skill: Skill, arguments: str) -> str:
     """Return the skill's text with `${name}` and `{{ name }}` replaced by the person's values.
 
-    words: the text after the skill's name. `name=value` sets an input, quotes allow spaces in a
+    arguments: the text after the skill's name. `name=value` sets an input, quotes allow spaces in a
         value; other text is ignored here.
 
     Values are inserted literally: a placeholder inside a value is not replaced. Raises Refused with
     the problems and a list of all inputs if one is missing, unknown or invalid.
     """
-    values = _values(skill, words)
+    values = _parse_values(skill, arguments)
 
-    def put_in(place: re.Match[str]) -> str:
-        return values.get(place[1] or place[2], place[0])
+    def replace_placeholder(match: re.Match[str]) -> str:
+        return values.get(match[1] or match[2], match[0])
 
-    return _PLACE.sub(put_in, skill.body)
+    return _PLACEHOLDER.sub(replace_placeholder, skill.body)
 
 
-def _values(skill: Skill, words: str) -> Mapping[str, str]:
-    known = {one.name: one for one in skill.inputs}
-    if not known:
+def _parse_values(skill: Skill, arguments: str) -> Mapping[str, str]:
+    inputs = {skill_input.name: skill_input for skill_input in skill.inputs}
+    if not inputs:
         return {}
-    given = {found[1]: _unquoted(found[2]) for found in _GIVEN.finditer(words)}
-    problems = [f"there is no input `{name}`" for name in given if name not in known]
+    assigned = {match[1]: _unquote(match[2]) for match in _ASSIGNMENT.finditer(arguments)}
+    problems = [f"there is no input `{name}`" for name in assigned if name not in inputs]
     values: dict[str, str] = {}
-    for name, one in known.items():
-        if name in given:
-            problem = _problem(one, given[name])
+    for name, skill_input in inputs.items():
+        if name in assigned:
+            problem = _describe_problem(skill_input, assigned[name])
             problems += [problem] if problem else []
-            values[name] = _as_typed(one, given[name])
-        elif one.is_required:
+            values[name] = _normalize_value(skill_input, assigned[name])
+        elif skill_input.is_required:
             problems.append(f"`{name}` is missing")
         else:
-            values[name] = one.default or ""
+            values[name] = skill_input.default or ""
     if problems:
         what = render("run/skill_inputs.md.j2", skill=skill, problems=problems).strip()
         raise Refused(what, f"Ask again with its inputs: `/{skill.name} {_example(skill)}`.")
     return values
 
 
-def _problem(one: SkillInput, value: str) -> str:
+def _describe_problem(skill_input: SkillInput, value: str) -> str:
     """Return what is wrong with a value, without quoting it, since it may contain anything."""
-    if len(value) > MAX_VALUE:
-        return f"`{one.name}` has more than {MAX_VALUE} characters"
-    if not value and one.is_required:
-        return f"`{one.name}` is empty"
-    if one.choices and value not in one.choices:
-        return f"`{one.name}` is one of {', '.join(one.choices)}"
-    number = r"[-+]?\d{1,18}" + ("" if one.type == "integer" else r"(\.\d{1,18})?")
-    if one.type in {"integer", "number"} and not re.fullmatch(number, value):
-        return f"`{one.name}` is {'an integer' if one.type == 'integer' else 'a number'}"
-    if one.type == "boolean" and value.lower() not in _BOOLEANS:
-        return f"`{one.name}` is true or false"
+    if len(value) > MAX_VALUE_LENGTH:
+        return f"`{skill_input.name}` has more than {MAX_VALUE_LENGTH} characters"
+    if not value and skill_input.is_required:
+        return f"`{skill_input.name}` is empty"
+    if skill_input.choices and value not in skill_input.choices:
+        return f"`{skill_input.name}` is one of {', '.join(skill_input.choices)}"
+    number = r"[-+]?\d{1,18}" + ("" if skill_input.type == "integer" else r"(\.\d{1,18})?")
+    if skill_input.type in {"integer", "number"} and not re.fullmatch(number, value):
+        kind = "an integer" if skill_input.type == "integer" else "a number"
+        return f"`{skill_input.name}` is {kind}"
+    if skill_input.type == "boolean" and value.lower() not in _BOOLEANS:
+        return f"`{skill_input.name}` is true or false"
     return ""
 
 
-def _as_typed(one: SkillInput, value: str) -> str:
-    return _BOOLEANS.get(value.lower(), value) if one.type == "boolean" else value
+def _normalize_value(skill_input: SkillInput, value: str) -> str:
+    return _BOOLEANS.get(value.lower(), value) if skill_input.type == "boolean" else value
 
 
-def _unquoted(value: str) -> str:
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return " ".join((value[1:-1] if quoted else value).split())
+def _unquote(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return " ".join((value[1:-1] if is_quoted else value).split())
 
 
 def _example(skill: Skill) -> str:
-    required = [one for one in skill.inputs if one.is_required] or list(skill.inputs[:1])
-    return " ".join(f"{one.name}={one.choices[0] if one.choices else '...'}" for one in required)
+    required = [skill_input for skill_input in skill.inputs if skill_input.is_required] or list(
+        skill.inputs[:1]
+    )
+    return " ".join(
+        f"{skill_input.name}={skill_input.choices[0] if skill_input.choices else '...'}"
+        for skill_input in required
+    )

@@ -23,22 +23,22 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-MAX_LINE: Final = 400
+MAX_LINE_LENGTH: Final = 400
 """Maximum characters of a line that are examined: the patterns below may backtrack."""
 
-_BLOCKS: Final = frozenset({"fence", "code_block", "blockquote_open"})
+_QUOTED_BLOCKS: Final = frozenset({"fence", "code_block", "blockquote_open"})
 
 _NAME: Final = r"[\w.+-]+(?:\s+version)?"
 _VERSION: Final = r"v?\d+(?:\.\d+)+[\w.+-]*"
-_LISTED: Final = re.compile(rf"\W*{_NAME}(?:==|\s*[:=]\s*|\s+|[@-]){_VERSION}\W*")
+_VERSION_LINE: Final = re.compile(rf"\W*{_NAME}(?:==|\s*[:=]\s*|\s+|[@-]){_VERSION}\W*")
 """A line that consists of a name and its version, as in `pip list` or issue forms."""
 
-_LISTED_TWICE: Final = re.compile(
+_SEVERAL_VERSIONS: Final = re.compile(
     rf"\b[\w.+]+(?:==|[@-]){_VERSION}.*\b[\w.+]+(?:==|[@-]){_VERSION}"
 )
 """Several names with versions, as in the first lines of a test run (program and plugins)."""
 
-_LOGGED: Final = re.compile(
+_LOG_LINE: Final = re.compile(
     r"\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d|\[?\d\d:\d\d:\d\d|"
     r"\[(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR)\]|(?:TRACE|DEBUG|INFO|WARNING|ERROR)[: ]|"
@@ -49,7 +49,7 @@ _LOGGED: Final = re.compile(
 _FRAME: Final = re.compile(r"\s*File \".*\", line \d")
 """A frame of a Python traceback; the line after it is source code."""
 
-_ODD_LINE_END: Final = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_UNUSUAL_LINE_END: Final = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 _MACHINE_PATH: Final = re.compile(
     r"(?<![\w.:/\\-])(?:~|[A-Za-z]:)?[/\\](?:[\w.+@~-]+[/\\])+[\w.+@~-]*"
@@ -60,34 +60,34 @@ def remove_quotations(text: str) -> str:
     """Return the text with pasted parts replaced by spaces. Line breaks and code spans in prose
     are kept."""
     # `splitlines` splits at more characters than the parser, whose line numbers are used below
-    text = _ODD_LINE_END.sub(" ", text)
+    text = _UNUSUAL_LINE_END.sub(" ", text)
     lines = text.splitlines(keepends=True)
-    quoted = _quoted_lines(text)
-    frame = False
+    quoted_lines = _quoted_lines(text)
+    is_after_frame = False
     for number, line in enumerate(lines):
-        words = line.rstrip("\r\n")
-        if number in quoted or frame or _is_pasted(words):
-            lines[number] = " " * len(words) + line[len(words) :]
-        frame = _FRAME.match(words) is not None
+        content = line.rstrip("\r\n")
+        if number in quoted_lines or is_after_frame or _is_pasted(content):
+            lines[number] = " " * len(content) + line[len(content) :]
+        is_after_frame = _FRAME.match(content) is not None
     return _MACHINE_PATH.sub(lambda found: " " * len(found[0]), "".join(lines))
 
 
 def _is_pasted(line: str) -> bool:
-    line = line[:MAX_LINE]
+    line = line[:MAX_LINE_LENGTH]
     return (
-        _LISTED.fullmatch(line) is not None
-        or _LOGGED.match(line) is not None
-        or _LISTED_TWICE.search(line) is not None
+        _VERSION_LINE.fullmatch(line) is not None
+        or _LOG_LINE.match(line) is not None
+        or _SEVERAL_VERSIONS.search(line) is not None
     )
 
 
 def _quoted_lines(text: str) -> set[int]:
     """Return the numbers of lines in code blocks and quotations, as CommonMark defines them."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for token in _parser().parse(text):
-        if token.type in _BLOCKS and token.map:
-            found.update(range(*token.map))
-    return found
+        if token.type in _QUOTED_BLOCKS and token.map:
+            numbers.update(range(*token.map))
+    return numbers
 
 
 @cache
@@ -108,45 +108,49 @@ def covers(glob: str, path: str) -> bool:
     to the product of both lengths.
     """
     names = path.split("/")
-    return any(_fits(pattern, names) for pattern in _patterns(glob))
+    return any(_matches_names(pattern, names) for pattern in _glob_patterns(glob))
 
 
 _Pattern = tuple[re.Pattern[str] | None, ...]
 """A regular expression for each name of a path; None stands for any number of names."""
 
 
-def _fits(pattern: _Pattern, names: list[str]) -> bool:
+def _matches_names(pattern: _Pattern, names: list[str]) -> bool:
     # `reached` has the numbers of names that the pattern up to here can match: all alternatives
     # are followed at once, so that several `**` need no backtracking
     reached = {0}
-    for each in pattern:
-        if each is None:
+    for name_pattern in pattern:
+        if name_pattern is None:
             reached = set(range(min(reached), len(names) + 1))
         else:
-            reached = {n + 1 for n in reached if n < len(names) and each.fullmatch(names[n])}
+            reached = {
+                n + 1 for n in reached if n < len(names) and name_pattern.fullmatch(names[n])
+            }
         if not reached:
             return False
     return len(names) in reached
 
 
 @cache
-def _patterns(glob: str) -> tuple[_Pattern, ...]:
-    return tuple(_glob_pattern(one) for one in _alternatives(glob.strip()))
+def _glob_patterns(glob: str) -> tuple[_Pattern, ...]:
+    return tuple(_glob_pattern(expanded) for expanded in _alternatives(glob.strip()))
 
 
 def _alternatives(glob: str) -> list[str]:
     """Return the glob without braces: one glob for each combination of their alternatives."""
-    todo: list[str] = [glob]
-    done: list[str] = []
-    while todo and len(todo) + len(done) <= MAX_ALTERNATIVES:
-        one = todo.pop()
-        found = re.search(r"\{([^{}]*)\}", one)
-        if found is None:
-            done.append(one)
+    pending: list[str] = [glob]
+    expanded: list[str] = []
+    while pending and len(pending) + len(expanded) <= MAX_ALTERNATIVES:
+        candidate = pending.pop()
+        braces = re.search(r"\{([^{}]*)\}", candidate)
+        if braces is None:
+            expanded.append(candidate)
         else:
-            parts = found[1].split(",")
-            todo += [one[: found.start()] + part + one[found.end() :] for part in parts]
-    return done
+            parts = braces[1].split(",")
+            pending += [
+                candidate[: braces.start()] + part + candidate[braces.end() :] for part in parts
+            ]
+    return expanded
 
 
 def _glob_pattern(glob: str) -> _Pattern:
@@ -156,10 +160,10 @@ def _glob_pattern(glob: str) -> _Pattern:
     parts = re.sub(r"(^|/)\*\*+(?=[^/*])", r"\1**/*", glob).split("/")
     if set(parts[-1]) == {"*"} and len(parts[-1]) > 1:
         parts[-1:] = ["**", "*"]
-    return tuple(None if re.fullmatch(r"\*\*+", part) else _name(part) for part in parts)
+    return tuple(None if re.fullmatch(r"\*\*+", part) else _name_pattern(part) for part in parts)
 
 
-def _name(glob: str) -> re.Pattern[str]:
+def _name_pattern(glob: str) -> re.Pattern[str]:
     """Compile the pattern of one name.
 
     Each `*` but the last one matches as little as possible, in an atomic group that is never
@@ -173,62 +177,62 @@ def _name(glob: str) -> re.Pattern[str]:
         elif part == "?":
             chunks[-1] += "."
         elif part.startswith("[") and len(part) > 1:
-            chunks[-1] += _one_of(part[1:-1])
+            chunks[-1] += _character_class(part[1:-1])
         else:
             chunks[-1] += re.escape(part)
-    first, *middle = chunks
-    last = f".*{middle.pop()}" if middle else ""
-    between = "".join(f"(?>.*?{chunk})" for chunk in middle)
-    return re.compile(f"{first}{between}{last}", re.DOTALL)
+    first_chunk, *middle = chunks
+    last_chunk = f".*{middle.pop()}" if middle else ""
+    middle_pattern = "".join(f"(?>.*?{chunk})" for chunk in middle)
+    return re.compile(f"{first_chunk}{middle_pattern}{last_chunk}", re.DOTALL)
 
 
-def _one_of(characters: str) -> str:
+def _character_class(characters: str) -> str:
     negated = characters[0] in "!^" and len(characters) > 1
-    inside = re.sub(r"[\\^\]\[&~|]", r"\\\g<0>", characters[1:] if negated else characters)
-    inside = inside.replace("--", r"-\-")  # Python reserves `--` in a set for set difference
+    members = re.sub(r"[\\^\]\[&~|]", r"\\\g<0>", characters[1:] if negated else characters)
+    members = members.replace("--", r"-\-")  # Python reserves `--` in a set for set difference
     try:
-        re.compile(f"[{inside}]")
+        re.compile(f"[{members}]")
     except re.error:  # a range in reverse order, such as `z-a`
-        inside = re.escape(characters)
-    return f"[{'^' if negated else ''}{inside}]"
+        members = re.escape(characters)
+    return f"[{'^' if negated else ''}{members}]"
 
 
-MAX_TEXT = 300_000
+MAX_TEXT_LENGTH = 300_000
 
-_NAMES = """
+_TOOL_NAMES = """
     ant apollo atom babel backbone beam bun celery chef cobra crystal cypress dart dash deno echo
     elixir elm ember express factor falcon fiber flask flutter gin go grails hive ink julia lit make
     mercury mint mongo nest next nim node oak parcel pig playwright pony prettier puppet rails rake
     react reason remix rocket rome rollup ruby rust salt sass scala scheme solid spark spring storm
     svelte swift tower vault vite vue zip
 """
-PLAIN_WORDS = frozenset(_NAMES.split())
+PLAIN_WORDS = frozenset(_TOOL_NAMES.split())
 """Names of tools that are also plain words: in lower case, they are weak evidence."""
 
-_FOLLOWING = """
+_FOLLOWING_WORDS = """
     a all an and ahead any as at away back by down each every for from her here his how if in into
     it its just me more my not now of off on only or our out over quickly so some sure that the
     their them then there these this those through to together too under up us use we well what
     when where which while why with without you your
 """
-_SMALL_WORDS = frozenset(_FOLLOWING.split())
+_SMALL_WORDS = frozenset(_FOLLOWING_WORDS.split())
 """Words that often follow a verb at the beginning of a sentence, and rarely the name of a tool."""
 
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean letters, as a range of a character class.
 """
 
-_A_LETTER = re.compile(rf"[^\W{_UNSPACED}]")
-_ADDRESS = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
-_PERSON = re.compile(r"(?<![\w/.@])@[\w-]+(?![\w/])")
-_SPAN = re.compile(r"`[^`]+`")
+_LETTER = re.compile(rf"[^\W{_UNSPACED_SCRIPTS}]")
+_URL = re.compile(r"\b[a-z][a-z0-9+-]{0,20}://[^\s<>\"')\]]+", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w/.@])@[\w-]+(?![\w/])")
+_CODE_SPAN = re.compile(r"`[^`]+`")
 _SENTENCE_START = re.compile(r"(?:[.!?:;]\s+|[\n\r][\s>#*+\-\d.)\"'“(\[]*)[\"'“(\[*_#\s]*\Z")
 _JOINED_BEFORE = re.compile(r"(?:\w[/.]|@)\Z")
 _JOINED_AFTER = re.compile(r"[/@]\w|\.(?:[a-z]{1,5}\b|\d)")
 _VERSION_AFTER = re.compile(r"\s+v?\d+(?:\.\d+)+|\s+v\d")
 _NUMBER = re.compile(r"\s+v?\d")
 _NEXT_WORD = re.compile(r"\s+([A-Za-z]+)")
-_LOOK_BACK = 60
+_CONTEXT_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -239,34 +243,34 @@ class Text:
     text: str
     code: tuple[int, ...]
 
-    def is_code(self, at: int) -> bool:
+    def is_code(self, offset: int) -> bool:
         """Return True if the character at that offset is in a code span."""
-        return bisect.bisect_right(self.code, at) % 2 == 1
+        return bisect.bisect_right(self.code, offset) % 2 == 1
 
 
 def prepare_text(text: str) -> Text:
     """Return the text prepared for matching with many triggers."""
-    text = remove_quotations(text[:MAX_TEXT])
-    for pattern in (_ADDRESS, _PERSON):
+    text = remove_quotations(text[:MAX_TEXT_LENGTH])
+    for pattern in (_URL, _MENTION):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
     return Text(text, tuple(_code_edges(text)))
 
 
 def _code_edges(text: str) -> Iterator[int]:
     """Yield the offsets at which code spans begin and end, alternating."""
-    at = 0
+    offset = 0
     for line in text.splitlines(keepends=True):
-        for span in _SPAN.finditer(line):
-            yield at + span.start()
-            yield at + span.end()
-        at += len(line)
+        for span in _CODE_SPAN.finditer(line):
+            yield offset + span.start()
+            yield offset + span.end()
+        offset += len(line)
 
 
 def find_triggers(trigger: str, text: Text) -> str:
     """Return the first match of the trigger as the text spells it, or ""."""
-    plain = _is_plain_word(trigger)
-    for match in _as_words(trigger, text.text):
-        if not plain or _is_technical(match, text):
+    is_plain = _is_plain_word(trigger)
+    for match in _word_matches(trigger, text.text):
+        if not is_plain or _is_technical(match, text):
             return " ".join(match[0].split())
     return ""
 
@@ -276,23 +280,23 @@ def _is_plain_word(trigger: str) -> bool:
     return capitalised or trigger.lower() in PLAIN_WORDS
 
 
-def _as_words(trigger: str, text: str) -> Iterator[re.Match[str]]:
+def _word_matches(trigger: str, text: str) -> Iterator[re.Match[str]]:
     """Yield the matches of the trigger that have no letter next to them.
 
     The neighbouring letters are checked outside of the pattern: inside of it, they would make each
     trigger take 10 ms to compile.
     """
-    at = 0
-    while match := _pattern(trigger).search(text, at):
+    position = 0
+    while match := _trigger_pattern(trigger).search(text, position):
         start, end = match.span()
-        within = (start and _A_LETTER.match(text, start - 1)) or _A_LETTER.match(text, end)
-        at = start + 1 if within else end
-        if not within:
+        has_adjacent_letter = (start and _LETTER.match(text, start - 1)) or _LETTER.match(text, end)
+        position = start + 1 if has_adjacent_letter else end
+        if not has_adjacent_letter:
             yield match
 
 
 @cache
-def _pattern(trigger: str) -> re.Pattern[str]:
+def _trigger_pattern(trigger: str) -> re.Pattern[str]:
     """Compile the trigger itself. Punctuation at its ends is part of it (`c++`), and must not be
     repeated in the text."""
     words = r"\s+".join(re.escape(word) for word in trigger.split())
@@ -307,9 +311,9 @@ def _is_technical(match: re.Match[str], text: Text) -> bool:
     """Return True if the match has a technical form, as described at the top of this module."""
     if text.is_code(match.start()):
         return True
-    begin = max(0, match.start() - _LOOK_BACK)
-    before = ("" if begin else "\n") + text.text[begin : match.start()]
-    after = text.text[match.end() : match.end() + _LOOK_BACK]
+    start = max(0, match.start() - _CONTEXT_LENGTH)
+    before = ("" if start else "\n") + text.text[start : match.start()]
+    after = text.text[match.end() : match.end() + _CONTEXT_LENGTH]
     if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after) or _VERSION_AFTER.match(after):
         return True
     if not re.fullmatch(r"[A-Z][a-z]*", match[0]):

@@ -3,15 +3,15 @@
 import logging
 import re
 
-from resolver.agents.definitions import FOLDER, MOST, Definitions, read_definitions
+from resolver.agents.definitions import FOLDER, MAX_DEFINITIONS, Definitions, read_definitions
 from resolver.config.settings import Settings
 from resolver.config.templates import folder, render
 from resolver.errors import ForgeError
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.memory.skills.reading import (
-    MICROAGENTS,
-    OPEN_FORM,
+    MICROAGENT_FOLDERS,
+    SKILL_FOLDERS,
     SkillSource,
     read_library,
     shipped,
@@ -49,13 +49,13 @@ def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
 
 
 def _agents(forge: GitHubForge) -> Definitions:
-    files = _files(forge, FOLDER, MOST)
+    files = _files(forge, FOLDER, MAX_DEFINITIONS)
     return read_definitions(files.get, files, RESERVED)
 
 
 def _skills(forge: GitHubForge) -> list[Callee]:
     files: dict[str, bytes] = {}
-    for each in (*OPEN_FORM, *MICROAGENTS):
+    for each in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
         files |= _files(forge, each, MOST_SKILLS)
     own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
     library = read_library([own, shipped(folder() / "skills")])

@@ -28,7 +28,7 @@ from resolver.github.context.read_task import NewComment, ThreadNews
 from resolver.github.events.parse import command_of
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.github_forge import GitHubForge
-from resolver.models.approval import named_number
+from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import background_poll
 
@@ -81,10 +81,10 @@ def control_requests(asking: Trigger) -> list[Request]:
             # "continue" sent to a paused run means the same as "resume"
             return [*granted, *_said(asking.instruction, by), Resume(by=by)]
         case Command.APPROVE:
-            number, words = named_number(asking.instruction)
+            number, words = split_decision_number(asking.instruction)
             return [Approve(by=by, at=asking.at, number=number), *_said(words, by)]
         case Command.DENY:
-            number, words = named_number(asking.instruction)
+            number, words = split_decision_number(asking.instruction)
             return [Deny(by=by, at=asking.at, reason=words, number=number)]
         case _:
             return []  # new work

@@ -18,7 +18,7 @@ from resolver.errors import (
     RunStopped,
     WorkspaceError,
 )
-from resolver.events.run_log import spent_by
+from resolver.events.run_log import cost_of_run
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.events.quota_decision import (
@@ -205,7 +205,7 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     key = reserved.key if reserved else rerun_digest(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
-        cost, unpriced = spent_by(values.log.state.events, request.run)
+        cost, unpriced = cost_of_run(values.log.state.events, request.run)
     pull = values.publication.pull_request
     now = request.now()
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resolver.errors import LogError, Refused
 from resolver.events.log import read_log
-from resolver.events.run_log import opening_of
+from resolver.events.run_log import require_opening
 from resolver.events.state import State
-from resolver.models.approval import ApprovalDecision, named_number
+from resolver.models.approval import ApprovalDecision, split_decision_number
 from resolver.models.run import (
     Command,
     Continuation,
@@ -80,7 +80,7 @@ def continue_from_log(
     nothing to approve, deny or publish.
     """
     events = list(read_log(earlier.log))
-    opening = opening_of(events, earlier.log)
+    opening = require_opening(events, earlier.log)
     about = opening.task.trigger
     same = about.repository.casefold() == trigger.repository.casefold()
     if not same or about.subject != trigger.subject:
@@ -113,7 +113,7 @@ def continue_from_log(
 
 
 def _decision(trigger: Trigger) -> ApprovalDecision:
-    number, words = named_number(trigger.instruction)
+    number, words = split_decision_number(trigger.instruction)
     return ApprovalDecision(
         approved=trigger.command is Command.APPROVE,
         by=trigger.actor.login,
@@ -171,7 +171,7 @@ def is_running(earlier: EarlierRun) -> bool:
     """Return True if the run was to change something, so that it was neither a review nor an
     answer."""
     try:
-        opening = opening_of(list(read_log(earlier.log)), earlier.log)
+        opening = require_opening(list(read_log(earlier.log)), earlier.log)
     except LogError:
         return False
     return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resolver.controller.controller import Executor
-from resolver.controller.recovery import OUTSIDE, Difference, difference
+from resolver.controller.recovery import EXTERNAL_ACTIONS, Difference, find_difference
 from resolver.events.actions import (
     CmdRun,
     FileEdit,
@@ -76,7 +76,7 @@ def recorded_actions(events: Iterable[Event]) -> Iterator[RecordedAction]:
     # Event ids are unique only within one agent's log, so the key includes the path of delegates.
     pending: dict[_Key, tuple[int, EventBase]] = {}
     for outer, level, event in _with_delegates(events):
-        if isinstance(event, REDONE + OUTSIDE) and event.source is Source.AGENT:
+        if isinstance(event, REDONE + EXTERNAL_ACTIONS) and event.source is Source.AGENT:
             pending[*level, event.id] = (outer, event)
         elif isinstance(event, OBSERVATION_TYPES) and event.cause is not None:
             found = pending.pop((*level, event.cause), None)
@@ -105,7 +105,7 @@ def reexecute(
     skipped: list[tuple[int, str]] = []
     for recorded in recorded_actions(events):
         action = recorded.action
-        if isinstance(action, OUTSIDE):
+        if isinstance(action, EXTERNAL_ACTIONS):
             skipped.append((recorded.event_id, action.kind))
             continue
         assert isinstance(action, REDONE)
@@ -116,7 +116,7 @@ def reexecute(
         # have to agree.
         found = executor.execute(_as_long(recorded, action))
         done += 1
-        differs = difference(recorded.observation, found, roots)
+        differs = find_difference(recorded.observation, found, roots)
         if differs is not None:
             differences.append((recorded, differs))
             if told is not None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from resolver import __version__
 from resolver.config.templates import render
 from resolver.controller.control import Approve, Control, Deny, Say
-from resolver.controller.controller import ENDS
+from resolver.controller.controller import FINAL_STATES
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
 from resolver.events.base import Source
@@ -61,7 +61,7 @@ def continue_run(log: RunLog, run: str, continuation: Continuation | None, most:
     most: totals up to which a request may extend the limits.
     """
     state = log.state
-    stopped = state.run_state in ENDS
+    stopped = state.run_state in FINAL_STATES
     if continuation is not None and continuation.publishes:
         return
     if continuation is None:

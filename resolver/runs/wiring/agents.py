@@ -10,15 +10,15 @@ from functools import cache
 from resolver.agents.base import Agent
 from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
 from resolver.agents.readonly import READ_ONLY, REVIEWER
-from resolver.agents.registry import AGENTS, make_agent, model_of, require_agent
+from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
 from resolver.agents.tools import did_you_mean
 from resolver.config.condenser_names import parse_condenser
 from resolver.config.settings import Settings
 from resolver.controller.confirmation import (
     Analyzer,
+    ApprovalNotifier,
     Confirmation,
     JudgingAnalyzer,
-    Tell,
     notify_nobody,
 )
 from resolver.controller.controller import Condensers, CondensingView
@@ -92,10 +92,10 @@ def may_ask(model: str, settings: Settings) -> bool:
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
     """Return a warning for each of the used agents whose model is not allowed here."""
     return [
-        f"{each.path} asks for the model {each.denied}, which is not set up here for it: "
+        f"{each.path} asks for the model {each.denied_model}, which is not set up here for it: "
         "it worked with the run's."
         for each in agents.agents
-        if each.denied and each.name in used
+        if each.denied_model and each.name in used
     ]
 
 
@@ -109,7 +109,7 @@ def callables(agents: Definitions, skills: Sequence[Callee] = ()) -> tuple[Calle
     built_in = (
         Callee(name, built.description)
         for name, built in AGENTS.items()
-        if built.description and built.callable
+        if built.description and built.is_callable
     )
     taken = {name.casefold() for name in (*RESERVED, *(each.name for each in own))}
     return (*own, *(each for each in skills if each.name.casefold() not in taken), *built_in)
@@ -163,8 +163,8 @@ def open_delegates(settings: Settings, model_on: ModelOn, offer: AvailableTools)
     """
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        theirs = replace(offer, delegates=may_delegate, threads=())
-        asked = model_on(stream, agent=name, model=model_of(name, offer.definitions))
+        theirs = replace(offer, delegates=may_delegate, thread_labels=())
+        asked = model_on(stream, agent=name, model=find_agent_model(name, offer.definitions))
         return make_agent(name, asked, settings.dialect, theirs)
 
     return make
@@ -218,7 +218,7 @@ class ApprovalRequester:
     """
 
     seconds: float = 0.0
-    tell: Tell = notify_nobody
+    tell: ApprovalNotifier = notify_nobody
 
 
 def open_confirmation(
@@ -243,6 +243,6 @@ def open_confirmation(
         # a model's judgement is logged, so that a resumed run does not ask and pay for it again
         record_all=options.judge,
         analyzers=analyzer_of,
-        shown=with_invisible_shown,
-        tell=waiting.tell,
+        display_form=with_invisible_shown,
+        notify=waiting.tell,
     )

@@ -29,15 +29,15 @@ from resolver.memory.notes import NoteStore
 from resolver.memory.skills import lookup
 from resolver.memory.skills.lookup import Index, RecordedIndex
 from resolver.memory.skills.reading import (
-    AGENTS_REPOSITORY,
-    MICROAGENTS,
-    OPEN_FORM,
+    AGENTS_REPOSITORY_FOLDERS,
+    MICROAGENT_FOLDERS,
+    SKILL_FOLDERS,
     Library,
     SkillSource,
     read_library,
     shipped,
 )
-from resolver.memory.skills.recalling import Meaning, NoteReader, SkillRecaller
+from resolver.memory.skills.recalling import NoteReader, SkillRecaller, TopicMatcher
 from resolver.memory.skills.skill import Origin, fill_task_skill
 from resolver.models.run import Completion, Trigger, TriggerKind
 from resolver.runs.wiring.models import EMBEDDING, service_config
@@ -45,8 +45,8 @@ from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
-OF_ORGANIZATION = {".agents": (*OPEN_FORM, *MICROAGENTS, *AGENTS_REPOSITORY),
-                   ".github": (*OPEN_FORM, *MICROAGENTS)}  # fmt: skip
+OF_ORGANIZATION = {".agents": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS, *AGENTS_REPOSITORY_FOLDERS),
+                   ".github": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS)}  # fmt: skip
 """Names of an owner's repositories whose skills apply to all of its repositories, with their
 folders."""
 
@@ -79,7 +79,7 @@ class Knowledge:
         roots: the repository's paths in the sandboxes of the log. recording: events of the run that
         is replayed; its search results are used again.
         """
-        meaning: Meaning | None = RecordedIndex(recording) if recording else None
+        meaning: TopicMatcher | None = RecordedIndex(recording) if recording else None
         if self.embedding is not None and meaning is None:
 
             def paid(completion: Completion) -> None:

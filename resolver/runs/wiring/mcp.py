@@ -10,7 +10,7 @@ from itertools import count
 from resolver.config.mcp_servers import HostServer, choose_servers
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.controller.controller import ENDS, Hosted
+from resolver.controller.controller import FINAL_STATES, HostHandlers
 from resolver.errors import SandboxError
 from resolver.events.actions import McpCall
 from resolver.events.base import ObservationBase
@@ -38,7 +38,7 @@ class McpOfRun:
     """
 
     tools: tuple[McpTool, ...]
-    hosted: Hosted
+    hosted: HostHandlers
     interrupt: Callable[[], None]
     warnings: list[str]
 
@@ -72,7 +72,7 @@ def open_mcp(
         return without_invisible(redact(text))
 
     endpoints: Sequence[Endpoint] = ()
-    if log.state.run_state not in ENDS:
+    if log.state.run_state not in FINAL_STATES:
         chosen = choose_servers(settings.mcp_servers, settings.mcp)
         for warning in chosen.warnings:
             note(f"MCP: {warning}")

@@ -14,7 +14,7 @@ from resolver.events.log import dump_line
 from resolver.events.state import State
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
 from resolver.memory.condensers.view import SizeBound
-from resolver.memory.facts import ROOM, Facts
+from resolver.memory.facts import DEFAULT_MAX_LENGTH, Facts
 from resolver.models.approval import PendingApproval, RiskLevel
 from tests.events.strategies import logs
 from tests.github.reports import WHEN
@@ -23,12 +23,13 @@ from tests.memory.logs import Log, started, task
 
 def facts_of(log: Log) -> Facts:
     facts = Facts()
-    facts.look(log.state)
+    facts.update(log.state)
     return facts
 
 
-def summary(log: Log, room: int = ROOM) -> str:
-    return render("agent/summary.md.j2", turns=1, below=1, known=facts_of(log).told(room))
+def summary(log: Log, room: int = DEFAULT_MAX_LENGTH) -> str:
+    known = facts_of(log).template_values(room)
+    return render("agent/summary.md.j2", turns=1, below=1, known=known)
 
 
 def ran(log: Log, command: str, output: str = "", code: int = 0) -> None:
@@ -181,7 +182,7 @@ def test_another_state_is_noticed() -> None:
     ran(other, "rm b.py")
     facts = Facts()
     for log in (one, other, one):
-        facts.look(log.state)
+        facts.update(log.state)
         assert list(facts.files.by_key) == list(facts_of(log).files.by_key)
 
 
@@ -201,9 +202,9 @@ def test_any_log_has_facts_within_their_room(events: list[EventBase]) -> None:
     facts = Facts()
     for event in events:
         state.apply(event)  # type: ignore[arg-type]
-        facts.look(state)
-    told = render("agent/summary.md.j2", turns=1, below=1, known=facts.told(2_000))
+        facts.update(state)
+    told = render("agent/summary.md.j2", turns=1, below=1, known=facts.template_values(2_000))
     assert len(told) < 12_000
     again = Facts()
-    again.look(state)
-    assert again.told() == facts.told()
+    again.update(state)
+    assert again.template_values() == facts.template_values()

@@ -5,7 +5,7 @@ import pytest
 from resolver.config.condenser_names import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.memory.condensers.registry import MAKERS, Parts, make_condenser
+from resolver.memory.condensers.registry import CONDENSER_FACTORIES, Parts, make_condenser
 from resolver.memory.condensers.rules import (
     BrowserOutputs,
     ObservationMasking,
@@ -57,7 +57,7 @@ def test_each_name_makes_a_condenser(name: str) -> None:
 
 
 def test_the_table_of_makers_has_the_names_of_the_setting() -> None:
-    assert list(MAKERS) == list(PARAMETERS)
+    assert list(CONDENSER_FACTORIES) == list(PARAMETERS)
 
 
 def test_numbers_are_given_in_brackets() -> None:
@@ -90,6 +90,6 @@ def test_the_default_has_notes_where_a_condensers_model_is_configured() -> None:
     log = started()
     for number in range(200):
         log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))
-    parts = Parts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes=True)
+    parts = Parts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes_notes=True)
     condense(log, make_condenser(parse_condenser("importance"), parts))
     assert "WRITTEN" in told(log)

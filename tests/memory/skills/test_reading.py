@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from resolver.config.templates import folder
 from resolver.errors import WorkspaceError
 from resolver.memory.skills.reading import (
-    ALWAYS,
-    MOST_SKILLS,
+    INSTRUCTION_FILES,
+    MAX_SKILLS,
     Library,
     SkillSource,
     read_library,
@@ -37,9 +37,9 @@ def only(files: Mapping[str, str | bytes]) -> Skill:
 
 
 def test_all_files_of_instructions_are_read_in_order() -> None:
-    found = library({name: f"in {name}" for name in reversed(ALWAYS)})
-    assert tuple(skill.name for skill in found.always) == ALWAYS
-    assert [skill.body for skill in found.always] == [f"in {name}" for name in ALWAYS]
+    found = library({name: f"in {name}" for name in reversed(INSTRUCTION_FILES)})
+    assert tuple(skill.name for skill in found.always) == INSTRUCTION_FILES
+    assert [skill.body for skill in found.always] == [f"in {name}" for name in INSTRUCTION_FILES]
     assert {skill.kind for skill in found.always} == {"always"}
 
 
@@ -262,8 +262,8 @@ def test_a_huge_skill_is_left_out_and_said() -> None:
 
 
 def test_the_number_of_skills_is_bounded_and_said() -> None:
-    found = library({f".agents/skills/s{n:03}.md": "x" for n in range(MOST_SKILLS + 5)})
-    assert len(found.skills) == MOST_SKILLS
+    found = library({f".agents/skills/s{n:03}.md": "x" for n in range(MAX_SKILLS + 5)})
+    assert len(found.skills) == MAX_SKILLS
     assert "only the first" in found.problems[0]
 
 
@@ -278,8 +278,8 @@ def test_the_shipped_ones_are_sound() -> None:
 
 
 paths = st.sampled_from(
-    [*ALWAYS, ".agents/skills/a.md", ".agents/skills/b/SKILL.md", ".openhands/skills/c.md",
-     ".openhands/microagents/x/d.md", "web/AGENTS.md"]
+    [*INSTRUCTION_FILES, ".agents/skills/a.md", ".agents/skills/b/SKILL.md",
+     ".openhands/skills/c.md", ".openhands/microagents/x/d.md", "web/AGENTS.md"]
 )  # fmt: skip
 heads = st.lists(
     st.sampled_from(["name: a", "type: task", "type: repo", "triggers: [x, /y]", "triggers:\n- z",

@@ -15,9 +15,9 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.memory.skills.reading import Library, SkillSource, read_library
 from resolver.memory.skills.recalling import (
-    MAX_ALWAYS,
-    MAX_FILE,
-    MAX_TRIGGERED,
+    MAX_ALWAYS_LENGTH,
+    MAX_FILE_LENGTH,
+    MAX_TRIGGERED_LENGTH,
     NOTES,
     Loaded,
     NoteReader,
@@ -256,9 +256,9 @@ def test_what_is_told_is_bounded_and_what_did_not_fit_is_named() -> None:
     told = recalled(numbered(opening("flaky")), SkillRecaller(library(skills | always)))
     assert len(told) == 12
     sizes = {result.name: len(result.content) for _, result in told}
-    assert max(sizes.values()) <= MAX_FILE + 200, "with the note on what is left out"
-    assert sum(sizes[name] for name in always) <= MAX_ALWAYS + 1000
-    assert sum(sizes.values()) <= MAX_ALWAYS + MAX_TRIGGERED + 3000
+    assert max(sizes.values()) <= MAX_FILE_LENGTH + 200, "with the note on what is left out"
+    assert sum(sizes[name] for name in always) <= MAX_ALWAYS_LENGTH + 1000
+    assert sum(sizes.values()) <= MAX_ALWAYS_LENGTH + MAX_TRIGGERED_LENGTH + 3000
     last = told[-1][1].content
     assert "no space left" in last and ".agents/skills/s8.md" in last
 

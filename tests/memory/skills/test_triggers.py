@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.skills.triggers import MAX_TEXT, find_triggers, prepare_text
+from resolver.memory.skills.triggers import MAX_TEXT_LENGTH, find_triggers, prepare_text
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,15 @@ def test_the_words_are_given_as_they_were_said() -> None:
 
 
 LONG = {
-    "ticks": "`" * MAX_TEXT,
-    "dots": "a." * MAX_TEXT,
+    "ticks": "`" * MAX_TEXT_LENGTH,
+    "dots": "a." * MAX_TEXT_LENGTH,
     "words": "go " * 100_000,
     "sentences": "Go. " * 75_000,
     "fences": "\n".join("`" * n for n in range(700, 3, -1)),
     "quoted fences": "> ~~~\n" * 50_000,
     "blanks": " \n" * 150_000,
     "addresses": "http://" * 40_000,
-    "signs": "@" * MAX_TEXT,
+    "signs": "@" * MAX_TEXT_LENGTH,
 }
 
 
