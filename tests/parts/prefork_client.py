@@ -13,9 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
-START_SECONDS = 120.0
 UNLIKE = ("PYTHON", "SSL_", "REQUESTS_CA", "CURL_CA", "LITELLM_", "MALLOC_")
 """Beginnings of variables that are read before `main` is called."""
 
@@ -53,15 +51,14 @@ def connect(folder: str, resolver: str, owner: int) -> socket.socket:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(path):
             start(folder, resolver, owner)
-            limit = time.monotonic() + START_SECONDS
-            while not os.path.exists(path) and time.monotonic() < limit:
-                time.sleep(0.02)
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     return connection
 
 
 def start(folder: str, resolver: str, owner: int) -> None:
+    """Start the server, and return when it listens or has ended."""
+    reading, writing = os.pipe()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     python = os.path.join(os.path.dirname(resolver), "python")
     with open(os.path.join(folder, "log"), "ab") as log:
@@ -72,7 +69,9 @@ def start(folder: str, resolver: str, owner: int) -> None:
                 "tests.parts.prefork_server",
                 os.path.join(folder, "socket"),
                 str(owner),
+                str(writing),
             ],
+            pass_fds=[writing],
             cwd=root,
             env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             stdin=subprocess.DEVNULL,
@@ -80,6 +79,9 @@ def start(folder: str, resolver: str, owner: int) -> None:
             stderr=log,
             start_new_session=True,
         )
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
 
 
 def end(code: int) -> None:

@@ -1,11 +1,12 @@
 """A process that has imported `resolver` once and forks for each command line that a test starts.
 
 Importing the package and litellm takes seconds of processor time, and hundreds of tests start the
-real command line. `python -m tests.parts.prefork_server SOCKET PID` listens on SOCKET until the
-process PID has ended. For each connection it forks; the child takes over the client's arguments,
-environment, folder, and standard streams, and calls the entry point of the `resolver` script. The
-client (`prefork_client.py`) stands for the child: it forwards signals, ends as the child ended, and
-when it is killed, the child is killed.
+real command line. `python -m tests.parts.prefork_server SOCKET PID DESCRIPTOR` listens on SOCKET,
+writes a byte to DESCRIPTOR as soon as it does, and ends when the process PID has ended. For each
+connection it forks; the child takes over the client's arguments, environment, folder, and standard
+streams, and calls the entry point of the `resolver` script. The client (`prefork_client.py`) stands
+for the child: it forwards signals, ends as the child ended, and when it is killed, the child is
+killed.
 """
 
 import array
@@ -62,20 +63,22 @@ def imported_by_a_rehearsal() -> list[str]:
     return list(json.loads(found)) if found else []
 
 
-def serve(path: str, owner: int) -> None:
+def serve(path: str, owner: int, ready: int) -> None:
     listening = socket.socket(socket.AF_UNIX)
     made = Path(f"{path}.new")
     listening.bind(str(made))
     listening.listen(128)
     made.rename(path)  # a client finds it only when it listens
+    os.write(ready, b"1")
+    os.close(ready)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     clients: dict[socket.socket, int] = {}
     while Path(f"/proc/{owner}").exists():
-        ready, _, _ = select.select([listening, reading, *clients], [], [], CHECK_SECONDS)
-        for source in ready:
+        readable, _, _ = select.select([listening, reading, *clients], [], [], CHECK_SECONDS)
+        for source in readable:
             if source is listening:
                 accept(listening, clients)
             elif source is reading:
@@ -169,4 +172,4 @@ def reap(clients: dict[socket.socket, int]) -> None:
 
 if __name__ == "__main__":
     load()
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
