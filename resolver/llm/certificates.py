@@ -4,14 +4,14 @@ import ssl
 from collections.abc import Mapping
 from functools import cache
 
-import certifi
+import httpx
 
 
 def trusted_certificates(environment: Mapping[str, str]) -> ssl.SSLContext:
     """Return the context that httpx would create in this environment, the same one each time.
 
-    Loading certifi's bundle takes 30 ms of CPU time, and by default every client loads it again,
-    even if it only talks plain HTTP.
+    Loading the bundle of authorities takes 30 ms of CPU time, and by default every client loads it
+    again, even if it only talks plain HTTP.
     """
     return _load(environment.get("SSL_CERT_FILE", ""), environment.get("SSL_CERT_DIR", ""))
 
@@ -22,4 +22,4 @@ def _load(file: str, directory: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=file)
     if directory:
         return ssl.create_default_context(capath=directory)
-    return ssl.create_default_context(cafile=certifi.where())
+    return httpx.create_ssl_context(trust_env=False)
