@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 
 from resolver.llm.base import ChatMessage, ModelConfig
+from resolver.llm.certificates import trusted_certificates
 from resolver.llm.request import request_for
 from resolver.models.run import Tokens
 
@@ -52,6 +53,7 @@ class BoundedClient(httpx.Client):
         """
         super().__init__(
             timeout=timeout,
+            verify=trusted_certificates(os.environ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             # Don't keep connections alive. Commands run between two calls, and endpoints close
             # idle connections: reuse saves a handshake, but a stale connection costs a failed

@@ -67,7 +67,7 @@ class Stage:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
-            start_new_session=True,
+            process_group=0,
         )
 
     def sinks(self, done: Ended) -> bytes:

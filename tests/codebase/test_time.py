@@ -7,8 +7,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests").rglob("*.py"))
 
@@ -131,19 +129,25 @@ def sleeps(tree: ast.AST) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "tests")))
-def test_no_duration_is_asserted(path: Path) -> None:
-    text = path.read_text()
-    if any(clock in text for clock in CLOCKS):
-        assert list(asserted_durations(ast.parse(text))) == []
+def test_no_duration_is_asserted() -> None:
+    texts = {str(path.relative_to(ROOT / "tests")): path.read_text() for path in FILES}
+    found = {
+        name: list(asserted_durations(ast.parse(text)))
+        for name, text in texts.items()
+        if any(clock in text for clock in CLOCKS)
+    }
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "tests")))
-def test_nothing_sleeps_and_hopes(path: Path) -> None:
-    text = path.read_text()
-    found = sleeps(ast.parse(text)) if "sleep" in text else []
-    allowed, _ = SLEEPERS.get(str(path.relative_to(ROOT / "tests")), (0, ""))
-    assert len(found) == allowed, f"lines {found}: wait with tests/parts/waiting.py"
+def test_nothing_sleeps_and_hopes() -> None:
+    wrong = {}
+    for path in FILES:
+        name, text = str(path.relative_to(ROOT / "tests")), path.read_text()
+        found = sleeps(ast.parse(text)) if "sleep" in text else []
+        allowed, _ = SLEEPERS.get(name, (0, ""))
+        if len(found) != allowed:
+            wrong[name] = found
+    assert wrong == {}, "these lines sleep: wait with tests/parts/waiting.py"
 
 
 SAMPLE = """

@@ -50,7 +50,7 @@ class Endpoint:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
         self.thread.start()
 
     def vectors(self, texts: list[str]) -> dict[str, Any]:

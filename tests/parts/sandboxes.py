@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from resolver.events.actions import CmdRun, IPythonRunCell
+from resolver.events.observations import IPythonOutput
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.local import LocalMachine
@@ -49,7 +51,17 @@ def kinds(*names: str) -> list[Any]:
     ]
 
 
-@pytest.fixture
+def shared_kinds(suite: str, *names: str) -> pytest.MarkDecorator:
+    """Parametrises `sandbox_kind` for `shared_sandbox`: a worker has the tests of a kind."""
+    values = [
+        pytest.param(*each.values, marks=[*each.marks, pytest.mark.xdist_group(f"{suite}-{name}")],
+                     id=name)
+        for name, each in zip(names, kinds(*names), strict=True)
+    ]  # fmt: skip
+    return pytest.mark.parametrize("sandbox_kind", values, scope="module")
+
+
+@pytest.fixture(scope="session")
 def new_machine(request: pytest.FixtureRequest) -> Callable[..., Machine]:
     """Makes a machine: new_machine(kind, **fields of SandboxSpec)."""
 
@@ -77,6 +89,31 @@ def sandbox(sandbox_kind: str, new_machine: Callable[..., Machine]) -> Iterator[
     """A started sandbox of the parametrised `sandbox_kind`, without a repository."""
     with Runtime(new_machine(sandbox_kind), command_timeout=30) as runtime:
         yield runtime
+
+
+@pytest.fixture(scope="module")
+def kept_sandbox(sandbox_kind: str, new_machine: Callable[..., Machine]) -> Iterator[Runtime]:
+    """A started sandbox for all tests of a module with this `sandbox_kind`, which has to be
+    parametrised with `shared_kinds`."""
+    with Runtime(new_machine(sandbox_kind), command_timeout=30) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def shared_sandbox(kept_sandbox: Runtime) -> Runtime:
+    """The sandbox that the module's tests share: its shell and its IPython session are
+    in the root, which is empty. For
+    tests that neither end their sandbox nor need it untouched."""
+    root = kept_sandbox.root
+    clear = (
+        f"import os, shutil\nos.chdir({root!r})\nfor each in list(os.scandir()):\n"
+        "    is_folder = each.is_dir(follow_symlinks=False)\n"
+        "    shutil.rmtree(each) if is_folder else os.remove(each)\nos.listdir()"
+    )
+    cleared = kept_sandbox.execute(IPythonRunCell(code=clear))
+    assert isinstance(cleared, IPythonOutput) and "[]" in cleared.content, cleared
+    kept_sandbox.execute(CmdRun(command=f"cd {root}"))
+    return kept_sandbox
 
 
 def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes], str]:

@@ -5,7 +5,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,24 @@ from resolver.events.observations import (
 from resolver.runtime.base import Machine
 from resolver.runtime.client import wrap_file
 from resolver.runtime.runtime import Runtime
-from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, kinds
+from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, shared_kinds
 
-every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(*EVERY_KIND))
+every_sandbox = shared_kinds("conformance", *EVERY_KIND)
 NewMachine = Callable[..., Machine]
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: Runtime) -> Runtime:
+    """One for all tests of a kind."""
+    run(shared_sandbox, "unset NAME")
+    return shared_sandbox
+
+
+@pytest.fixture
+def own_sandbox(sandbox_kind: str, new_machine: NewMachine) -> Iterator[Runtime]:
+    """For a test that ends it or needs it untouched."""
+    with Runtime(new_machine(sandbox_kind), command_timeout=30) as runtime:
+        yield runtime
 
 
 def run(sandbox: Runtime, command: str, timeout: float | None = None) -> CmdOutput:
@@ -44,8 +58,8 @@ def test_a_shell_keeps_its_folder_and_variables(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_the_shell_starts_in_the_root(sandbox: Runtime) -> None:
-    assert run(sandbox, "pwd").content.strip() == sandbox.root
+def test_the_shell_starts_in_the_root(own_sandbox: Runtime) -> None:
+    assert run(own_sandbox, "pwd").content.strip() == own_sandbox.root
 
 
 @every_sandbox
@@ -115,39 +129,36 @@ def test_a_replacement_without_new_text_deletes(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-@pytest.mark.parametrize(
-    ("action", "code"),
-    [
+def test_what_the_agent_can_put_right_is_an_error_observation(sandbox: Runtime) -> None:
+    mistakes: list[tuple[FileRead | FileEdit | FileWrite, str]] = [
         (FileRead(path="missing"), "view"),
         (FileEdit(command="str_replace", path="missing", old_str="a", new_str="b"), "edit"),
         (FileEdit(command="insert", path="missing"), "edit"),
         (FileWrite(path="/proc/version", content=""), "create"),
-    ],
-    ids=["view", "str_replace", "insert", "create"],
-)
-def test_what_the_agent_can_put_right_is_an_error_observation(
-    sandbox: Runtime, action: FileRead | FileEdit | FileWrite, code: str
-) -> None:
-    found = sandbox.execute(action)
-    assert isinstance(found, ErrorObservation), found
-    assert found.code == code
-    assert found.content
+    ]
+    for action, code in mistakes:
+        found = sandbox.execute(action)
+        assert isinstance(found, ErrorObservation), (action, found)
+        assert found.code == code, action
+        assert found.content, action
 
 
 @every_sandbox
-def test_a_repository_goes_in_and_its_change_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+def test_a_repository_goes_in_and_its_change_comes_out(
+    own_sandbox: Runtime, tmp_path: Path
+) -> None:
     files = {"a.txt": b"old\n", "name with space": b"\xff\r\n"}
     archive, commit = git_dir_tar(tmp_path / "repository", files)
-    found = sandbox.checkout(archive, commit, "agent/work")
+    found = own_sandbox.checkout(archive, commit, "agent/work")
     assert (found["commit"], found["files"]) == (commit, 2)
-    status = run(sandbox, "git status --short --branch; cat a.txt").content
+    status = run(own_sandbox, "git status --short --branch; cat a.txt").content
     assert status.split() == ["##", "agent/work", "old"]
-    assert sandbox.export_change(commit)["bundle"] is None
-    run(sandbox, "echo new > a.txt")
-    change = sandbox.export_change(commit)
+    assert own_sandbox.export_change(commit)["bundle"] is None
+    run(own_sandbox, "echo new > a.txt")
+    change = own_sandbox.export_change(commit)
     assert change["bundle"]
     bundle = tmp_path / "change.bundle"
-    sandbox.fetch(change["bundle"], bundle, 1_000_000)
+    own_sandbox.fetch(change["bundle"], bundle, 1_000_000)
     assert bundle.stat().st_size == change["size"]
     listed = subprocess.run(
         ["git", "bundle", "list-heads", str(bundle)], capture_output=True, text=True, check=True
@@ -156,11 +167,11 @@ def test_a_repository_goes_in_and_its_change_comes_out(sandbox: Runtime, tmp_pat
 
 
 @every_sandbox
-def test_a_repository_goes_into_an_empty_folder_only(sandbox: Runtime, tmp_path: Path) -> None:
-    run(sandbox, "echo > there")
+def test_a_repository_goes_into_an_empty_folder_only(own_sandbox: Runtime, tmp_path: Path) -> None:
+    run(own_sandbox, "echo > there")
     archive, commit = git_dir_tar(tmp_path / "one", {"a": b"1"})
     with pytest.raises(SandboxError, match="not empty"):
-        sandbox.checkout(archive, commit, "main")
+        own_sandbox.checkout(archive, commit, "main")
 
 
 @every_sandbox
@@ -182,24 +193,24 @@ def test_only_a_regular_file_within_the_limit_is_fetched(sandbox: Runtime, tmp_p
 
 
 @every_sandbox
-def test_killing_the_action_server_is_a_clear_error_at_once(sandbox: Runtime) -> None:
+def test_killing_the_action_server_is_a_clear_error_at_once(own_sandbox: Runtime) -> None:
     with pytest.raises(SandboxError, match="the sandbox was lost") as lost:
         for _ in range(3):
-            run(sandbox, "kill -9 $PPID; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done")
+            run(own_sandbox, "kill -9 $PPID; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done")
     assert lost.value.next_step
     with pytest.raises(SandboxError):
-        run(sandbox, "true")
+        run(own_sandbox, "true")
 
 
 @every_sandbox
-def test_orphans_are_reaped(sandbox: Runtime) -> None:
-    run(sandbox, "for i in {1..20}; do (sleep 0 &); done")
+def test_orphans_are_reaped(own_sandbox: Runtime) -> None:
+    run(own_sandbox, "for i in {1..20}; do (sleep 0 &); done")
     time.sleep(0.3)
     code = (
         "import pathlib; [p for p in pathlib.Path('/proc').glob('[0-9]*/stat')"
         " if p.read_text().rpartition(')')[2].split()[0] == 'Z']"
     )
-    found = sandbox.execute(IPythonRunCell(code=code))
+    found = own_sandbox.execute(IPythonRunCell(code=code))
     assert "[]" in found.content
 
 
@@ -282,20 +293,20 @@ def test_an_archive_of_many_pieces_goes_in_and_comes_out(sandbox: Runtime, tmp_p
 
 
 @every_sandbox
-def test_a_change_of_every_sort_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+def test_a_change_of_every_sort_comes_out(own_sandbox: Runtime, tmp_path: Path) -> None:
     files = {"run.sh": b"#!/bin/sh\n", "deep/a.bin": bytes(range(256)), "gone": b"x", "old": b"y"}
     archive, commit = git_dir_tar(tmp_path / "repository", files)
-    sandbox.checkout(archive, commit, "agent/work")
+    own_sandbox.checkout(archive, commit, "agent/work")
     code = (
         "import os\nos.chmod('run.sh', 0o755); os.remove('gone'); os.rename('old', 'näw')\n"
         "os.symlink('run.sh', 'link'); open('deep/a.bin', 'ab').write(b'\\0\\xff')"
     )
-    found = sandbox.execute(IPythonRunCell(code=code))
+    found = own_sandbox.execute(IPythonRunCell(code=code))
     assert isinstance(found, IPythonOutput)
     assert not found.error, found.content
-    change = sandbox.export_change(commit)
+    change = own_sandbox.export_change(commit)
     assert change["bundle"]
-    sandbox.fetch(change["bundle"], tmp_path / "change.bundle", 1_000_000)
+    own_sandbox.fetch(change["bundle"], tmp_path / "change.bundle", 1_000_000)
     git = ["git", "-C", str(tmp_path / "repository")]
     fetch = [*git, "fetch", "-q", str(tmp_path / "change.bundle"), change["commit"]]
     subprocess.run(fetch, check=True)

@@ -118,7 +118,7 @@ def serve_site() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
     server.daemon_threads = True
     server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

@@ -138,7 +138,18 @@ class BareRepository:
             return None
 
     def tip(self, branch: str) -> str | None:
-        return self.resolve(f"refs/heads/{branch}")
+        return self.ref(f"refs/heads/{branch}")
+
+    def ref(self, name: str) -> str | None:
+        """The commit that a ref names, None when there is no such ref. Read without a process
+        of git's where the ref has a file of its own: most requests ask for some."""
+        if "\0" in name or ".." in name:
+            return None
+        try:
+            found = (self.path / name).read_text().strip()
+        except OSError:
+            return self.resolve(name) if (self.path / "packed-refs").exists() else None
+        return found if re.fullmatch("[0-9a-f]{40}", found) else self.resolve(name)
 
     def refs(self, prefix: str) -> dict[str, tuple[str, str]]:
         """Full names that start with `prefix` -> (object id, object type)."""

@@ -24,12 +24,12 @@ def tips(given: Issue) -> tuple[str, str]:
 
 def _show(number: int, repository: Repository, pull: Pull) -> None:
     """refs/pull/N/head, through which a fork's commits are reached in the repository itself."""
-    git = repository.git
+    git, name = repository.git, f"refs/pull/{number}/head"
+    if git.ref(name) == pull.last_head:
+        return
     if git.resolve(pull.last_head) is None:
         git.git("fetch", "--quiet", str(pull.head_repository.git.path), pull.last_head)
-    name = f"refs/pull/{number}/head"
-    if git.resolve(name) != pull.last_head:
-        git.git("update-ref", name, pull.last_head)
+    git.git("update-ref", name, pull.last_head)
 
 
 def fork_point(given: Issue) -> tuple[str, str]:
