@@ -92,3 +92,20 @@ class LocalSandbox:
 def _exit_code(returned: int) -> int:
     """Return the exit code as a shell gives it, for which a signal is 128 more."""
     return returned if returned >= 0 else 128 - returned
+
+
+def read_report_files(sandbox: LocalSandbox, pattern: str) -> dict[str, bytes]:
+    """Return the report files by path: absolute, or relative to the tree if the pattern is."""
+    if not pattern:
+        return {}
+    start = Path("/") if pattern.startswith("/") else Path(sandbox.root)
+    found = sorted(start.glob(pattern.lstrip("/")))
+    contents: dict[str, bytes] = {}
+    for file in found:
+        path = str(file) if pattern.startswith("/") else str(file.relative_to(start))
+        try:
+            sandbox.fetch(str(file), taken := Path(sandbox.scratch) / "taken", 20_000_000)
+        except SandboxError:
+            continue
+        contents[path] = taken.read_bytes()
+    return contents

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
 from resolver.models.verification import CheckComparison, CheckExecution, ProjectCheck, Verification
@@ -23,7 +22,7 @@ from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.reports import excerpt_of_output, read_reports
 from resolver.verification.tampering import find_tampering
-from tests.verification.suite.local_sandbox import LocalSandbox
+from tests.verification.suite.local_sandbox import LocalSandbox, read_report_files
 from tests.verification.suite.recordings import played, recordings_of
 from tests.verification.suite.repository import SuiteRepository, tree_id
 
@@ -132,20 +131,3 @@ def execute_check(
         output=excerpt_of_output(text, 4_000),
         report_complete=reading.complete and (bool(files) or not instrumented.report),
     )
-
-
-def read_report_files(sandbox: LocalSandbox, pattern: str) -> dict[str, bytes]:
-    """Return the report files by path: absolute, or relative to the tree if the pattern is."""
-    if not pattern:
-        return {}
-    start = Path("/") if pattern.startswith("/") else Path(sandbox.root)
-    found = sorted(start.glob(pattern.lstrip("/")))
-    contents: dict[str, bytes] = {}
-    for file in found:
-        path = str(file) if pattern.startswith("/") else str(file.relative_to(start))
-        try:
-            sandbox.fetch(str(file), sandbox_copy := Path(sandbox.scratch) / "taken", 20_000_000)
-        except SandboxError:
-            continue
-        contents[path] = sandbox_copy.read_bytes()
-    return contents

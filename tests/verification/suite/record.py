@@ -19,8 +19,7 @@ from resolver.models.verification import ProjectCheck
 from resolver.verification.discovery import discover_checks
 from resolver.verification.instrumentation import instrument
 from resolver.verification.project_tree import ProjectTree
-from tests.verification.suite.local_sandbox import LocalSandbox
-from tests.verification.suite.orchestration import read_report_files
+from tests.verification.suite.local_sandbox import LocalSandbox, read_report_files
 from tests.verification.suite.recordings import RecordedExecution, read_recordings, recording_file
 from tests.verification.suite.repositories import REPOSITORIES
 from tests.verification.suite.repository import Files, tree_id
