@@ -53,7 +53,8 @@ _BY_NAME = re.compile(
     r"|(?:os|sys|builtins)\s*,\s*[^\"'\s])"
     r"|\b(?:import_module|__import__)\(\s*[\"'](?:unittest|_?pytest|pluggy|builtins)\b"
     r"|\bf_(?:locals|globals)\b|\bgc\.get_(?:objects|referrers)\b|\bctypes\.pythonapi\b"
-    r"|\b__(?:eq|ne)__\s*=\s*lambda\b"
+    r"|\b__(?:eq|ne)__\s*=\s*lambda\b|\bfrom\s+os\s+import\b[^\n]*\b(?:_exit|abort|kill)\b"
+    r"|\bvars\(\s*(?:os|sys|builtins)\s*\)|\b(?:os|sys|builtins)\.__dict__"
 )
 """Matches code that reaches a part of the runner, or ends the process, by a name in a string."""
 
