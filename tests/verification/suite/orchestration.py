@@ -1,35 +1,40 @@
 """Takes a change from the discovery of checks to the verdict, in sandboxes of this machine."""
 
-import secrets
-import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.events.actions import CmdRun
-from resolver.events.observations import CmdOutput
-from resolver.models.verification import CheckComparison, CheckExecution, ProjectCheck, Verification
-from resolver.verification.comparison import (
-    WHOLE_CHECK,
-    compare_executions,
-    needs_rerun,
-    reproductions_to_confirm,
-)
-from resolver.verification.decision import decide
+from resolver.models.verification import CheckExecution, ProjectCheck, Verification
+from resolver.verification.affected_tests import affected_check
+from resolver.verification.base_results import BaseResults
 from resolver.verification.discovery import discover_checks
 from resolver.verification.instrumentation import instrument
 from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
-from resolver.verification.reports import excerpt_of_output, read_reports
+from resolver.verification.runner import CheckExecutor, RunnerOptions, TreeName
+from resolver.verification.sandbox_checks import CheckInstrumentation, execute_check
+from resolver.verification.selection import CheckSelection, only_tests
 from resolver.verification.tampering import find_tampering
-from tests.verification.suite.local_sandbox import LocalSandbox, read_report_files
+from resolver.verification.verify import VerificationRequest, verify_change
+from tests.verification.suite.local_sandbox import LocalSandbox
 from tests.verification.suite.recordings import played, recordings_of
 from tests.verification.suite.repository import SuiteRepository, tree_id
 
-SECONDS = 60.0
-"""Time limit of one execution of a check."""
+SECONDS = 600.0
+"""Time limit of one verification."""
 
-REPETITIONS = 3
+
+@dataclass(frozen=True)
+class _LocalExecutor:
+    sandbox: LocalSandbox
+    extend: CheckInstrumentation
+
+    def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
+        return execute_check(self.sandbox, check, seconds, self.extend)
+
+    def interrupt(self) -> None:
+        self.sandbox.interrupt()
 
 
 def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -> Verification:
@@ -37,97 +42,39 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
 
     folder: for the sandboxes. shared: for the results at base, which repositories have in common.
     """
-    return _LocalVerification(repository, folder, shared).verify()
+    change, trees = repository.change, repository.trees
+    before, after = (ProjectTree.from_files(trees[name]) for name in ("base", "head"))
+    found = discover_checks(before)
+    tests = [path for path in change if is_test_file(path)]
+    recorded = recordings_of(repository.language) if repository.is_recorded else {}
 
+    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+        return affected_check(check, tuple(change), before if at_base else after)
 
-@dataclass
-class _LocalVerification:
-    """Executes the checks of one repository, each tree in a sandbox of its own."""
+    @contextmanager
+    def open_executor(tree: TreeName) -> Iterator[CheckExecutor]:
+        files, place = trees[tree], folder / tree
+        sandbox = LocalSandbox(place, files, {})
+        extend: CheckInstrumentation = instrument
+        if recorded:
+            executions = recorded[tree_id(files)]
+            extend = played(executions, instrument, sandbox.root, place / "recording")
+        yield _LocalExecutor(sandbox, extend)
 
-    repository: SuiteRepository
-    folder: Path
-    shared: Path
-    _sandboxes: dict[str, tuple[LocalSandbox, Callable[[ProjectCheck, str], ProjectCheck]]] = field(
-        default_factory=dict
+    request = VerificationRequest(
+        selection=CheckSelection(found.checks, found.omitted, affected, only_tests),
+        options=RunnerOptions(
+            trees={name: tree_id(files) for name, files in trees.items()},
+            environment="this machine",
+            recorded={},
+            record=lambda _: None,
+            base_results=BaseResults(shared),
+            seconds=SECONDS,
+            parallel=False,
+        ),
+        changed_files=tuple(change),
+        changed_tests=tuple(path for path in tests if change[path] is not None),
+        deleted_tests=tuple(path for path in tests if change[path] is None),
+        tampering=find_tampering((p, repository.base.get(p), text) for p, text in change.items()),
     )
-
-    def verify(self) -> Verification:
-        """Return the verdict about the change."""
-        made = self.repository
-        found = discover_checks(ProjectTree.from_files(made.base))
-        changed = {path: (made.base.get(path), text) for path, text in made.change.items()}
-        return decide(
-            [self._compare(check) for check in found.checks],
-            changed_files=tuple(changed),
-            omitted=found.omitted,
-            tampering=find_tampering((path, old, new) for path, (old, new) in changed.items()),
-        )
-
-    def _compare(self, check: ProjectCheck) -> CheckComparison:
-        change, trees = self.repository.change, self.repository.trees
-        head = [self._execute("head", check)]
-        with_tests = [self._execute("base_with_tests", check)] if "base_with_tests" in trees else []
-        base = [self._base(check)]
-        if ids := needs_rerun(base[0], head[0]):
-            assert ids != (WHOLE_CHECK,) or not check.report
-            for _ in range(REPETITIONS):
-                base.append(self._execute("base", check))
-                head.append(self._execute("head", check))
-        if with_tests and reproductions_to_confirm(with_tests[0], head[0]):
-            with_tests.append(self._execute("base_with_tests", check))
-            head.append(self._execute("head", check))
-        return compare_executions(
-            check,
-            "full",
-            base=base,
-            base_with_tests=with_tests,
-            head=head,
-            deleted_files=[p for p, text in change.items() if text is None and is_test_file(p)],
-        )
-
-    def _base(self, check: ProjectCheck) -> CheckExecution:
-        file = self.shared / f"{tree_id({**self.repository.base, '': check.command})}.json"
-        if not file.exists():
-            file.write_text(self._execute("base", check).model_dump_json())
-        return CheckExecution.model_validate_json(file.read_text())
-
-    def _execute(self, tree: str, check: ProjectCheck) -> CheckExecution:
-        if tree not in self._sandboxes:
-            files = self.repository.trees[tree]
-            sandbox = LocalSandbox(self.folder / tree, files, {})
-            extend = instrument
-            if self.repository.is_recorded:
-                executions = recordings_of(self.repository.language)[tree_id(files)]
-                played_at = self.folder / tree / "recording"
-                extend = played(executions, instrument, sandbox.root, played_at)
-            self._sandboxes[tree] = sandbox, extend
-        return execute_check(self._sandboxes[tree][0], check, SECONDS, self._sandboxes[tree][1])
-
-
-def execute_check(
-    sandbox: LocalSandbox,
-    check: ProjectCheck,
-    seconds: float,
-    extend: Callable[[ProjectCheck, str], ProjectCheck],
-) -> CheckExecution:
-    """Execute the check in the root of the sandbox's tree and return its result."""
-    reports = f"{sandbox.scratch}/reports-{secrets.token_hex(12)}"
-    instrumented = extend(check, reports)
-    script = f"{sandbox.scratch}/check.sh"
-    lines = ["set -eo pipefail"]
-    lines += [f"export {k}={shlex.quote(v)}" for k, v in instrumented.environment.items()]
-    sandbox.put_file("check.sh", "\n".join([*lines, instrumented.command, ""]).encode())
-    output = f"{sandbox.scratch}/output.txt"
-    Path(reports).mkdir()
-    done = sandbox.execute(CmdRun(command=f"( . {script} ) >{output} 2>&1", timeout=seconds))
-    assert isinstance(done, CmdOutput)
-    files = read_report_files(sandbox, instrumented.report)
-    text = Path(output).read_text(errors="replace")
-    reading = read_reports(instrumented.report_format, files, text, sandbox.root)
-    return CheckExecution(
-        exit_code=done.exit_code,
-        seconds=done.seconds,
-        cases=reading.cases,
-        output=excerpt_of_output(text, 4_000),
-        report_complete=reading.complete and (bool(files) or not instrumented.report),
-    )
+    return verify_change(request, open_executor)
