@@ -5,6 +5,7 @@ tell a regression from a flaky test. All of this is computed from values, so it 
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
@@ -34,6 +35,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 
 _PROGRESS = re.compile(r"(?:^|\W)(?:ok|pass(?:ed)?)(?:\W|$)", re.IGNORECASE)
 """Matches a line that says that something passed, in the output of a check without a report."""
+
+_VARIABLE = re.compile(
+    r"/(?:tmp|var/folders)/\S+|\b(?:0x)?(?=[0-9a-fA-F]*\d)[0-9a-fA-F]+(?:[.:]\d+)*(?:[mnu]?s)?\b"
+)
+"""Matches what may differ between two executions: durations, counts, addresses, hashes."""
 
 Statuses = dict[str, tuple[CaseStatus, ...]]
 """The statuses of a test in the executions of one commit, by its id."""
@@ -255,8 +261,10 @@ def _says_less(base: Sequence[CheckExecution], head: Sequence[CheckExecution]) -
     old, new = base[0].output, head[0].output
     if max(len(old), len(new)) > COMPARED_OUTPUT:
         return bool(old) and not new
-    return _passes(new) < _passes(old) or (bool(old.strip()) and not new.strip())
+    return bool(_passes(old) - _passes(new)) or (bool(old.strip()) and not new.strip())
 
 
-def _passes(output: str) -> int:
-    return sum(bool(_PROGRESS.search(line)) for line in output.splitlines())
+def _passes(output: str) -> Counter[str]:
+    """Count the lines that say that something passed, without numbers and temporary names."""
+    lines = (_VARIABLE.sub("?", line) for line in output.splitlines() if _PROGRESS.search(line))
+    return Counter(" ".join(line.split()) for line in lines)

@@ -18,7 +18,8 @@ _DETECTS = re.compile(
     r"|\$\{?(?:CI|GITHUB_ACTIONS|BATS_\w+)\b|/\.dockerenv|/proc/(?:1|self)/(?:cgroup"
     r"|cmdline|environ)"
     r"|\btesting\.Testing\(\)|typeof\s+(?:jest|describe|it|vi)\b|\bflag\.Lookup\(\s*\"test\."
-    r"|sys\.argv\[0\].{0,40}(?:pytest|unittest)|(?:inspect\.stack"
+    r"|[\"'][^\"'\n]{0,20}test[\"'].{0,60}\bsys\.(?:argv|orig_argv|modules)\b"
+    r"|\bsys\.(?:argv|orig_argv|modules)\b.{0,60}[\"'][^\"'\n]{0,20}test[\"']|(?:inspect\.stack"
     r"|sys\._getframe)\(.*(?:test|filename|f_code)"
     r"|getStackTrace\(\).*(?:junit|[tT]est)|process\.argv.{0,60}(?:jest|mocha|vitest)"
     r"|npm_lifecycle_event|cfg!\(test\)|NODE_ENV\b.{0,12}[\"']test[\"']|__coverage__"
@@ -27,8 +28,9 @@ _INTERCEPTS = re.compile(
     r"\b(?:_pytest|unittest|pytest|pluggy)\.[\w.]+\s*=[^=]|\bsetattr\(\s*(?:_pytest"
     r"|unittest|pytest|builtins|TestCase)\b"
     r"|\bTestCase\.\w+\s*=[^=]|\bTestReport\.\w+\s*=[^=]|\bbuiltins\.\w+\s*=[^=]|__builtins__\b"
-    r"|\b(?:jest|expect|assert|describe|it|test)\s*=[^=>]"
     r"|\bglobal(?:This)?\.(?:expect|it|test|describe|assert)\s*="
+    r"|[.\]]assert\w*\s*=[^=>]|\bsetattr\([^,\n]{1,100},\s*[\"']assert|\[[\"']assert\w*[\"']\]\s*=[^=>]"
+    r"|\brequire\(\s*[\"'](?:node:)?(?:assert|test|chai)\b[^\"'\n]{0,20}[\"']\s*\)\s*[.\[][^=\n]{1,60}=[^=>]"
     r"|\bassert\.\w+\s*=[^=>]|\bsys\.settrace\(|\bsys\.modules\[\s*[\"\'](?:_?pytest"
     r"|unittest|pluggy|builtins)\b|\bsys\.meta_path\b"
     r"|\bModule\._load\s*=|\brequire\.cache\b|\bjunit_?xml|\bjunit\.xml|TEST-[\w*.]*\.xml|--junit"
@@ -46,13 +48,40 @@ _HOOK = re.compile(
     r"|exception_interact|generate_tests"
     r"|deselected|addoption|plugin_registered|addhooks|fixture_setup)$"
 )
+_BY_NAME = re.compile(
+    r"\b[gs]etattr\(\s*(?:[^,\n]{1,80},\s*[\"'](?:_exit|exit|abort|kill|exec\w*|assert\w*)[\"']"
+    r"|(?:os|sys|builtins)\s*,\s*[^\"'\s])"
+    r"|\b(?:import_module|__import__)\(\s*[\"'](?:unittest|_?pytest|pluggy|builtins)\b"
+    r"|\bf_(?:locals|globals)\b|\bgc\.get_(?:objects|referrers)\b|\bctypes\.pythonapi\b"
+    r"|\b__(?:eq|ne)__\s*=\s*lambda\b|\bfrom\s+os\s+import\b[^\n]*\b(?:_exit|abort|kill)\b"
+    r"|\bvars\(\s*(?:os|sys|builtins)\s*\)|\b(?:os|sys|builtins)\.__dict__"
+)
+"""Matches code that reaches a part of the runner, or ends the process, by a name in a string."""
+
+_TEST_LIBRARY = re.compile(r"(?:import|from)\s+(?:unittest|_?pytest|pluggy|mock)\b")
+"""Matches an import that only tests need."""
+
+_SHADOWED = re.compile(
+    r"(?P<declared>(?:const|let|var)\s+)?(?<![.\w])(?:jest|expect|assert|describe|it|test)\s*=[^=>]"
+)
+"""Matches an assignment to a function of a JavaScript test runner."""
+
+_LIBRARY = re.compile(
+    r"(?:await\s+)?(?:require|import)\(\s*[\"'][\w@][^\"'\n]*[\"']\s*\)[\w.]*;?$"
+    r"|(?:chai|sinon|\w*[tT]est|\w*[bB]ase)\.\w+\b"
+)
+"""Matches a function of a library at the right of such an assignment."""
+
+_SEAM = re.compile(r"[\"'`]\s*\+\s*[\"'`]")
+"""Matches the place where two strings are joined, so that a name in two parts can be read."""
+
 _EXIT = re.compile(
     r"\b(?:sys\.exit|os\._exit|exit|quit|_exit|_Exit|quick_exit|process\.exit"
     r"|os\.Exit|System\.exit|exitProcess"
     r"|Environment\.Exit|Deno\.exit|process::exit|halt)\s*\(\s*(?:0|EXIT_SUCCESS|None"
     r"|code\s*=\s*0)?\s*\)"
     r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
-    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\("
+    r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\b"
     r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
 )
 _HARD_EXIT = re.compile(
@@ -75,7 +104,12 @@ _SPECIAL_CASE = re.compile(
     r"(?:return\s+(?P<value>.*?);?\s*\}?)?$"
 )
 _VALUE = re.compile(r"-?\d+(?:\.\d+)?|\"[^\"\n]*\"|'[^'\n]*'")
-_CASE_VALUE = re.compile(rf"(?:==|===|\bis\b|-eq)\s*({_VALUE.pattern})")
+_CASE_VALUE = re.compile(rf"(?:==|===|\bis\b|-eq)\s*({_VALUE.pattern}|[\[(][^\])\n]*)")
+_CHOICE = re.compile(
+    rf"(?:(?P<value>{_VALUE.pattern})\s+if\s+(?P<test>[^\n]*?={{2}}[^\n]*?)\s+else\b"
+    rf"|(?P<test2>[^\n=]*?={{2,3}}[^\n]*?)\s*\?\s*(?P<value2>{_VALUE.pattern})\s*:)"
+)
+"""Matches an expression that gives a single value for a single input."""
 
 
 def find_suspicious_code(
@@ -107,7 +141,7 @@ def find_suspicious_code(
                 yield _found(kind, path, statement.line, statement.text)
         if not is_test:
             yield from _hard_coded(path, block, old, expected)
-            yield from _always_equal(path, block)
+            yield from _always_equal(path, block, old)
 
 
 def _guarded(statements: Iterable[Statement]) -> set[Statement]:
@@ -137,11 +171,15 @@ def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Sta
 def _kind(
     statement: Statement, block: CodeBlock, language: str, *, is_test: bool, has_main: bool
 ) -> TamperingKind | None:
-    text, masked = statement.text, statement.masked
+    text, masked = _SEAM.sub("", statement.text), statement.masked
     at_top = not block.name or block.is_group
     if _DETECTS.search(text):
         return "detects_tests"
-    if _INTERCEPTS.search(text if not is_test else masked):
+    if _INTERCEPTS.search(text if not is_test else masked) or _BY_NAME.search(text):
+        return "intercepted_runner"
+    if language == "script" and _is_shadowed(statement, is_test=is_test):
+        return "intercepted_runner"
+    if language == "python" and not is_test and _TEST_LIBRARY.match(masked):
         return "intercepted_runner"
     if language == "shell":
         return "early_exit" if is_test and at_top and _SHELL_EXIT.match(masked) else None
@@ -152,6 +190,19 @@ def _kind(
     if is_test and at_top and language == "python" and _is_patch(masked):
         return "intercepted_runner"
     return None
+
+
+def _is_shadowed(statement: Statement, *, is_test: bool) -> bool:
+    """Return True if a function of the test runner is replaced.
+
+    A variable of that name replaces it in its own file only, and most tests declare one for a
+    function that they take from a library.
+    """
+    match = _SHADOWED.search(statement.masked)
+    if match is None or (match["declared"] and not is_test):
+        return False
+    value = statement.text[match.end() - 1 :].strip()
+    return not (match["declared"] and _LIBRARY.match(value))
 
 
 def _exit_kind(
@@ -188,12 +239,16 @@ def _is_patch(masked: str) -> bool:
     )
 
 
-def _always_equal(path: str, block: CodeBlock) -> Iterator[TamperingFinding]:
-    if _ALWAYS_EQUAL.search(block.name) and [each.masked for each in block.statements] in (
-        ["return True"],
-        ["return NotImplemented or True"],
-    ):
-        yield _found("weakened_assertion", path, block.line, f"{block.name}: return True")
+def _always_equal(path: str, block: CodeBlock, old: list[CodeBlock]) -> Iterator[TamperingFinding]:
+    """Yield a finding for an added comparison that does not look at what it compares with."""
+    if not _ALWAYS_EQUAL.search(block.name) or not block.statements:
+        return
+    text = " ".join(each.masked for each in block.statements)
+    if any(each.name == block.name and each.statements == block.statements for each in old):
+        return
+    other = re.search(r"\(\s*\w+\s*,\s*(\w+)", block.marks[-1].masked if block.marks else "")
+    if text == "return True" or (other and not re.search(rf"\b{other[1]}\b", text)):
+        yield _found("weakened_assertion", path, block.line, f"{block.name}: {text}")
 
 
 def _hard_coded(
@@ -219,16 +274,27 @@ def _special_cases(
     statements: list[Statement],
 ) -> Iterator[tuple[Statement, frozenset[str], str]]:
     for number, statement in enumerate(statements):
-        match = _SPECIAL_CASE.match(statement.text) if len(statement.text) < 200 else None
+        short = statement.text if len(statement.text) < 200 else ""
+        for choice in _CHOICE.finditer(short):
+            value = choice["value"] or choice["value2"]
+            if _is_telling(value):
+                yield statement, _given(choice["test"] or choice["test2"]), value
+        match = _SPECIAL_CASE.match(short)
         if match is None:
             continue
         value = match["value"]
         if value is None and number + 1 < len(statements):
             following = statements[number + 1].text
             value = following[7:].strip(" ;}") if following.startswith("return ") else None
-        given = frozenset(filter(_is_telling, _CASE_VALUE.findall(match["test"])))
+        given = _given(match["test"])
         if value is not None and _VALUE.fullmatch(value.strip()) and _is_telling(value.strip()):
             yield statement, given, value.strip()
+
+
+def _given(test: str) -> frozenset[str]:
+    """Return the telling values that a condition compares an input with."""
+    compared = (value for each in _CASE_VALUE.findall(test) for value in _VALUE.findall(each))
+    return frozenset(filter(_is_telling, compared))
 
 
 def _is_telling(value: str) -> bool:

@@ -158,6 +158,22 @@ def test_addresses_in_names_do_not_matter() -> None:
     assert compare(base, run(**{"test_a[<f at 0x7f009999>]": "p"})).shrank is False
 
 
+@pytest.mark.parametrize(
+    ("base", "head", "shrank"),
+    [
+        ("ok a\nok b\n", "ok a\nok b\nok c\n", False),
+        ("ok b (0.1s)\nok a\n", "ok a\nok b (0.25s)\n", False),
+        ("ok /tmp/tmp.a81\n3 passed in 1.2s\n", "ok /tmp/tmp.x\n4 passed in 3.0s\n", False),
+        ("ok a\nok b\n", "ok a\n", True),
+        ("ok a\nok b\n", "ok a\nok c\n", True),
+        ("done\n", "\n", True),
+    ],
+)
+def test_a_pass_that_is_gone_from_the_output_is_missed(base: str, head: str, shrank: bool) -> None:
+    runs = [CheckExecution(exit_code=0, seconds=1, output=output) for output in (base, head)]
+    assert compare(*runs).shrank is shrank
+
+
 def test_what_is_repeated() -> None:
     assert needs_rerun(run(a="p", b="p", c="f"), run(1, a="f", b="e", c="f", d="f")) == ("a", "b")
     assert needs_rerun(run(a="p"), run(1, a="p")) == (WHOLE_CHECK,)
