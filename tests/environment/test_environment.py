@@ -157,7 +157,7 @@ def test_a_name_that_a_person_gave_to_a_kept_image_stays(
     theirs = f"resolver-test-theirs:{owner}"
     engine.images.get(f"{PREPARED}:{owner}").tag(*theirs.split(":"))
     shelf.names.append(theirs)
-    remove_older_environments(engine, owner, kept=0)
+    remove_older_environments(engine, owner, keep_count=0)
     assert shelf.names_now() == [theirs]
 
 

@@ -69,9 +69,9 @@ def test_a_command_starts_in_an_empty_folder_that_is_removed(scene: Scene) -> No
 
 def test_headers_go_with_every_request_and_not_to_where_it_redirects(scene: Scene) -> None:
     other = scene.address("good")
-    assert isinstance(other.way, Address)
+    assert isinstance(other.transport, Address)
     servers = scene.open(
-        scene.address("redirect", other.way.url, headers={"Authorization": "Bearer mcp-canary-78"})
+        scene.address("redirect", other.transport.url, headers={"Authorization": "Bearer mcp-canary-78"})
     )
     assert servers.tools == ()
     assert "can't be used in this run" in scene.notes[0] and "edirect" in scene.notes[0]
@@ -81,7 +81,7 @@ def test_headers_go_with_every_request_and_not_to_where_it_redirects(scene: Scen
 def test_a_server_that_never_answers_the_greeting_is_left_out(transport: str, scene: Scene) -> None:
     good = scene.process("good")
     bad = scene.endpoint(transport, "silent")
-    named = Endpoint("bad", bad.way, bad.allows, bad.timeout)
+    named = Endpoint("bad", bad.transport, bad.allows, bad.timeout)
     servers = scene.open(named, good, start_seconds=2)
     assert scene.notes == [
         "MCP server bad: it can't be used in this run: it did not answer in 2 seconds"
@@ -240,7 +240,7 @@ def test_answers_to_what_was_not_asked_are_ignored(scene: Scene) -> None:
 
 def test_a_tool_that_is_not_allowed_is_neither_listed_nor_called(scene: Scene) -> None:
     all_of_them = scene.process("good")
-    endpoint = Endpoint("test", all_of_them.way, lambda name: name == "where", 5)
+    endpoint = Endpoint("test", all_of_them.transport, lambda name: name == "where", 5)
     servers = scene.open(endpoint)
     assert [tool.name for tool in servers.tools] == ["where"]
     result = servers.call(ADD)
@@ -317,7 +317,7 @@ def test_an_address_that_goes_away_is_lost_and_then_gone(scene: Scene) -> None:
 
 def test_servers_that_read_nothing_keep_nobody_waiting(scene: Scene) -> None:
     deaf = [scene.process("reads-nothing", timeout=1) for _ in range(2)]
-    named = [Endpoint(f"deaf{n}", each.way, each.allows, 1) for n, each in enumerate(deaf)]
+    named = [Endpoint(f"deaf{n}", each.transport, each.allows, 1) for n, each in enumerate(deaf)]
     servers = scene.open(*named, scene.process("good"), start_seconds=10)
     long = "x" * 300_000
     for n in range(2):

@@ -20,7 +20,7 @@ def said(
     replies = compose_replies(
         ASKED[:asked], answers, reports.outcome("Closing words.", **outcome), public
     )
-    return [(each.asked.label, each.done, each.words) for each in replies]
+    return [(each.thread.label, each.is_addressed, each.text) for each in replies]
 
 
 def answer(id: str, words: str = "", addressed: bool = True) -> ThreadAnswer:

@@ -260,7 +260,7 @@ def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
 
 def test_a_run_has_so_many_connections_and_bytes_and_no_more() -> None:
     ledger = EgressLog(100)
-    assert ledger.carry(100) and not ledger.carry(1)
+    assert ledger.count_bytes(100) and not ledger.count_bytes(1)
     with pytest.raises(EgressRefusal, match="100 bytes") as refused:
         ledger.begin()
     assert refused.value.status == 429

@@ -80,7 +80,7 @@ def test_a_filling_that_broke_off_is_done_again(
         mounts=[toolbox_mount(own_toolbox, read_only=False)],
     )
     left.put_archive(PREFIX, a_tar("bin/python3", b"torn"))
-    fill_volume(engine, own_toolbox, busybox_image, patience=0.2)
+    fill_volume(engine, own_toolbox, busybox_image, lock_seconds=0.2)
     with machine(engine, own_toolbox, busybox_image):
         pass
     names = [c.name for c in engine.containers.list(all=True, ignore_removed=True)]
