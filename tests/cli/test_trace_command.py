@@ -119,7 +119,7 @@ def test_a_damaged_log_is_repaired_into_a_new_file(
     assert run(["trace", str(tmp_path), "--repair"], {}) == 0
     told = capsys.readouterr().out
     assert "line 6: left out: not a line of JSON" in told
-    assert "events.repaired.jsonl has 43 events of 44 lines" in told
+    assert "events.repaired.jsonl contains 43 events from 44 lines" in told
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert run(["trace", str(tmp_path / "events.repaired.jsonl")], {}) == 0
     assert "Splitting a bill" in capsys.readouterr().out
@@ -141,7 +141,7 @@ def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "events.jsonl"
     path.write_bytes(RECORDING.read_bytes())
     assert run(["trace", str(path), "--repair"], {}) == 0
-    assert "is whole: 44 events. Nothing was written." in capsys.readouterr().out
+    assert "is intact: 44 events. Nothing was written." in capsys.readouterr().out
     assert [p.name for p in tmp_path.iterdir()] == ["events.jsonl"]
 
 

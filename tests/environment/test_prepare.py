@@ -100,7 +100,7 @@ def test_a_failed_setup_is_told_with_the_end_of_its_output(scene: Scene) -> None
 def test_a_setup_that_does_not_end_is_ended(scene: Scene) -> None:
     made = scene.set_up("echo before; sleep 60", seconds=0.5)
     assert not made.ok
-    assert "did not end within" in made.warnings[0]
+    assert "did not finish within" in made.warnings[0]
     assert scene.run("echo alive").endswith("alive")
 
 

@@ -223,7 +223,7 @@ def test_a_line_that_is_being_written_and_a_damaged_one_are_left_out(served: Ser
     whole = log.read_bytes()
     log.write_bytes(whole + b'{"kind": "nonsense"\n' + whole[:300])
     page = served.page().body
-    assert "1 line of the log can&#39;t be read and is left out" in page
+    assert "1 line of the log could not be read and is omitted." in page
     assert "parse_date crashes" in page
 
 
