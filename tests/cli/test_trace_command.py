@@ -119,7 +119,7 @@ def test_a_damaged_log_is_repaired_into_a_new_file(
     assert run(["trace", str(tmp_path), "--repair"], {}) == 0
     told = capsys.readouterr().out
     assert "line 6: left out: not a line of JSON" in told
-    assert "events.repaired.jsonl contains 43 events from 44 lines" in told
+    assert "events.repaired.jsonl with 43 events from 44 lines" in told
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert run(["trace", str(tmp_path / "events.repaired.jsonl")], {}) == 0
     assert "Splitting a bill" in capsys.readouterr().out
