@@ -71,7 +71,9 @@ def test_headers_go_with_every_request_and_not_to_where_it_redirects(scene: Scen
     other = scene.address("good")
     assert isinstance(other.transport, Address)
     servers = scene.open(
-        scene.address("redirect", other.transport.url, headers={"Authorization": "Bearer mcp-canary-78"})
+        scene.address(
+            "redirect", other.transport.url, headers={"Authorization": "Bearer mcp-canary-78"}
+        )
     )
     assert servers.tools == ()
     assert "can't be used in this run" in scene.notes[0] and "edirect" in scene.notes[0]

@@ -115,8 +115,7 @@ class CommandLine:
             "GITHUB_TOKEN": FORGE_TOKEN,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
-            "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+            "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}",
         }
         self._count = 0
 

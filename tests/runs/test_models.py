@@ -54,7 +54,9 @@ def test_a_run_stops_before_the_call_that_would_pass_its_budget(
 ) -> None:
     model_endpoint.answer_with(lambda body: bash(f"echo {len(body['messages'])}"))
     command_line.environment |= {
-        "RESOLVER_INPUT_COST_PER_TOKEN": "0.00001",
+        "RESOLVER_MODEL_OPTIONS": (
+            "{input_cost_per_token: 0.00001, output_cost_per_token: 0.000001}"
+        ),
         "RESOLVER_MAX_BUDGET": "0.005",
     }
     done = command_line.resolve(checkout, issue=ISSUE)
@@ -202,8 +204,7 @@ def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(
     model_endpoint.answer_with(lambda body: next(work[body["model"]]))
     command_line.environment |= {
         "RESOLVER_SERVICES": "{ReadOnlyAgent: {model: openai/small, temperature: 0}}",
-        "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
-        "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+        "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0}",
     }
     done = command_line.resolve(checkout, issue=ISSUE)
     assert done.exit_code == 3, done.stderr

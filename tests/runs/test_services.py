@@ -192,7 +192,7 @@ def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None
         "{judge: openai/x}",
         LLM_MODEL="openai/main",
         RESOLVER_FALLBACK_MODELS="openai/main",
-        RESOLVER_INPUT_COST_PER_TOKEN="0.001",
+        RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001}",
     )
     config, others = service_config(given, "judge")
     assert config.input_cost_per_token is None
@@ -203,8 +203,7 @@ def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
     answer_by_name(model_endpoint)
     given = settings(
         LLM_BASE_URL=model_endpoint.url,
-        RESOLVER_INPUT_COST_PER_TOKEN="0.001",
-        RESOLVER_OUTPUT_COST_PER_TOKEN="0.001",
+        RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001, output_cost_per_token: 0.001}",
     )
     scene = Scene(given)
     scene.model_on(scene.stream, "condenser").complete(HELLO)

@@ -224,7 +224,8 @@ def test_the_money_of_a_sweep_is_shared_by_its_runs(scene: Scene) -> None:
     usage = Usage(prompt=5000)
     scene.endpoint.answer_with(lambda body: replace(scene.reply(body), usage=usage))
     bounds = ("--max-total", "2.1", "--max-budget", "1.6")
-    done = scene.sweep(*bounds, RESOLVER_INPUT_COST_PER_TOKEN="0.0001")
+    prices = "{input_cost_per_token: 0.0001, output_cost_per_token: 0.000001}"
+    done = scene.sweep(*bounds, RESOLVER_MODEL_OPTIONS=prices)
     first, second, third, total = done.stdout.splitlines()
     assert first.startswith("#1  done"), first
     assert first.endswith("($1.00)")

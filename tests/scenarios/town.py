@@ -18,8 +18,7 @@ FILES = {
     "README.md": "# calc\n",
 }
 PRICES = {
-    "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
-    "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}",
 }
 _HIDDEN = re.compile(r"<!--.*?-->", re.S)
 

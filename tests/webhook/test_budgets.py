@@ -21,7 +21,7 @@ from tests.parts.model_endpoint import ModelEndpoint, Usage
 from tests.parts.runs import MODEL_KEY, finish
 from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, started
 
-PRICE = "0.00002"
+PRICES = "{input_cost_per_token: 0.00002, output_cost_per_token: 0}"
 """US dollars a token of input. A call has about 5,000, as the estimate before it says too."""
 
 
@@ -48,8 +48,7 @@ class Scene:
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_INPUT_COST_PER_TOKEN": PRICE,
-            "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+            "RESOLVER_MODEL_OPTIONS": PRICES,
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
         }
 
@@ -171,7 +170,7 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scene: Scene) -> None:
 def test_replies_without_a_price_are_said_to_be_unknown(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = scene.runs(RESOLVER_INPUT_COST_PER_TOKEN="")
+    runs = scene.runs(RESOLVER_MODEL_OPTIONS="{output_cost_per_token: 0}")
     runs.work_on(started(scene.request(scene.issue()), 1))
     assert run_command(["costs"], scene.environment) == 0
     assert "unknown, 2 replies of unknown price" in capsys.readouterr().out

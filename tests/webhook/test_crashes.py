@@ -103,8 +103,7 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
 def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
     server = scene.server
     server.environment |= {
-        "RESOLVER_INPUT_COST_PER_TOKEN": "0.00001",
-        "RESOLVER_OUTPUT_COST_PER_TOKEN": "0",
+        "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.00001, output_cost_per_token: 0}",
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
     ledger = SpendingLedger(database(f"sqlite:///{server.folder}/resolver.db"))

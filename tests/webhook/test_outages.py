@@ -88,7 +88,7 @@ def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scene: S
     scene.runs().threads.stopped(stop)
     done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
     assert done["state"] == "stopped"
-    assert "You don't need to do anything" not in scene.told and "mona said stop" in scene.told
+    assert "You don't need to do anything" not in scene.told and "mona stopped" in scene.told
 
 
 def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scene: Scene) -> None:

@@ -104,7 +104,7 @@ def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_
     assert "The run ended before its first step" in page_of(scene, trigger)
     outcome = json.loads((folder / "outcome.json").read_text())
     assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
-    assert "mona said stop" in outcome["reason"]
+    assert "mona stopped" in outcome["reason"]
 
 
 def test_giving_up_twice_is_told_once(scene: Scene) -> None:

@@ -97,7 +97,7 @@ def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
         "the runs of octo/calc in 2026-11 have cost $5.00 of the $5.00 that a month may cost; "
         "2 replies of unknown price are not included"
     )
-    assert "from 2026-12-01 on" in raised.value.next_step
+    assert "on or after 2026-12-01" in raised.value.next_step
     assert len(ledger.totals(NOON)) == 1, "a run that was refused is not counted"
 
 
@@ -108,7 +108,9 @@ def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) ->
     with pytest.raises(OverBudget) as raised:
         reserve(ledger, "c", bounds=SpendingBounds(daily=5.0), now=last)
     assert "($5.00 more is reserved for runs in progress) of the $5.00" in raised.value.what
-    assert "from 2027-01-01 (00:00 UTC), or when the runs in progress" in raised.value.next_step
+    assert (
+        "on or after 2027-01-01 (00:00 UTC), or when the runs in progress" in raised.value.next_step
+    )
 
 
 def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger) -> None:

@@ -15,8 +15,7 @@ from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
 SLEEP = bash("echo begun; sleep 301.5", timeout=400)
 
 SETTINGS = {
-    "RESOLVER_INPUT_COST_PER_TOKEN": "0.000001",
-    "RESOLVER_OUTPUT_COST_PER_TOKEN": "0.000001",
+    "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}",
     "RESOLVER_MAX_ITERATIONS": "4",
 }
 
@@ -129,7 +128,7 @@ def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
     assert not reactions(by_eve)
     busy.say("@agent stop")
     until(lambda: len(queued.told()) == 2)
-    assert any("mona said stop" in body for body in queued.told())
+    assert any("mona stopped" in body for body in queued.told())
     assert not plans.times("queued")
     assert not queued.pulls()
 
