@@ -93,7 +93,7 @@ class Scene:
         }
         prices = {
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}",
+            "RESOLVER_MODEL_OPTIONS": PRICES,
         }
         job = Job(
             repository=REPOSITORY,

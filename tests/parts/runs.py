@@ -27,6 +27,9 @@ RESOLVER = preforked_script(INSTALLED_RESOLVER)
 MODEL_KEY = "mk-canary-5f3a9c1e7b2d4608a1c3e5f7"
 FORGE_TOKEN = "forge-canary-b81d0e6f4a2c97531e0d8f6b"
 
+PRICES = "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}"
+"""What each token costs, in US dollars: the value of the setting `model_options`."""
+
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -115,7 +118,7 @@ class CommandLine:
             "GITHUB_TOKEN": FORGE_TOKEN,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}",
+            "RESOLVER_MODEL_OPTIONS": PRICES,
         }
         self._count = 0
 
