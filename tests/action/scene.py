@@ -15,6 +15,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.run_action import HOST, ActionRun, Job, checked_out, run_action
+from tests.parts.runs import PRICES
 
 REPOSITORY = "octo/calc"
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}

@@ -72,7 +72,7 @@ def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(sce
         assert outage.value.cause == "provider_down"
         assert "You don't need to do anything" in scene.told
         assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scene.told
-        assert "Ask again" not in scene.told and "continue" not in scene.told
+        assert "Ask again" not in scene.told and "`@agent continue`" not in scene.told
     scene.plans.add("fix", *plan_of_a_fix())
     done = scene.runs().work_on(started(scene.trigger, 3, outage_began=began))
     assert done["exit_code"] == 0
