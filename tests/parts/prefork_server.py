@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -128,6 +129,7 @@ def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # it was chosen by the server's variables
     sys.argv = request["arguments"]
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = text_stream(1, "surrogateescape", os.isatty(1))
