@@ -91,7 +91,7 @@ def test_an_agent_with_a_work_of_its_own_is_asked_no_question_of_the_issue(words
     for asks in (True, False):
         text = render_task(task, "b" * 40, "/repo", has_fixed_task=True, expects_answer=asks)
         last = text.splitlines()[-1]
-        assert last.startswith("Now do what you are for, as ")
+        assert last.startswith("Now do your task, as ")
         assert ("it is asked" in last) == bool(words)
         assert ("Change nothing" in last) == asks
         assert "question that title" not in text and "Resolve issue" not in text
@@ -181,7 +181,7 @@ def test_a_warning_names_its_limit(limit: str) -> None:
 
 
 def test_the_other_words_for_the_agent_render() -> None:
-    assert "No person is there" in render("agent/continue.md.j2")
+    assert "Nobody can answer" in render("agent/continue.md.j2")
     assert "circles: the same message." in render(
         "agent/stuck_warning.md.j2", repeats="the same message"
     )
