@@ -92,7 +92,7 @@ def test_an_agent_with_a_work_of_its_own_is_asked_no_question_of_the_issue(words
         text = render_task(task, "b" * 40, "/repo", has_fixed_task=True, expects_answer=asks)
         last = text.splitlines()[-1]
         assert last.startswith("Now do your task, as ")
-        assert ("it is asked" in last) == bool(words)
+        assert ("as requested" in last) == bool(words)
         assert ("Change nothing" in last) == asks
         assert "question that title" not in text and "Resolve issue" not in text
 
