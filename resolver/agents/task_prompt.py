@@ -414,21 +414,17 @@ def render_task(
     takes_answers: its `finish` takes an answer for each review thread that it is asked about.
     """
     requester = task.trigger.actor.login
-    requested_threads = render_requested_threads(
-        task.asked, requester, dialect, takes_answers=takes_answers
-    )
-    budget = PromptBudget(MAX_PROMPT_LENGTH - len(str(requested_threads or "")))
+    threads = render_requested_threads(task.asked, requester, dialect, takes_answers=takes_answers)
+    budget = PromptBudget(MAX_PROMPT_LENGTH - len(str(threads or "")))
     values = {
         "title": _line(task.title),
         "instruction": budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH),
         "body": budget.cut(task.body, MAX_BODY_LENGTH),
-        "author": _author_or_requester(task.author, task.association, requester)
-        if task.author
-        else "",
+        "author": task.author and _author_or_requester(task.author, task.association, requester),
         "form": render_form(task.form, budget),
         "facts": render_facts(task),
         "requester": _line(requester),
-        "asked": requested_threads,
+        "asked": threads,
         "checks": render_failed_checks(task.checks, budget),
         "follows": _followed_pull_request(task),
         "pull": fit_pull_request(

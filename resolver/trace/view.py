@@ -202,17 +202,8 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             return _describe_verification(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
-        case life.ModelRetried():
-            wait = f"attempt {event.attempt}, after {duration(event.wait)}"
-            return (
-                "retry",
-                f"The model call was retried{_asking_service(event)} ({wait}): {event.reason}",
-                "",
-            )
-        case life.ModelSwitched():
-            models = f"{event.to_model} is used{_asking_service(event)} instead of"
-            message = f"From here on, {models} {event.from_model}"
-            return "retry", f"{message}: {event.reason}", ""
+        case life.ModelRetried() | life.ModelSwitched():
+            return "retry", _describe_retry(event), ""
         case life.ModelReplied():
             return "event", "The model replied, and the reply led to no action", _reply_text(event)
         case life.ServiceReplied():
@@ -249,6 +240,15 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
         case _:
             content = str(getattr(event, "content", ""))
             return "event", str(event.kind).replace("_", " "), content
+
+
+def _describe_retry(event: life.ModelRetried | life.ModelSwitched) -> str:
+    service = _asking_service(event)
+    if isinstance(event, life.ModelRetried):
+        wait = f"attempt {event.attempt}, after {duration(event.wait)}"
+        return f"The model call was retried{service} ({wait}): {event.reason}"
+    models = f"{event.to_model} is used{service} instead of {event.from_model}"
+    return f"From here on, {models}: {event.reason}"
 
 
 _TREES = {

@@ -267,7 +267,7 @@ def test_what_an_app_lacks_is_told(github: GitHubServer, doctor: Any) -> None:
     said = "\n".join(bad)
     assert "the App asks for what every run needs, but not issues: write, pull_requests" in said
     assert "the installation on octo/demo has what every run needs, but not issues" in said
-    assert "checks: read" in said
+    assert "checks: write" in said
     assert "events of the App: not pull_request" in said
     assert "its content type is not application/json" in said
     assert "it has no secret" in said
