@@ -427,9 +427,7 @@ def render_task(
         "asked": threads,
         "checks": render_failed_checks(task.checks, budget),
         "follows": _followed_pull_request(task),
-        "pull": fit_pull_request(
-            render_pull_request(task.pull, diff, [each.thread.id for each in task.asked]), budget
-        ),
+        "pull": _render_fitting_pull_request(task, diff, budget),
         "comments": _render_comments(task.comments, requester, budget),
         "references": render_references(task.references, budget),
         "pictures": render_pictures(task.pictures),
@@ -451,6 +449,13 @@ def render_task(
         calls=has_fixed_task,
         marker=_marker(repr(values), task),
     ).strip()
+
+
+def _render_fitting_pull_request(
+    task: Task, diff: str, budget: PromptBudget
+) -> dict[str, Any] | None:
+    asked_threads = [each.thread.id for each in task.asked]
+    return fit_pull_request(render_pull_request(task.pull, diff, asked_threads), budget)
 
 
 def _render_comments(
