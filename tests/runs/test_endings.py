@@ -86,7 +86,7 @@ def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(scene:
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 DECLINED = [
     ("cannot_reproduce", "rejected", "could not reproduce", "exact steps"),
-    ("already_fixed", "rejected", "already finished", "Close this if you agree"),
+    ("already_fixed", "rejected", "done already", "Close this if you agree"),
     ("not_wanted", "rejected", "did not do this", "why it should be done"),
     ("needs_answer", "waiting", "a question", "with your answer"),
 ]

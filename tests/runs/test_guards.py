@@ -150,7 +150,7 @@ def test_what_is_left_of_the_money_bounds_the_run(scene: GuardedScene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     done = scene.ask(RESOLVER_COST_QUOTAS="{user_day: 0.5}")
     assert done.exit_code == 0, done.stdout
-    assert "cut to \\$0.50" in scene.bot_comments()[-1]
+    assert "reduced to \\$0.50" in scene.bot_comments()[-1]
 
 
 def test_commands_are_neither_booked_nor_refused(scene: GuardedScene) -> None:
