@@ -35,7 +35,7 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
     assert [each.exit_code for each in done] == [0, 0], done[0].stderr
     [comment] = scene.bot_comments()
     for words in (
-        "`@agent please fix this`", "`@agent stop`", "`@agent review`", "The label `agent`",
+        "`@agent please fix this`", "`@agent stop`", "`@agent review`", "Adding the label `agent`",
         "| `/release-notes` | Writes the release notes of a version. |",
         "| `/counter` | Counts functions. |", "| `/ReadOnlyAgent` |", "everyone",
         "| `/version` | Changes the version. |", "| `/bump` |",

@@ -46,7 +46,7 @@ def test_a_run_whose_model_goes_down_in_the_middle_goes_on_with_another(
     assert [r.body["model"] for r in model_endpoint.requests] == [
         "scripted", "scripted", "spare", "spare",
     ]  # fmt: skip
-    assert "From here on openai/spare is asked" in (done.output / "trace.md").read_text()
+    assert "From here on, openai/spare is used" in (done.output / "trace.md").read_text()
 
 
 def test_a_run_stops_before_the_call_that_would_pass_its_budget(

@@ -79,7 +79,7 @@ def test_an_exit_code_that_is_no_checks_leaves_a_draft(scene: OwnScene, command:
 def test_the_comment_says_that_it_is_a_draft_and_why(scene: OwnScene) -> None:
     scene.opened()
     told = scene.bot_comments()[-1]
-    assert "It is a **draft**: no check was run on it." in told
+    assert "The pull request is a **draft**: no check was run on it." in told
     assert "Please review it" not in told
 
 
