@@ -125,7 +125,9 @@ def test_a_draft_gives_the_reason_once() -> None:
             pull_request=PULL.model_copy(update={"draft": True}),
         )
     )
-    assert "The pull request is a **draft**: fewer tests ran with the change than without it." in told
+    assert (
+        "The pull request is a **draft**: fewer tests ran with the change than without it." in told
+    )
     assert told.count("fewer tests ran") == 1
 
 

@@ -20,7 +20,12 @@ def preforked_script(installed: Path) -> Path:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / f"{os.getpid()}" / "resolver"
     script.parent.mkdir(exist_ok=True)
-    words = (sys._base_executable, "-IS", str(CLIENT), str(folder), str(installed), str(owner))
-    script.write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
+    # Not a shell script: shells drop variables whose names they can't use, as INPUT_MAX-BUDGET.
+    given = [str(folder), str(installed), str(owner)]
+    script.write_text(
+        f"#!{sys._base_executable} -IS\n"  # type: ignore[attr-defined]
+        f"import sys\nsys.argv[1:1] = {given!r}\n__file__ = {str(CLIENT)!r}\n"
+        "exec(open(__file__).read())\n"
+    )
     script.chmod(0o755)
     return script

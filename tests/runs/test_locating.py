@@ -58,7 +58,9 @@ def test_an_issue_is_answered_with_places_and_no_branch(
     assert (first["path"], first["start"], first["known"]) == ("shop/price.py", 2, True)
     assert second["known"] is False
     assert "1. `shop/price.py:2` (total): takes one away" in done.outcome["message"]
-    assert "2. `shop/price.py:90-99`: was made up *(not found in the commit" in done.outcome["message"]
+    assert (
+        "2. `shop/price.py:90-99`: was made up *(not found in the commit" in done.outcome["message"]
+    )
     assert git(checkout, "branch", "--list", "agent/*") == ""
 
 

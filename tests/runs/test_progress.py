@@ -147,7 +147,7 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     assert "working on this" in last
     assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
     assert "Find `@mona`'s bug (in progress)" in last
-    assert "/octo/calc/actions/runs/77" in last and "`@agent stop` ends it" in last
+    assert "/octo/calc/actions/runs/77" in last and "Comment `@agent stop` to stop the run" in last
     [told] = scene.bot_comments()
     assert told.partition("\n")[0].endswith("ending=pull_request -->") and "Resolver opened" in told
     assert "| Reproduced | `run_tests` exits 1 without the change |\n" in told
