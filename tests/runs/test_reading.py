@@ -127,7 +127,7 @@ def test_a_push_after_the_request_is_said(scene: Scene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     assert scene.action(payload).exit_code == 0
     [told] = scene.bot_comments()
-    assert re.search(r"\| Read \| commit `\w{12}`(, made after the request)?; what was there", told)
+    assert re.search(r"\| Read \| commit `\w{12}`(, made after the request)?; the ", told)
 
 
 def test_one_lost_answer_about_who_we_are_does_nothing_twice(scene: Scene) -> None:

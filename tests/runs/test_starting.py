@@ -147,7 +147,7 @@ def test_a_schedule_and_a_dispatch_that_names_nothing_sweep(
         ("repository_dispatch", {"isue": "1"}, "names no `issue`, but sets 'isue'"),
         ("repository_dispatch", {"issue": None}, "`issue` is not an issue number"),
         ("workflow_dispatch", {"issue": "abc"}, "`issue` is not an issue number: 'abc'"),
-        ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "says 'instruction'"),
+        ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "sets 'instruction'"),
     ],
 )
 def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
@@ -259,7 +259,7 @@ def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     [issue] = [i for i in scene.repository.issues.values() if i.title == "CI fails on main"]
     is_done(scene, issue, done)
     asked = str(scene.endpoint.requests[0].body)
-    assert "a check that failed has started it" in asked
+    assert "A failed check started it" in asked
     assert 'The check "CI" failed on main' in asked.replace("\\", "")
     assert "Started by | the failure of the check `CI`" in (scene.pulls()[0].body or "")
     asked = len(scene.endpoint.requests)

@@ -149,8 +149,8 @@ def test_a_file_that_git_brought_back_is_told(scene: UpdateScene) -> None:
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        ("git checkout HEAD^1 -- lines.py", "- `lines.py`: as `half` has it\n"),
-        ("git checkout HEAD^2 -- lines.py", "- `lines.py`: as `main` has it\n"),
+        ("git checkout HEAD^1 -- lines.py", "- `lines.py`: the version of `half`\n"),
+        ("git checkout HEAD^2 -- lines.py", "- `lines.py`: the version of `main`\n"),
         ("rm lines.py", "- `lines.py`: deleted\n"),
     ],
 )
