@@ -360,7 +360,7 @@ def answer_threads(
     whole = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
     replies = tuple(
-        redactor.redact_model(each.model_copy(update={"whole": whole})) for each in replies
+        redactor.redact_model(each.model_copy(update={"is_only_answer": whole})) for each in replies
     )
     commit = (publication.commit or "") if publication.how in ADDED else ""
     try:
