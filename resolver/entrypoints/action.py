@@ -96,7 +96,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         workspace = Path()  # so that the log shows the paths that later steps use
     forge = github_forge(settings, trigger.repository, host)
     run = run_id(trigger.key, trigger.at)
-    asked = f"{trigger.repository}#{trigger.number}, asked by {trigger.actor.login}"
+    asked = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
     console.print(Text(for_terminal(asked)), soft_wrap=True)
     if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):

@@ -148,7 +148,7 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Sce
     def finished(issue: Issue, ends: int) -> None:
         server.start()
         # a run whose outcome was written before the kill is only found to be done
-        ended = (" ended with ", " was done before")
+        ended = (" ended with ", " was handled before")
         until(lambda: sum(map(server.log.count, ended)) >= ends)
         assert len(forge.told(issue)) == 1
 
