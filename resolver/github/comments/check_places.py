@@ -91,7 +91,7 @@ class CheckPlaces:
         """Return the number of Resolver's open issue about this check, or None."""
         return next((n for n, body in self.issues().items() if is_of_check(body, check)), None)
 
-    def told_on(self, key: str, closed_since: datetime) -> int | None:
+    def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
         """Return the number of the issue about a check that has a comment of the run with this key.
 
         Open issues are searched first, then those closed since `closed_since`. Returns None if
