@@ -119,6 +119,20 @@ class OpenedSandbox:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _AgentParts:
+    """What the agent works with, in its first work as in each correction of it."""
+
+    job: ExecutionRequest
+    opening: RunStarted
+    workspace: Workspace
+    executor: Executor
+    runtime: Runtime
+    log: RunLog
+    mcp: McpOfRun
+    index: CodeIndex
+
+
 def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
     """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
@@ -150,12 +164,12 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
             open_mcp(job.settings, environment, job.recording, runtime, log, redact) as mcp,
             CodeIndex(workspace.git, workspace.base) as index,
         ):
-            work = partial(_work_once, job, opening, workspace, executor, runtime, log, mcp, index)
-            outcome, patch, change = work()
+            parts = _AgentParts(job, opening, workspace, executor, runtime, log, mcp, index)
+            outcome, patch, change = _work_once(parts)
             while words := _words_to_send_back(job, outcome, patch, log):
                 log.stream.add(Message(content=words, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
-                corrected = work()
+                corrected = _work_once(parts)
                 if corrected[0].state not in _ENDED_ON_PURPOSE:
                     # The agent got no further, so the change that it had finished is published.
                     outcome = _with_totals(outcome, corrected[0])
@@ -169,26 +183,18 @@ _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJ
 """States after a correction in which the new outcome replaces the earlier one."""
 
 
-def _work_once(
-    job: ExecutionRequest,
-    opening: RunStarted,
-    workspace: Workspace,
-    executor: Executor,
-    runtime: Runtime,
-    log: RunLog,
-    mcp: McpOfRun,
-    index: CodeIndex,
-) -> tuple[Outcome, Patch, ExportedChange]:
+def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
-    job.control.interrupt_with(partial(_interrupt, mcp, index, runtime))
-    outcome = _run_agent(job, opening, workspace, executor, runtime, log, mcp, index)
+    job, log, runtime = parts.job, parts.log, parts.runtime
+    job.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
+    outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    patch, change = _take_change(job, workspace, runtime, log)
+    patch, change = _take_change(job, parts.workspace, runtime, log)
     # Notes are written into the sandbox only once the change is known, so it is exported again.
-    if _proposes_notes(job, outcome, patch, workspace, runtime, log):
-        patch, change = _take_change(job, workspace, runtime, log)
+    if _proposes_notes(job, outcome, patch, parts.workspace, runtime, log):
+        patch, change = _take_change(job, parts.workspace, runtime, log)
     return outcome, patch, change
 
 
@@ -281,27 +287,19 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
     return executor
 
 
-def _run_agent(
-    job: ExecutionRequest,
-    opening: RunStarted,
-    workspace: Workspace,
-    executor: Executor,
-    runtime: Runtime,
-    log: RunLog,
-    mcp: McpOfRun,
-    index: CodeIndex,
-) -> Outcome:
+def _run_agent(parts: _AgentParts) -> Outcome:
     """Assemble the agent and its controller, and run them until the agent ends."""
-    settings, recording = _as_begun(job, opening, log.state)
+    job, log, runtime = parts.job, parts.log, parts.runtime
+    settings, recording = _as_begun(job, parts.opening, log.state)
     redactor = job.host.redactor(settings)
     model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
     offer = AvailableTools(
         delegates=True,
         browser=runtime.browser,
         index=True,
-        mcp=mcp.tools,
+        mcp=parts.mcp.tools,
         definitions=job.agents,
-        count_lines=workspace.lines_of,
+        count_lines=parts.workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
         thread_labels=_answered_apart(job, settings),
@@ -313,32 +311,34 @@ def _run_agent(
         agent=agent,
         stream=log.stream,
         state=log.state,
-        executor=executor,
+        executor=parts.executor,
         condensers=open_condensers(settings, model_on, job.recording),
         now=job.now,
         control=job.control,
         max_limits=job.most,
         delegates=open_delegates(settings, model_on, offer),
         host_handlers={
-            **mcp.hosted,
-            **index_action_handlers(index),
+            **parts.mcp.hosted,
+            **index_action_handlers(parts.index),
             **job.knowledge.hosted(log.state),
-            ReviewComment: note_comment(workspace.pull),
+            ReviewComment: note_comment(parts.workspace.pull),
         },
         confirmation=open_confirmation(settings, runtime.root, model_on, job.waiting),
         recaller=job.knowledge.recaller(
-            (*roots_of(log.state.events), runtime.root), log.stream, job.recording
+            (*roots_of(log.state.events), runtime.root),
+            log.stream,
+            job.recording,
         ),
     )
     # `_as_begun` returns the recording itself only for a log without a system prompt, that is for a
     # replay that starts at the beginning. Only then can both logs be compared event by event.
     if job.recording and recording is job.recording:
-        check = ReplayCheck(job.recording, opening, log.stream, runtime.root)
+        check = ReplayCheck(job.recording, parts.opening, log.stream, runtime.root)
         log.stream.subscribe("replay", check)
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        prompt = _task_words(job, settings, workspace, runtime.root, log.state)
+        prompt = _task_words(job, settings, parts.workspace, runtime.root, log.state)
         log.stream.add(Message(content=prompt, source=Source.USER))
     return controller.run()
 
