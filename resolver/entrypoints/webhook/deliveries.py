@@ -32,7 +32,7 @@ from resolver.events.log import read_log
 from resolver.events.run_log import is_resumable, spent_by
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
-from resolver.git.clone_cache import CLONES
+from resolver.git.clone_cache import CLONES_FOLDER
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
@@ -150,7 +150,7 @@ class DeliveryRunner:
         tokens = ForgeTokens(self.minted, self.now)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
-        return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
+        return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
 
     def work_on(self, started: StartedRequest) -> dict[str, Any]:
         """Execute one request and return its result for the queue. Executing it again returns what
