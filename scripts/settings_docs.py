@@ -96,7 +96,7 @@ def names_of(name: str, field: FieldInfo) -> str:
     lines = [f"`{name}`"]
     if setting["option"]:
         lines.append(f"`--{name.replace('_', '-')}`")
-    lines += [f"`{other}`" for other in setting["names"]]
+    lines += [f"`{variable}`" for variable in setting["names"]]
     if setting["repository"]:
         lines.append("**repository**")
     return "<br>".join(lines)

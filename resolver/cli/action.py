@@ -8,7 +8,7 @@ from rich.console import Console
 
 from resolver.cli.close import close
 from resolver.cli.sweep import sweep
-from resolver.entrypoints.action import annotated, read_event, run_action
+from resolver.entrypoints.action import format_annotation, read_event, run_action
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
 
@@ -27,7 +27,7 @@ def command(environment: Mapping[str, str]) -> int:
         return _done(environment)
     except ResolverError as error:
         said = f"{error.what}. {error.next_step}".removesuffix(". ")
-        click.echo(annotated("error", said))
+        click.echo(format_annotation("error", said))
         raise
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import click
 from rich.console import Console
 
-from resolver.config.settings import HEARING, Settings, load_settings
+from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.entrypoints.action import actions_run, read_event
 from resolver.events.stream import utc_now
 from resolver.github.events.parse import DispatchSource, asks_for_sweep
@@ -45,23 +45,23 @@ def close(environment: Mapping[str, str], console: Console) -> int:
     """
     host = open_host(environment)
     # The run may have failed because of another setting, so only those for events are read.
-    settings = load_settings({}, environment, only=HEARING)
-    settings = load_settings(app_login(settings, host), environment, only=HEARING)
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
+    settings = load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
     name, payload = read_event(environment)
     with filtered_log(settings, host):
         if asks_for_sweep(name, payload):
             closed = _of_sweep(settings, environment, host)
         else:
-            own = own_login(settings, name, payload, host)
+            login = own_login(settings, name, payload, host)
             arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
-            trigger = trigger_for_target(settings, name, payload, own, arrival)
+            trigger = trigger_for_target(settings, name, payload, login, arrival)
             closed = _of_request(trigger, settings, environment, host)
-    said = (
+    message = (
         "The run of this job ended without a result. Its comment was completed."
         if closed
         else "Nothing to close."
     )
-    console.print(said, markup=False)
+    console.print(message, markup=False)
     return 0
 
 

@@ -35,9 +35,9 @@ def command(environment: Mapping[str, str], /, older_than: float) -> int:
     Active runs are not affected. The command is safe to run from cron.
     """
     count = 0
-    for what in _clean(environment, timedelta(days=older_than)):
+    for removed in _clean(environment, timedelta(days=older_than)):
         count += 1
-        click.echo(f"removed {what}")
+        click.echo(f"removed {removed}")
     click.echo(f"{count} removed" if count else "nothing to remove")
     return 0
 

@@ -39,7 +39,7 @@ from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.sandboxes")
 
-CONNECTIONS: Final = 16
+CONNECTIONS_PER_SANDBOX: Final = 16
 """Maximum number of open connections for each sandbox that may exist."""
 
 DRAIN_SECONDS: Final = 3
@@ -129,28 +129,28 @@ def serve(
             f"{name!r} is not a valid name", "--name takes up to 60 letters, digits, - and _"
         )
     disk = int(max_disk * 10**9)
-    bounds = ServiceBounds(
+    limits = ServiceBounds(
         runtime, images, max_memory, max_cpus, max_pids, disk, max_sandboxes, idle
     )
     token = _token(environment)
     _check_tls(host, tls_cert, tls_key, plain_http)
     listening = listen(host, port)
-    name = name or _usual_name(listening)
+    name = name or _default_name(listening)
     log_to_stderr(Redactor((token, *environment_secrets(environment))))
-    signal.signal(signal.SIGTERM, _end)
-    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGTERM, _end_process)
+    signal.signal(signal.SIGINT, _end_process)
     # Here the next start finds and removes the local sandboxes of a server that was killed.
-    tempfile.tempdir = str(_folder(environment, name).empty_scratch())
-    sandboxes = Sandboxes(bounds, _machines(runtime, environment, name), run_prefix(name))
+    tempfile.tempdir = str(_data_folder(environment, name).empty_scratch())
+    sandboxes = Sandboxes(limits, _open_machines(runtime, environment, name), run_prefix(name))
     scheme = "https" if tls_cert else "http"
     logger.info("listening on %s://%s, as %s", scheme, address_of(listening), name)
-    app = create_service_app(sandboxes, bounds, token)
-    connections = CONNECTIONS * (max_sandboxes + 1)
-    _Server(_config(app, tls_cert, tls_key, connections), sandboxes).run(sockets=[listening])
+    app = create_service_app(sandboxes, limits, token)
+    connections = CONNECTIONS_PER_SANDBOX * (max_sandboxes + 1)
+    _Server(_server_config(app, tls_cert, tls_key, connections), sandboxes).run(sockets=[listening])
     return 0
 
 
-def _config(
+def _server_config(
     app: ASGIApp, tls_cert: str | None, tls_key: str | None, connections: int
 ) -> uvicorn.Config:
     return server_settings(
@@ -211,28 +211,28 @@ def _check_tls(host: str, cert: str | None, key: str | None, plain_http: bool) -
         )
 
 
-def _usual_name(listening: socket.socket) -> str:
+def _default_name(listening: socket.socket) -> str:
     port = listening.getsockname()[1]
     return re.sub(r"[^A-Za-z0-9_-]", "-", f"{socket.gethostname()[:50]}-{port}")
 
 
-def _folder(environment: Mapping[str, str], name: str) -> DataFolder:
+def _data_folder(environment: Mapping[str, str], name: str) -> DataFolder:
     """Return the server's data folder, whose lock keeps out a second server of the same name."""
     home = environment.get("HOME", "/")
     state = Path(environment.get("XDG_STATE_HOME") or f"{home}/.local/state") / "resolver"
     return DataFolder(Path(environment.get("RESOLVER_DATA_DIR") or state) / f"sandboxes-{name}")
 
 
-def _machines(runtime: str, environment: Mapping[str, str], name: str) -> OpenMachine:
+def _open_machines(runtime: str, environment: Mapping[str, str], name: str) -> OpenMachine:
     if runtime == "local":
         return local_machines(environment)
-    removed = remove_abandoned(environment, run_prefix(name))
-    if removed:
-        logger.warning("removed %d sandboxes that an earlier server left", removed)
+    removed_count = remove_abandoned(environment, run_prefix(name))
+    if removed_count:
+        logger.warning("removed %d sandboxes that an earlier server left", removed_count)
     return docker_machines(environment, Toolbox(open_host(environment).cache))
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
+def _end_process(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
     """End this process: the server has stopped already, or never started."""
     logger.info("stopped by %s", signal.Signals(number).name)
     logging.shutdown()

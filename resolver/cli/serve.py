@@ -29,8 +29,8 @@ from resolver.cli.options import settings_options
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.data_folder import DataFolder, lock
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
@@ -54,7 +54,7 @@ from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-MOST_CONNECTIONS = 4000
+MAX_CONNECTIONS = 4000
 """Maximum number of open connections.
 
 From half of it on, connections without a complete request are closed to make room for new ones.
@@ -109,10 +109,10 @@ def command(
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
-    url = database(settings.database_url)
+    url = parse_database_url(settings.database_url)
     folder = DataFolder(Path(settings.data_dir))
     if url.get_backend_name() == "sqlite":
-        lock(Path(f"{url.database}.lock"))
+        lock_file(Path(f"{url.database}.lock"))
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
@@ -232,10 +232,10 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
 
     uvicorn finishes its responses and then passes the signal to `_end`.
     """
-    allow_open_files(2 * MOST_CONNECTIONS)
+    allow_open_files(2 * MAX_CONNECTIONS)
     config = server_settings(
         app,
-        MOST_CONNECTIONS,
+        MAX_CONNECTIONS,
         ShortRequestConnection,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

@@ -10,7 +10,13 @@ from rich.console import Console
 
 from resolver.cli.options import settings_options
 from resolver.config.settings import load_settings
-from resolver.entrypoints.action import OUTPUT, actions_run, hand_over, output_in, write_outputs
+from resolver.entrypoints.action import (
+    OUTPUT_FOLDER,
+    actions_run,
+    change_owner,
+    open_output,
+    write_outputs,
+)
 from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
@@ -72,8 +78,8 @@ def command(
     if max_total is not None and not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
     limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    options = {**options, "automatic_run_limits": given}
+    chosen_limits = {name: limit for name, limit in limits.items() if limit is not None}
+    options = {**options, "automatic_run_limits": chosen_limits}
     return sweep(environment, options, repository, dry_run, output)
 
 
@@ -99,11 +105,11 @@ def sweep(
     now = f"{utc_now():%Y%m%d-%H%M%S}"
     folder = output or default_output(environment, f"sweep-{now}")
     if workspace is not None and not dry_run:
-        folder = output_in(workspace).folder
+        folder = open_output(workspace).folder
     run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
     with stop_on_signals() as stopping, filtered_log(settings, host):
         limits = settings.automatic_run_limits
-        doing = Sweep(
+        running_sweep = Sweep(
             repository=repository,
             forge=forge,
             settings=settings,
@@ -118,22 +124,27 @@ def sweep(
             stopping=stopping,
             ended=lambda result: print_result(result, console),
         )
-        rows = doing.run()
-    for line in render_sweep(doing, "sweep.txt.j2", "").strip().splitlines():
+        rows = running_sweep.run()
+    for line in render_sweep(running_sweep, "sweep.txt.j2", "").strip().splitlines():
         click.echo(for_terminal(line))
-    _write_summary(environment, render_sweep(doing, "sweep.md.j2", settings.github_server_url))
-    failed = doing.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
+    _write_summary(
+        environment, render_sweep(running_sweep, "sweep.md.j2", settings.github_server_url)
+    )
+    failed = running_sweep.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
     if workspace is not None and not dry_run:
         state = "error" if failed else "finished"
-        write_outputs(environment, {"state": state, "cost": f"{doing.spent:.4f}", "output": OUTPUT})
-        hand_over(folder, workspace)
+        write_outputs(
+            environment,
+            {"state": state, "cost": f"{running_sweep.spent:.4f}", "output": OUTPUT_FOLDER},
+        )
+        change_owner(folder, workspace)
     return int(failed)
 
 
 def _workspace(environment: Mapping[str, str]) -> Path | None:
     """Return the workspace of the GitHub Actions job, None outside of one."""
-    found = environment.get("GITHUB_WORKSPACE", "")
-    return Path(found) if found and environment.get("GITHUB_ACTIONS") == "true" else None
+    workspace = environment.get("GITHUB_WORKSPACE", "")
+    return Path(workspace) if workspace and environment.get("GITHUB_ACTIONS") == "true" else None
 
 
 def _write_summary(environment: Mapping[str, str], text: str) -> None:

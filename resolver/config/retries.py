@@ -41,15 +41,15 @@ class RetryPolicy:
         can't help.
         before_wait: called with the error and the seconds until the next attempt.
         """
-        end = self.clock() + self.seconds
+        deadline = self.clock() + self.seconds
         pause = self.first_wait
         while True:
             try:
                 return attempt()
             except ResolverError as error:
-                least = wait_after(error)
-                wait = max(pause, least or 0.0)
-                if least is None or self.clock() + wait > end:
+                min_wait = wait_after(error)
+                wait = max(pause, min_wait or 0.0)
+                if min_wait is None or self.clock() + wait > deadline:
                     raise
                 before_wait(error, wait)
             self.sleep(wait)

@@ -182,7 +182,7 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
     left = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
     if left:
         raise PolicyViolation(
-            f"find_unresolved_paths conflicts are left in {', '.join(quote(p) for p in left[:10])}",
+            f"unresolved conflicts are left in {', '.join(quote(p) for p in left[:10])}",
             "resolve them manually, or comment how they should be resolved",
         )
     if not outcome.task_completed:

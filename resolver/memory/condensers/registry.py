@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.config.condenser_names import NOTHING, CondenserStage
+from resolver.config.condenser_names import NO_CONDENSER, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.rules import (
@@ -40,7 +40,7 @@ def _importance(parts: Parts, **given: int) -> Condenser:
 
 
 MAKERS: Mapping[str, Callable[..., Condenser]] = {
-    NOTHING: lambda _: NoOp(),
+    NO_CONDENSER: lambda _: NoOp(),
     "recent": lambda _, **given: RecentEvents(**given),
     "masking": lambda _, **given: ObservationMasking(**given),
     "browser": lambda _, **given: BrowserOutputs(**given),
@@ -62,7 +62,7 @@ def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
     does not fit and the other stages can't condense further. `none` alone has no such stage.
     """
     made = [MAKERS[stage.name](parts, **stage.parameters) for stage in stages]
-    if all(stage.name == NOTHING for stage in stages):
+    if all(stage.name == NO_CONDENSER for stage in stages):
         return NoOp()
     return Pipeline(*made, ConversationWindow(parts.bound, only_asked=True))
 

@@ -122,7 +122,7 @@ def _fetched(
         args = fetch_arguments(check_url(url), [spec], "--depth=1")
         done = git.attempt(*args, credential=credential, timeout=SECONDS)
         if done.status != 0:
-            raise failure(args, done, f"fetch_arguments the log of run {run}")
+            raise failure(args, done, f"fetching the log of run {run}")
         blobs = _blobs(git, run)
         folder.mkdir(parents=True, exist_ok=True)
         earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)

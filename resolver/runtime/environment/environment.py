@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -248,7 +248,7 @@ def choose_environment(
         if plan is None or not wishes.keep:
             return Environment(image, plan)
         key = derive_environment_key(plan, image, owner, repository.base_tree())
-        kept = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        kept = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
         if kept is None:
             remove_older_environments(client, owner)
     return Environment(kept or image, plan, key, owner, kept is not None)
@@ -289,7 +289,7 @@ def set_up(
         made = prepare(plan, runtime, stream, state, base, seconds)
         detail = f"{plan.source}: {'done' if made.ok else 'failed'}"
         if made.ok and environment.key:
-            name = f"{PREPARED}:{environment.key}"
+            name = f"{PREPARED_PREFIX}:{environment.key}"
             labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
             kept = runtime.save(name, labels)
             detail += ", kept for the next run" if kept else ""
