@@ -112,24 +112,18 @@ def command(
     names = [entry.name for entry in checkout.root.iterdir()]
     paths = _list_paths(checkout.root)
     surveyed = survey(names, _reader(checkout.root), folders_of(paths))
-    environment_proposal = propose_environment(
-        surveyed, _reader(checkout.root), partial(_exists, set(paths))
-    )
+    proposal = propose_environment(surveyed, _reader(checkout.root), partial(_exists, set(paths)))
     checks = discover_checks(
         _project_tree(checkout.root, paths),
-        AllowList.parse(("packages",) if environment_proposal.installs else ()),
+        AllowList.parse(("packages",) if proposal.installs else ()),
     )
     files = {
         WORKFLOW: workflow_text(
-            _action_address(action),
-            mention,
-            label,
-            installs=environment_proposal.installs,
-            features=features,
+            _action_address(action), mention, label, installs=proposal.installs, features=features
         ),
         REPOSITORY_FILE: render(
             "init/settings.yml.j2",
-            **asdict(environment_proposal),
+            **asdict(proposal),
             checks=_render_checks(checks.checks).splitlines(),
             omitted=checks.omitted,
         ),
@@ -137,17 +131,10 @@ def command(
     written = list(_write(checkout.root, files, force))
     is_tested = has_tests(paths, surveyed.language)
     summary = _render_summary(
-        checkout,
-        surveyed,
-        environment_proposal,
-        written,
-        mention,
-        features,
-        checks,
-        is_tested=is_tested,
+        checkout, surveyed, proposal, written, mention, features, checks, is_tested=is_tested
     )
     click.echo(for_terminal(summary), nl=False)
-    return _check_setup(environment, checkout.root, environment_proposal) if check else 0
+    return _check_setup(environment, checkout.root, proposal) if check else 0
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
@@ -171,7 +158,7 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
 def _render_summary(
     checkout: Checkout,
     surveyed: Survey,
-    environment_proposal: ProposedEnvironment,
+    proposal: ProposedEnvironment,
     files: list[tuple[str, str]],
     mention: str,
     features: Features,
@@ -183,8 +170,8 @@ def _render_summary(
         "init/told.txt.j2",
         language=surveyed.language,
         others=surveyed.others,
-        image=environment_proposal.image,
-        skip_reasons=environment_proposal.skip_reasons,
+        image=proposal.image,
+        skip_reasons=proposal.skip_reasons,
         checks=checks,
         tests=surveyed.tests if is_tested else "",
         tested=is_tested,

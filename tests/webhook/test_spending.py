@@ -42,11 +42,11 @@ def reserve(
     ledger: SpendingLedger,
     run: str,
     repository: str = "octo/calc",
-    wanted: float = 2.0,
+    amount: float = 2.0,
     bounds: SpendingBounds = UNBOUND,
     now: datetime = NOON,
 ) -> float:
-    return ledger.reserve(run, repository, wanted, bounds, now, hours=2)
+    return ledger.reserve(run, repository, amount, bounds, now, hours=2)
 
 
 def test_a_run_has_one_row_however_often_it_is_settled(ledger: SpendingLedger) -> None:

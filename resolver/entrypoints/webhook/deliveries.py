@@ -189,17 +189,14 @@ class DeliveryRunner:
             # A stop is stored before `CommentCommands` looks for an active run, and this run
             # becomes active before it looks for a stop. Whatever the order of the two threads, one
             # of them sees the other.
-            stopped_by = self.threads.stop_after(trigger)
-            if stopped_by is not None:
-                return self._cancel(report, stopped_by, forge, started.outages > 0)
+            login = self.threads.stop_after(trigger)
+            if login is not None:
+                return self._cancel(report, login, forge, started.outages > 0)
             result = self._start_run(report, started, settings, forge, control, host)
         finally:
             late_commands = self.at_work.leave(trigger)
             self._record_cost(trigger, run)
-        return {
-            **result,
-            FOLLOW_UPS: [late_command.model_dump_json() for late_command in late_commands],
-        }
+        return {**result, FOLLOW_UPS: [late.model_dump_json() for late in late_commands]}
 
     def _start_run(
         self,
@@ -249,24 +246,20 @@ class DeliveryRunner:
         """Return the request for the pipeline: resumed, new, or continuing the conversation's last
         run."""
 
-        def reserve_budget(settings: Settings) -> float:
+        def reserve(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
-        page_link = _page_of(settings, run)
-        request = RunRequest(
-            trigger, run, output, self._load, host, budget=reserve_budget, page=page_link
-        )
-        earlier_request, is_continuation = output.request, trigger.command in TAKES_UP
+        page = _page_of(settings, run)
+        request = RunRequest(trigger, run, output, self._load, host, budget=reserve, page=page)
+        stored, continues = output.request, trigger.command in TAKES_UP
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.
-        if is_resumable(output.log) and (earlier_request is not None or not is_continuation):
+        if is_resumable(output.log) and (stored is not None or not continues):
             return replace(
-                request,
-                resume=True,
-                continuation=earlier_request.continuation if earlier_request else None,
+                request, resume=True, continuation=stored.continuation if stored else None
             )
         output.set_earlier_aside()
-        if not is_continuation:
+        if not continues:
             return request
         trigger, earlier = self._last_run(trigger, run)
         continuation, notices = continued(trigger, earlier, settings, output.log)
@@ -315,20 +308,18 @@ class DeliveryRunner:
             if earlier < run and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(
-        self, report: Report, stopped_by: str, forge: Forge, deferred: bool
-    ) -> dict[str, Any]:
+    def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> dict[str, Any]:
         """End a run because somebody stopped it before it started, or before it was resumed after a
         crash.
 
         deferred: True if an outage interrupted the run, so that its comment announces a retry that
         has to be withdrawn.
         """
-        logger.info("run %s is not started: stopped by %s", report.run, stopped_by)
+        logger.info("run %s is not started: stopped by %s", report.run, login)
         folder = self.folder / report.run
         if deferred or not (folder / OUTCOME).exists():
             failure = RunFailure(
-                kind="stopped", what=f"{stopped_by} stopped it before it could continue"
+                kind="stopped", what=f"{login} stopped it before it could continue"
             )
             is_kept = is_resumable(folder / EVENTS)
             report = report.model_copy(update={"failure": failure, "continues": is_kept})
@@ -339,14 +330,12 @@ class DeliveryRunner:
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
 
-    def _give_up(self, report: Report, reason: str, forge: Forge) -> dict[str, Any]:
+    def _give_up(self, report: Report, cause: str, forge: Forge) -> dict[str, Any]:
         """Report in the conversation that there will be no run, unless an earlier attempt has
         published."""
-        logger.error("giving up on run %s: %s", report.run, reason)
+        logger.error("giving up on run %s: %s", report.run, cause)
         failure = RunFailure(
-            kind="error",
-            what=reason,
-            next_step="see the operator's log for details, then ask again",
+            kind="error", what=cause, next_step="see the operator's log for details, then ask again"
         )
         report = report.model_copy(update={"failure": failure})
         self._post_comment(report, forge)
