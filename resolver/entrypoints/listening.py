@@ -1,4 +1,4 @@
-"""Helpers for the commands that start servers: protocol, socket, web server settings and logging.
+"""Helpers of the entry points that serve HTTP: protocol, socket, web server settings and logging.
 
 The HTTP protocol is uvicorn's with a timeout for the head of a request and a limit on open
 connections.
