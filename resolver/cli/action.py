@@ -26,8 +26,8 @@ def command(environment: Mapping[str, str]) -> int:
     try:
         return _done(environment)
     except ResolverError as error:
-        said = f"{error.what}. {error.next_step}".removesuffix(". ")
-        click.echo(format_annotation("error", said))
+        message = f"{error.what}. {error.next_step}".removesuffix(". ")
+        click.echo(format_annotation("error", message))
         raise
 
 

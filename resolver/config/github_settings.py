@@ -218,7 +218,7 @@ class TriggerSettings(BaseSettings):
         return value
 
     @property
-    def who_may(self) -> AccessPolicy:
+    def access_policy(self) -> AccessPolicy:
         """The access policy: which accounts may start work."""
         return AccessPolicy(
             users=self.allowed_users,

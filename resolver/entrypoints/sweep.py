@@ -94,9 +94,9 @@ class Sweep:
     folder: each run has its own folder issue-N in it, created when the run starts.
     load: returns the settings of a run, given the repository's settings file.
     settings: the operator's.
-    dry: True to start, write and comment nothing.
+    is_dry_run: True to start, write and comment nothing.
     stopping: set when the process is to end.
-    ended: called with the result of each run.
+    on_result: called with the result of each run.
     """
 
     repository: str
@@ -106,15 +106,15 @@ class Sweep:
     host: RunHost
     bounds: SweepBounds
     folder: Path
-    dry: bool = False
+    is_dry_run: bool = False
     progress: Subscriber | None = None
     log_url: str = ""
     actions_run: str = ""
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
-    ended: Callable[[RunResult], None] = lambda _: None
+    on_result: Callable[[RunResult], None] = lambda _: None
     rows: list[SweepRow] = field(default_factory=list)
-    begun: int = 0
+    started_runs: int = 0
 
     @property
     def spent(self) -> float:
@@ -162,7 +162,7 @@ class Sweep:
         """Return why no further run is started, "" if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
-        if self.begun >= self.bounds.issues:
+        if self.started_runs >= self.bounds.issues:
             return f"a sweep starts at most {self.bounds.issues} runs (--max-issues)"
         if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.bounds.total):
             return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
@@ -194,20 +194,20 @@ class Sweep:
         assert labelling is not None
         candidates = (trigger, a_second_later(trigger, issue, labelling))
         trigger, publication = self._find_earlier_publication(*candidates)
-        if publication is not None and (publication.comment_url or self.dry):
+        if publication is not None and (publication.comment_url or self.is_dry_run):
             return SweepRow(
                 issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page_url(publication)
             )
-        if publication is None and not self.dry:
+        if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
             comments.close_died(issue.number, self.now(), mention)
         since = None if publication else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._max_run_time:
             reason = f"a run that started at {since:%H:%M} UTC may still be working on it"
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, reason)
-        if self.dry:
-            authorize(trigger, self.forge, self.settings.who_may)
-            self.begun += 1
+        if self.is_dry_run:
+            authorize(trigger, self.forge, self.settings.access_policy)
+            self.started_runs += 1
             return SweepRow(issue.number, issue.title, SweepFate.WOULD_BEGIN)
         return trigger
 
@@ -255,10 +255,10 @@ class Sweep:
         with watch_comments(watch_of(request, self.settings)):
             result = run_pipeline(request, self.forge)
         row = self._row_of_result(result, issue)
-        self.begun += row.fate in {SweepFate.DONE, SweepFate.FAILED}
+        self.started_runs += row.fate in {SweepFate.DONE, SweepFate.FAILED}
         self._add_row(row)  # before a signal can interrupt what follows
         archive(result, self.settings)
-        self.ended(result)
+        self.on_result(result)
 
     def _row_of_result(self, result: RunResult, issue: LabelledIssue) -> SweepRow:
         fate, reason = _fate_of_result(result)

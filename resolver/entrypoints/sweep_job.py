@@ -63,16 +63,16 @@ def run_sweep(
             repository=repository,
             forge=forge,
             settings=settings,
-            load=lambda found: load_settings(options, environment, found),
+            load=lambda repository: load_settings(options, environment, repository),
             host=host,
             bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
             folder=folder,
-            dry=dry_run,
+            is_dry_run=dry_run,
             progress=TerminalProgress(console),
             actions_run=actions_run(environment),
             log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
             stopping=stopping,
-            ended=lambda result: print_result(result, console),
+            on_result=lambda result: print_result(result, console),
         )
         rows = running_sweep.run()
     for line in render_sweep(running_sweep, "sweep.txt.j2", "").strip().splitlines():

@@ -81,12 +81,12 @@ class _LimitUsage:
     price."""
 
     spent: float
-    aside: float
+    reserved: float
     unpriced: int
 
     def left(self, limit: float | None) -> float:
         """Return how many US dollars of the limit are left."""
-        return float("inf") if limit is None else limit - self.spent - self.aside
+        return float("inf") if limit is None else limit - self.spent - self.reserved
 
 
 class SpendingLedger:
@@ -236,7 +236,7 @@ def _over_budget_error(
         runs_text, period = f"the runs of {repository} in {now:%Y-%m}", "a month"
         free_on = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
     reserved_note = (
-        f" (${usage.aside:.2f} more is reserved for runs in progress)" if usage.aside else ""
+        f" (${usage.reserved:.2f} more is reserved for runs in progress)" if usage.reserved else ""
     )
     unpriced_note = (
         f"; {usage.unpriced} replies of unknown price are not included" if usage.unpriced else ""
@@ -245,7 +245,7 @@ def _over_budget_error(
         f"{runs_text} have cost ${usage.spent:.2f}{reserved_note} of the ${limit:.2f} that "
         f"{period} may cost{unpriced_note}"
     )
-    earlier_note = ", or when the runs in progress have ended" if usage.aside else ""
+    earlier_note = ", or when the runs in progress have ended" if usage.reserved else ""
     return OverBudget(
         what,
         f"Ask again on or after {free_on} (00:00 UTC){earlier_note}; the operator can raise "

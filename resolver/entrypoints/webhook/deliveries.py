@@ -299,7 +299,7 @@ class DeliveryRunner:
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `newest_of` for the runs before this one."""
-        return newest_of(trigger, lambda asked: self._runs_before(asked, run))
+        return newest_of(trigger, lambda request: self._runs_before(request, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
@@ -344,7 +344,7 @@ class DeliveryRunner:
 
     def _post_comment(self, report: Report, forge: Forge) -> None:
         try:
-            authorize(report.trigger, forge, self._load({}).who_may)
+            authorize(report.trigger, forge, self._load({}).access_policy)
             if forge.find_publication(report.trigger) is None:
                 forge.comment(report)
         except ResolverError as error:

@@ -22,12 +22,12 @@ from resolver.runs.conversation.watch import control_requests
 
 @dataclass
 class ActiveRun:
-    """One active run. trigger: started it. asked: the commands that were sent to it, with their
+    """One active run. trigger: started it. commands: those that were sent to it, with their
     requests."""
 
     trigger: Trigger
     control: Control
-    asked: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
+    commands: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
 
 
 class ActiveRuns:
@@ -55,7 +55,7 @@ class ActiveRuns:
             unread.append(request)
         return [
             command
-            for command, sent in running.asked
+            for command, sent in running.commands
             if command.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
             # Identity, not equality: two people may have sent equal requests. "continue" ends with
             # a Resume, which does not count on its own.
@@ -76,10 +76,10 @@ class ActiveRuns:
             running = self._running.get(_key(command))
             if running is None or not command.came_after(running.trigger):
                 return False
-            if any(earlier.key == command.key for earlier, _ in running.asked):
+            if any(earlier.key == command.key for earlier, _ in running.commands):
                 return True
             sent = control_requests(command)
-            running.asked.append((command, sent))
+            running.commands.append((command, sent))
             for request in sent:
                 running.control.send(request)
         return True

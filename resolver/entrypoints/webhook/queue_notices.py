@@ -85,7 +85,7 @@ def _announce(
     )
     try:
         forge = github_forge(settings, trigger.repository, host)
-        authorize(trigger, forge, settings.who_may)
+        authorize(trigger, forge, settings.access_policy)
         forge.acknowledge(trigger)
         # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
