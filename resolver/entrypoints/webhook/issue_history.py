@@ -22,8 +22,7 @@ from resolver.runs.conversation.watch import control_requests
 
 @dataclass
 class ActiveRun:
-    """One active run. trigger: started it. commands: those that were sent to it, with their
-    requests."""
+    """One active run. trigger: started it. commands: were sent to it, with their requests."""
 
     trigger: Trigger
     control: Control
