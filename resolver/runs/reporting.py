@@ -148,7 +148,7 @@ def build_report(
         draft=is_draft(settings.draft, missing),
         unverified=missing,
         **({"conventions": prepared.conventions} if prepared else {}),
-        wishes=settings.wishes,
+        wishes=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
         trace_markdown=render_comment_trace(events, TRACE_ROOM) if log else "",
         log_url=request.log_url,

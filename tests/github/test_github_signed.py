@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.errors import BranchTaken, ForgeError, WorkspaceError
-from resolver.git.objects import contents, made_commits
+from resolver.git.objects import read_new_blobs, read_new_commits
 from resolver.git.workspace import Workspace
 from resolver.github.comments.signed_commits import MOST_BLOBS, SignedCommits
 from resolver.models.repository import LocalCommit
@@ -82,10 +82,10 @@ class Host:
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
     def made(self, commit: str) -> tuple[LocalCommit, ...]:
-        return made_commits(self.workspace.git, commit)
+        return read_new_commits(self.workspace.git, commit)
 
     def read(self, commit: LocalCommit) -> list[tuple[str, bytes]]:
-        return list(contents(self.workspace.git, commit))
+        return list(read_new_blobs(self.workspace.git, commit))
 
     def put(self, signer: SignedCommits, commit: str, previous: str = "") -> str:
         return signer.put(self.made(commit), self.read, BRANCH, previous).id

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resolver.git.git import HostGit, new_bare
+from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
@@ -22,7 +22,7 @@ def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
 
 def put(github: GitHubServer, folder: Path, content: bytes) -> str:
     """Write a ledger and a log to the server's repository, and return the commit of the ledger."""
-    git = new_bare(folder / "new.git")
+    git = create_bare_repository(folder / "new.git")
     ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
     log = OrphanCommit(f"{WANTED.below}run", "Log", {"log": b"1"})
     made = write_orphans(git, [ledger, log])

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.config.github_settings import GitHubAddresses
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import DatabaseError, database
+from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
@@ -29,7 +29,7 @@ class Scene:
         self.github, self.hook = github, hook
         self.taken: list[tuple[str, str, Any]] = []
         self.broken = False
-        self.url = database(f"sqlite:///{folder}/resolver.db")
+        self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
         self._sources = sources
         self.missed = self.restarted()
 
@@ -48,7 +48,7 @@ class Scene:
 
     def look(self) -> list[str]:
         self.taken.clear()
-        self.missed.look()
+        self.missed.poll()
         return [guid for guid, _, _ in self.taken]
 
 

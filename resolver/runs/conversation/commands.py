@@ -164,7 +164,7 @@ def refusal(
 ) -> Refused | None:
     """Return why the person may not use this command; None if they may."""
     try:
-        authorize_steering(trigger, running, forge, settings.who_may)
+        authorize_steering(trigger, running, forge, settings.access_policy)
     except Refused as refused:
         return refused
     return None

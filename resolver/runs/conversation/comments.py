@@ -226,7 +226,7 @@ def abandon_run(
     """
     silent = False
     try:
-        authorize(request.trigger, forge, settings.who_may)
+        authorize(request.trigger, forge, settings.access_policy)
         if request.publish:
             forge.acknowledge(request.trigger)
     except NotAllowed as refused:
