@@ -75,7 +75,9 @@ def find_test_workflows(root: Path) -> tuple[str, ...]:
             if workflow.on_changes
             and not workflow.agents
             and _NAME.fullmatch(workflow.name)
-            and any(found[path].tests for path in (workflow.path, *workflow.calls) if path in found)
+            and any(
+                found[path].runs_tests for path in (workflow.path, *workflow.calls) if path in found
+            )
         )
     )
 

@@ -294,9 +294,9 @@ def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
 
 def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
     """Check that the features that a job enables have the permissions and events they need."""
-    fixes = job.given.get("fix_failing_checks") or "none"
+    fixes = job.settings.get("fix_failing_checks") or "none"
     unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
-    if not (job.own_token or job.given.get("args")):
+    if not (job.own_token or job.settings.get("args")):
         yield DoctorFinding(
             not unread,
             f"failing checks can be read by {named}"
@@ -328,8 +328,8 @@ def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[Doc
             "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
             required=False,
         )  # fmt: skip
-    if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
-        ticks = workflow.edits and (not job.condition or "'edited'" in job.condition)
+    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        ticks = workflow.starts_on_edits and (not job.condition or "'edited'" in job.condition)
         yield DoctorFinding(
             ticks,
             f"ticks on the dashboard reach {named}: {'yes' if ticks else 'no'}",
@@ -343,7 +343,7 @@ def _agent_job(
     standing: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
 ) -> Iterator[DoctorFinding]:
     named = f"job {job.name} of {workflow.path}"
-    closes = job.given.get("close") == "true"
+    closes = job.settings.get("close") == "true"
     if not closes:
         yield from _features(workflow, job, named)
     if job.own_token:

@@ -415,7 +415,7 @@ def test_what_is_named_on_the_code_and_in_reviews_is_read(
     assert {reference.number for reference in task.references} == set(named)
 
 
-FEW = ThreadBounds(page=2, oldest=1, newest=2, searched=9)
+FEW = ThreadBounds(page_size=2, oldest_pages=1, newest_pages=2, searched_pages=9)
 
 
 def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
