@@ -7,7 +7,7 @@ from resolver.agents.registry import is_answering_agent, model_of
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog
-from resolver.github.comments.comment_text import TRACE_ROOM
+from resolver.github.comments.comment_text import RESERVED_TRACE_LENGTH
 from resolver.github.comments.report import Report, RunFailure
 from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
@@ -132,7 +132,7 @@ def build_report(
         **({"conventions": prepared.conventions} if prepared else {}),
         wishes=settings.wishes,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=render_comment_trace(events, TRACE_ROOM) if log else "",
+        trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
         log_url=request.log_url,
         page=request.page,
         course=course,

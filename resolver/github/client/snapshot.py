@@ -73,7 +73,7 @@ class SnapshotQuery:
     """What to read besides the default branch.
 
     ref, path: a ref and a file of its commit.
-    below: prefix of refs, with a slash at its end.
+    ref_prefix: prefix of refs, with a slash at its end.
     siblings: names of repositories of the same owner.
     """
 
@@ -90,7 +90,7 @@ class RepositorySnapshot:
     branch, tip: name and commit of the default branch, "" if it has no commit.
     ref_tip: the commit of the ref, "" if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
-    below: the names of the refs below the prefix, without it.
+    ref_names: the names of the refs below the prefix, without it.
     siblings: those of the owner's repositories that the token can read.
     """
 

@@ -226,7 +226,7 @@ def commit_message(report: Report) -> str:
         told = "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
     return render(
         "run/commit.j2",
-        subject=_subject(report, _style(report.conventions.subjects).longest),
+        subject=_subject(report, _style(report.conventions.subjects).max_length),
         why=_plain(told),
         issue=issue if _closes(report) else None,
         refers=issue,
@@ -248,11 +248,11 @@ def _subject(report: Report, limit: int | None, words: str = "") -> str:
         prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
         words = f"Fix #{issue}: {asked}" if prefixed else asked
     subject = CommitSubject(
-        words=title(words, own_issue=issue),
+        text=title(words, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
         issue=issue,
         labels=task.labels if task else (),
-        said=f"{asked}\n{task.body if task else ''}",
+        ticket_text=f"{asked}\n{task.body if task else ''}",
     )
     return shorten_text(write_subject(style, subject, limit=limit), 256) or "Change"
 
@@ -374,7 +374,7 @@ def _text(report: Report, parts: dict[Part, str]) -> str:
         return _own(parts)
     facts = _facts(report)
     nobody = render("comments/pull_request_part.md.j2", part="nobody").strip()
-    text = fill_template(template, parts, facts, own_issue=issue, label=_label, nobody=nobody)
+    text = fill_template(template, parts, facts, own_issue=issue, label=_label, empty_text=nobody)
     if text is not None and is_closed(text):
         return text
     rest = text_beneath(template, facts, own_issue=issue)

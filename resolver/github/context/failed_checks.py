@@ -54,7 +54,7 @@ def cut_log(text: str, max_characters: int, redact: Callable[[str], str] = str) 
     The result has at most `max_characters` characters, with a note for each part that is left out.
     Timestamps, colors, overwritten progress output and invisible characters are removed.
 
-    hide: removes what must not be shown. It is applied to the whole text before anything is cut,
+    redact: removes what must not be shown. It is applied to the whole text before anything is cut,
     because a part of a secret can't be recognized by its format.
     """
     lines = _lines(redact("\n".join(map(_clean_line, text.split("\n")))))

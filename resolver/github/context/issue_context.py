@@ -107,7 +107,7 @@ class Related:
         Those that close it come first, then those that the texts name, then those that name it.
 
         texts: the most important first.
-        known: numbers that were read elsewhere already.
+        excluded: numbers that were read elsewhere already.
         left_out: collects what is not used.
         """
         relations = self._relations(texts, left_out)
@@ -253,7 +253,7 @@ def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
 class WantedContext:
     """How much of the context is read.
 
-    pictures: maximum number of pictures that are fetched.
+    max_pictures: maximum number of pictures that are fetched.
     picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
     """
 

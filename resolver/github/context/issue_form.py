@@ -48,7 +48,10 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 @dataclass(frozen=True)
 class _Field:
-    """A field of a template. own: the text below its heading before anybody writes there."""
+    """A field of a template.
+
+    default_text: the text below its heading before anybody writes there.
+    """
 
     label: str
     description: str

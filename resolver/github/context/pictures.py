@@ -148,7 +148,7 @@ class PictureHosts:
     """The hosts that pictures are fetched from.
 
     server_url: URL of the GitHub server.
-    further: other hosts that the operator trusts, with their port if it is not the default.
+    trusted_hosts: other hosts that the operator trusts, with their port if it is not the default.
     """
 
     server_url: str
@@ -213,7 +213,7 @@ class PictureReader:
     """Fetches pictures.
 
     requester: asks the API for the HTML of the texts that contain the pictures.
-    most: maximum number of pictures that are fetched, 0 for none.
+    max_pictures: maximum number of pictures that are fetched, 0 for none.
     """
 
     access: GitHubAccess

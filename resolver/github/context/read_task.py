@@ -171,9 +171,9 @@ def _reportable_removals(cleaned: CleanedText) -> list[str]:
 class _ReadComments:
     """The comments that were read, oldest first.
 
-    gap: index of the comment before which others were skipped.
-    between: how many were skipped there.
-    later: how many were written after the request and were not read.
+    gap_index: index of the comment before which others were skipped.
+    skipped: how many were skipped there.
+    unread_later: how many were written after the request and were not read.
     """
 
     comments: Sequence[IssueComment]
@@ -404,7 +404,7 @@ def _report_late_comments(
 ) -> None:
     """Report comments that came too late: a few with their authors, more only by number.
 
-    later: number of further comments written after the request.
+    unread_count: number of further comments written after the request.
     """
     if len(late_comments) + unread_count <= MAX_NAMED_LATE_COMMENTS:
         left_out += [

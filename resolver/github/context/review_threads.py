@@ -26,10 +26,10 @@ COMMENTS_PAGE_SIZE = 50
 class ThreadBounds:
     """How many threads, and how many reviews, are read. What is beyond is reported as left out.
 
-    page: number of items on a page.
-    oldest: number of pages of the oldest items.
-    newest: number of pages of the newest items.
-    searched: number of further pages that are searched for items that the request is about.
+    page_size: number of items on a page.
+    oldest_pages: number of pages of the oldest items.
+    newest_pages: number of pages of the newest items.
+    searched_pages: number of further pages that are searched for items that the request is about.
     """
 
     page_size: int = 50

@@ -155,7 +155,7 @@ class AgentJob:
 
     own_token: True if it uses an App or a token other than the job's own.
     permissions: those of the job's token, None for the repository's default.
-    given: settings by name, which it passes as inputs or variables.
+    settings: settings by name, which it passes as inputs or variables.
     condition: its `if:`, "" for none.
     """
 
