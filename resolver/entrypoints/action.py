@@ -190,7 +190,12 @@ def event_from_environment(
         # Every comment of a review and every check of a commit starts a job. One of these jobs does
         # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
-        if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
+        if (
+            isinstance(found, Trigger)
+            and one_of_many
+            and not again
+            and forge.has_run_comment(found)
+        ):
             return IgnoredEvent("another event has already made the same request")
         return found
 

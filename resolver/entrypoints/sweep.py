@@ -198,7 +198,7 @@ class Sweep:
             return SweepRow(issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page(found))
         if found is None and not self.dry:
             comments, mention = self.forge.run_comments, self.settings.mention
-            comments.close_died(issue.number, self.now(), mention)
+            comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
         since = None if found else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._longest:
             why = f"a run that started at {since:%H:%M} UTC may still be working on it"

@@ -138,9 +138,11 @@ def test_files_of_several_areas_have_no_scope() -> None:
 
 def test_a_ticket_is_named_where_the_issue_names_one() -> None:
     style = read_style(TICKETS)
-    told = with_words("Keep the sign", said="see SHOP-481 and OTHER-1")
+    told = with_words("Keep the sign", ticket_text="see SHOP-481 and OTHER-1")
     assert write_subject(style, told) == "SHOP-481: Keep the sign"
-    assert write_subject(style, with_words("Keep the sign", said="OTHER-1")) == "Keep the sign"
+    assert (
+        write_subject(style, with_words("Keep the sign", ticket_text="OTHER-1")) == "Keep the sign"
+    )
 
 
 def test_without_a_number_nothing_is_made_up() -> None:

@@ -53,7 +53,7 @@ class TokenSource(Protocol):
         """
         ...
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         """Return `text` with every token that this source has returned replaced."""
         ...
 
@@ -70,7 +70,7 @@ class OneToken:
     def login(self) -> str:
         return ""
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         return redact_token(text, self.value)
 
 
@@ -314,7 +314,7 @@ class GitHubAccess:
         retry.pause = self.retries.sleep
         return retry
 
-    def in_haste(
+    def with_short_timeouts(
         self, bot_login: str = "", pause_between_writes: float | None = None
     ) -> "GitHubAccess":
         """Return an access for requests that must not hold up a run: one retry and no long wait.
@@ -431,7 +431,7 @@ class GitHubAccess:
 
     def _clean(self, text: str) -> str:
         """Return `text` on one line, without tokens, cut to 300 characters."""
-        return self.tokens.hidden_in(" ".join(text.split()))[:300]
+        return self.tokens.redact_tokens(" ".join(text.split()))[:300]
 
 
 def check_repository(repository: str) -> str:

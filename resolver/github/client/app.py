@@ -178,7 +178,7 @@ class AppKey:
         """Return "": the App writes nothing with its own key."""
         return ""
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         return redact_token(text, self._signed)
 
 
@@ -339,5 +339,5 @@ class InstallationTokens:
             self._login = self._login or self.app.page().login
             return self._login
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         return redact_token(text, *(token for token, _ in self._created))

@@ -122,7 +122,7 @@ def read_snapshot(
         "path": query.path,
         "below": query.ref_prefix,
     }
-    hasty_access = access.in_haste()
+    hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.asking(f"read the refs of {repository}", "contents: read"):
             graphql = _QUERY % (MAX_LISTED_REFS, siblings)

@@ -97,7 +97,7 @@ class CheckPlaces:
             (number for number, body in self.issues().items() if is_of_check(body, check)), None
         )
 
-    def told_on(self, key: str, closed_since: datetime) -> int | None:
+    def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
         """Return the number of the issue about a check that has a comment of the run with this key.
 
         Open issues are searched first, then those closed since `closed_since`. Returns None if
@@ -124,7 +124,7 @@ class CheckPlaces:
             lambda: self.repository.create_issue(title.strip(), body).number,
         )
 
-    def fix_of(self, issue: int) -> int | None:
+    def find_fix(self, issue: int) -> int | None:
         """Return the number of Resolver's open pull request for this issue, or None."""
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
             query = {"state": "open", "sort": "created", "direction": "desc"}

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from resolver.config.templates import render
 from resolver.github.comments.markers import refusal_marker, run_marker
-from resolver.github.comments.progress import check_result_text, course_values
+from resolver.github.comments.progress import check_history_values, check_result_text
 from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
@@ -213,7 +213,7 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "warnings": _limit_lines(report.warnings, detail.lines),
         "what": _as_sentence(failure.what if failure else ""),
         "next_step": _capitalize(_as_sentence(_next_step(report))),
-        **course_values(report.course, in_table=True),
+        **check_history_values(report.course, in_table=True),
         "deciding": check_result_text(report.course.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",

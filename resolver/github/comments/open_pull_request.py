@@ -30,18 +30,18 @@ from resolver.github.comments.progress import check_result_text
 from resolver.github.comments.pull_request_template import with_default_template
 from resolver.github.comments.pull_request_text import (
     Drafting,
+    add_newest_section,
     body_is_ours,
     drafting_in,
+    has_section_of_run,
     latest_changes_text,
     new_title,
     pull_request_body,
     pull_request_title,
-    room_below,
+    remaining_length,
     run_marker_of,
-    tells_of,
     title_is_ours,
     with_drafting,
-    with_newest,
     with_title,
 )
 from resolver.github.comments.report import Ending, Report
@@ -343,7 +343,7 @@ def _apply_update(
         drafting_before if drafting_before == "theirs" else "draft" if report.draft else ""
     )
     with access.asking(operation, "pull-requests: write"):
-        title, body = brought_up(pull.title, old_body, report)
+        title, body = update_title_and_body(pull.title, old_body, report)
         body = with_drafting(body, drafting)
     if (pull.title, old_body) != (title, body):
         edit = partial(pull.edit, title=title, body=body)
@@ -352,18 +352,18 @@ def _apply_update(
     if notes:
         with access.asking(operation, "pull-requests: write"):
             pull.edit(body=with_drafting(body, drafting_before))
-    if not adds_to(report):
+    if not adds_to_existing(report):
         return notes + mark(access, pull, report, own)
     became_ready = was_draft and not pull.draft
     return notes + (ask_for_reviews(access, pull, report, own) if became_ready else ())
 
 
-def adds_to(report: Report) -> bool:
+def adds_to_existing(report: Report) -> bool:
     """Return True if the change is an addition to a pull request that existed before."""
     return report.how in _CHANGES_OF_WORKED_ON_PULL | {"added"}
 
 
-def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
+def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, str]:
     """Return the title and body that the pull request should have now.
 
     A text that a person edited is kept, and what is new is added in a folded section below it. The
@@ -382,20 +382,20 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
         body = with_title(body, title)
     if not is_addition and body_is_ours(body):
         return title, pull_request_body(report)
-    if (run_of_marker(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
+    if (run_of_marker(body) or (0, ""))[1] == report.run or has_section_of_run(body, report.run):
         return title, body  # the body already includes this run's text
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     if is_on_worked_pull:
         # On the pull request itself, keep the marker of the issue that it was opened for.
         marker = run_marker_of(body)
-    new_text = latest_changes_text(report, room_below(body, beside=is_addition))
+    new_text = latest_changes_text(report, remaining_length(body, keep_earlier=is_addition))
     deciding = check_result_text(report.course.newest)
     warning = render(
         "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
     ).strip()
-    new_body = with_newest(
-        body, marker, new_text, beside=is_addition, run=report.run, standing=warning
+    new_body = add_newest_section(
+        body, marker, new_text, keep_earlier=is_addition, run=report.run, warning=warning
     )
     return title, new_body
 

@@ -44,7 +44,7 @@ def with_default_template(access: GitHubAccess, report: Report) -> Report:
     owner, _, name = report.trigger.repository.partition("/")
     if report.conventions.template.strip() or name.casefold() == DEFAULTS_REPOSITORY:
         return report
-    hasty_access = access.in_haste()
+    hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.asking(
             f"read the template of {owner}/{DEFAULTS_REPOSITORY}", "contents: read"

@@ -111,19 +111,19 @@ class RunComments:
 
         return self._access.persistently(operation, "issues: write", attempt, seconds)
 
-    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
-        """See `ProgressWriter.tell_progress`."""
+    def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
+        """See `ProgressWriter.write_progress`."""
         body, operation = progress_body(progress), self._describe_write(progress.trigger)
         issue = self._issue(progress.trigger)
-        if told is not None:
+        if comment_id is not None:
             with self._access.asking(operation, "issues: write"):
                 try:
-                    issue.get_comment(told).edit(body)
+                    issue.get_comment(comment_id).edit(body)
                 except github.GithubException as error:
                     if error.status not in DELETED_STATUSES:
                         raise
                     return None
-            return told
+            return comment_id
         comment = find_or_create.write_once(
             self._access,
             operation,
@@ -151,9 +151,11 @@ class RunComments:
         """See `ProgressWriter.close_dead`."""
         trigger = progress.trigger
         if trigger.number is not None:
-            self.close_died(trigger.number, progress.since, progress.mention, trigger)
+            self.close_comments_of_killed_runs(
+                trigger.number, progress.since, progress.mention, trigger
+            )
 
-    def close_died(
+    def close_comments_of_killed_runs(
         self, number: int, now: datetime, mention: str, excluded_trigger: Trigger | None = None
     ) -> int:
         """Mark the comments of killed runs on an issue as died, and return how many there were.
@@ -198,7 +200,7 @@ class RunComments:
                     closed += 1
         return closed
 
-    def close_left(self, number: int, job: str, mention: str) -> int:
+    def close_comments_of_job(self, number: int, job: str, mention: str) -> int:
         """Mark the comments that a GitHub Actions job left in progress on an issue as died.
 
         This covers all runs of the job, whoever requested them. Returns how many there were. `job`

@@ -205,7 +205,7 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
         progress.close()
     if not request.publish or values.publication.comment_url is not None:
         return None
-    if conclusion.is_silent and not forge.has_begun(request.trigger):
+    if conclusion.is_silent and not forge.has_active_run(request.trigger):
         return None  # refused today already, or refusals are silent
     untold = progress is None or progress.told is None
     at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
