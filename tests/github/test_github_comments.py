@@ -51,7 +51,7 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     assert "Work: 3 of at most 9 iterations" in body and "- [ ] Reproduce" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
-    forge.comment(report_on(issue, told=told))
+    forge.comment(report_on(issue, progress_comment_id=told))
     [body] = bodies(issue)
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
@@ -120,13 +120,13 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     told = forge.apart().write_progress(progress(issue), None)
     issue.comments.clear()
     assert forge.apart().write_progress(progress(issue, iterations=1), told) is None
-    forge.comment(report_on(issue, told=told))
+    forge.comment(report_on(issue, progress_comment_id=told))
     assert len(bodies(issue)) == 1
 
 
 def test_only_a_comment_of_ours_is_written_over(github: GitHubServer, issue: Issue) -> None:
     theirs = github.add_comment(issue, "mine", "alice")
-    forge_for(github).comment(report_on(issue, told=theirs.id))
+    forge_for(github).comment(report_on(issue, progress_comment_id=theirs.id))
     assert theirs.body == "mine" and len(bodies(issue)) == 1
 
 

@@ -90,7 +90,7 @@ def test_what_the_log_says_is_told() -> None:
     last = board.written[-1]
     assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
-    assert told.told == 7 and board.threads != {threading.get_ident()}
+    assert told.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
 def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning() -> None:
@@ -176,7 +176,7 @@ def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
     told.start()
     until(lambda: away.asked == MAX_FAILURES)
     told.close()
-    assert away.asked == MAX_FAILURES and told.told is None
+    assert away.asked == MAX_FAILURES and told.comment_id is None
 
 
 def test_a_deleted_comment_ends_it() -> None:
@@ -188,7 +188,7 @@ def test_a_deleted_comment_ends_it() -> None:
     until(lambda: board.asked == 2)
     told.show(iterations=2)
     told.close()
-    assert board.asked == 2 and told.told is None
+    assert board.asked == 2 and told.comment_id is None
 
 
 def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() -> None:

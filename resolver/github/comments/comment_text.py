@@ -239,7 +239,7 @@ def _describe_version(report: Report) -> str:
     trigger = report.trigger
     if not report.base or trigger.kind is TriggerKind.LOCAL:
         return ""
-    is_late = report.base_made is not None and report.base_made > trigger.at
+    is_late = report.base_committed_at is not None and report.base_committed_at > trigger.at
     left_out = report.task.left_out if report.task else ()
     matches = [match for line in left_out if (match := _WRITTEN_LATER.match(line))]
     later_count = sum(int(match[1] or 1) for match in matches)
@@ -333,7 +333,7 @@ def _approval_values(report: Report) -> dict[str, Any] | None:
 
     They include the commands with which a person approves or denies it.
     """
-    requested_action = report.wanted
+    requested_action = report.pending_approval
     if requested_action is None:
         return None
     language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(requested_action.kind, "text")

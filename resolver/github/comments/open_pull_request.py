@@ -165,12 +165,12 @@ def mark(
     is not requested again, and no reviews are requested for a draft.
     """
     notes: list[str] = []
-    labels = [label for label in report.wishes.labels if label.strip()][:MAX_LABELS]
+    labels = [label for label in report.preferences.labels if label.strip()][:MAX_LABELS]
     present_labels = {label.name.casefold() for label in pull.labels}
     missing = [label for label in labels if label.casefold() not in present_labels]
     _write_or_note(access, "labels", missing, lambda names: pull.add_to_labels(*names), notes)
     requester = (
-        _requester_login(report.trigger.actor, own) if report.wishes.assign_requester else ""
+        _requester_login(report.trigger.actor, own) if report.preferences.assign_requester else ""
     )
     if requester.casefold() not in {
         "",
@@ -201,9 +201,9 @@ def _requester_login(actor: Actor, own: str) -> str:
 def _reviewers(pull: GitHubPullRequest, report: Report, own: str) -> list[str]:
     """Return the logins and ORG/TEAM names to request reviews from that are not requested yet."""
     candidates: list[str] = []
-    if "requester" in report.wishes.reviewers:
+    if "requester" in report.preferences.reviewers:
         candidates.append(_requester_login(report.trigger.actor, own))
-    if "codeowners" in report.wishes.reviewers:
+    if "codeowners" in report.preferences.reviewers:
         files = report.patch.files if report.patch else ()
         candidates += owners_of(report.conventions.codeowners, (file.path for file in files))
     organization = pull.base.repo.full_name.split("/", 1)[0].casefold()

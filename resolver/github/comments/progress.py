@@ -209,7 +209,7 @@ class ProgressReporter:
         self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
 
     @property
-    def told(self) -> int | None:
+    def comment_id(self) -> int | None:
         """The id of the comment, None until it is known."""
         return self._comment_id
 

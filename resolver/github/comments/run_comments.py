@@ -87,7 +87,9 @@ class RunComments:
 
         def find() -> IssueComment | None:
             progress_comment = (
-                self._read_progress_comment(issue, report.told) if report.told is not None else None
+                self._read_progress_comment(issue, report.progress_comment_id)
+                if report.progress_comment_id is not None
+                else None
             )
             if progress_comment is not None:
                 return progress_comment
