@@ -196,12 +196,8 @@ class GitHubForge:
                 else None
             )
             if pull is None:
-                is_published = comment_url or review is not None
-                return (
-                    Publication(comment_url=comment_url, review=review, repeated=True)
-                    if is_published
-                    else None
-                )
+                earlier = Publication(comment_url=comment_url, review=review, repeated=True)
+                return earlier if comment_url or review is not None else None
             if ending is not Ending.PULL_REQUEST:
                 comment_url = None
             return Publication(

@@ -73,7 +73,7 @@ def read_task(
     the issue context is read. Raises ForgeError if the repository or issue is missing, moved or
     closed. Raises Refused for a command that exists only on pull requests, and if the commit that
     the request was about can't be determined."""
-    number = trigger.subject or 0
+    number, actor = trigger.subject or 0, trigger.actor
     with access.asking(f"read {trigger.repository}", "metadata: read"):
         full_name, base = repository.full_name, repository.default_branch
         if not base:
@@ -96,16 +96,12 @@ def read_task(
         pull = None
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own, links, left_out)
-        instruction = links.take(
-            trigger.instruction, "", "in the request", issue.url, trigger.actor.login
-        )
-        context_reader = IssueContextReader(access, repository, trigger, number, own, wanted)
-        issue_context = context_reader.read(snapshot, comments, links, pull, left_out)
-        is_pull_request = trigger.is_pull_request or pull is not None
+        text = links.take(trigger.instruction, "", "in the request", issue.url, actor.login)
+        reader = IssueContextReader(access, repository, trigger, number, own, wanted)
+        issue_context = reader.read(snapshot, comments, links, pull, left_out)
+        is_pull = trigger.is_pull_request or pull is not None
         return Task(
-            trigger=trigger.model_copy(
-                update={"is_pull_request": is_pull_request, "instruction": instruction}
-            ),
+            trigger=trigger.model_copy(update={"is_pull_request": is_pull, "instruction": text}),
             title=snapshot.title,
             body=snapshot.body,
             author=snapshot.author,

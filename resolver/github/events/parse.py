@@ -128,24 +128,18 @@ def from_dispatch(
     problem = _find_problem(raw_inputs)
     if problem:
         return MalformedEvent(problem)
-    inputs = Inputs.model_validate(
-        {field_name: _text(raw_inputs.get(field_name)) for field_name in Inputs.model_fields}
-    )
+    inputs = Inputs.model_validate({key: _text(raw_inputs.get(key)) for key in Inputs.model_fields})
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
-        return MalformedEvent(
-            f"the input `issue` is not an issue number: {_format_value(inputs.issue)}"
-        )
-    instruction_text = find_instruction(inputs.instruction, policy.mention)
-    instruction_text = inputs.instruction if instruction_text is None else instruction_text
+        return MalformedEvent(f"the input `issue` is not an issue number: {_quote(inputs.issue)}")
+    text = find_instruction(inputs.instruction, policy.mention)
+    text = inputs.instruction if text is None else text
     if inputs.agent:
-        agent_name = _NAME.fullmatch(inputs.agent)
-        if agent_name is None:
-            return MalformedEvent(
-                f"the input `agent` is not a valid name: {_format_value(inputs.agent)}"
-            )
-        instruction_text = f"/{agent_name[1]} {instruction_text}"
-    instruction = read_instruction(instruction_text, pull_request=True)
+        agent = _NAME.fullmatch(inputs.agent)
+        if agent is None:
+            return MalformedEvent(f"the input `agent` is not a valid name: {_quote(inputs.agent)}")
+        text = f"/{agent[1]} {text}"
+    instruction = read_instruction(text, pull_request=True)
     if instruction.command not in DISPATCH_COMMANDS:
         return MalformedEvent(
             f"{instruction.command.value} is only possible in a comment, not by a dispatch"
@@ -197,17 +191,15 @@ def _find_problem(raw_inputs: Mapping[str, Any]) -> str:
     """Return what is wrong with these inputs, or "" when nothing is."""
     issue = raw_inputs.get("issue", "")
     if not _is_plain(issue):
-        return f"the input `issue` is not an issue number: {_format_value(issue)}"
+        return f"the input `issue` is not an issue number: {_quote(issue)}"
     for name in Inputs.model_fields:
         value = raw_inputs.get(name)
         if value is not None and not _is_plain(value):
-            return f"the input `{name}` is not a string: {_format_value(value)}"
+            return f"the input `{name}` is not a string: {_quote(value)}"
     if _text(issue):
         return ""
     filled_in = ", ".join(
-        _format_value(name)
-        for name in list(raw_inputs)[:10]
-        if _is_filled_in(name, raw_inputs[name])
+        _quote(name) for name in list(raw_inputs)[:10] if _is_filled_in(name, raw_inputs[name])
     )
     return (
         f"the dispatch names no `issue`, but sets {filled_in}"
@@ -226,7 +218,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _format_value(value: Any) -> str:
+def _quote(value: Any) -> str:
     """Format a stranger's value for a message.
 
     Lists and objects can be nested to any depth, so only their type is named.
