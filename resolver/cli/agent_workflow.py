@@ -76,7 +76,7 @@ def find_test_workflows(root: Path) -> tuple[str, ...]:
             and not workflow.agents
             and _NAME.fullmatch(workflow.name)
             and any(
-                workflows[path].tests
+                workflows[path].runs_tests
                 for path in (workflow.path, *workflow.calls)
                 if path in workflows
             )

@@ -298,9 +298,9 @@ def _no_ci_finding(reason: str, checks: list[str]) -> DoctorFinding:
 
 def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterator[DoctorFinding]:
     """Check that the features that a job enables have the permissions and events they need."""
-    fixes = job.given.get("fix_failing_checks") or "none"
+    fixes = job.settings.get("fix_failing_checks") or "none"
     unreadable = [f"{name}: read" for name in job.lacks("read", *CHECK_PERMISSIONS)]
-    if not (job.own_token or job.given.get("args")):
+    if not (job.own_token or job.settings.get("args")):
         yield DoctorFinding(
             not unreadable,
             f"failing checks can be read by {label}"
@@ -338,8 +338,10 @@ def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterat
             "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
             required=False,
         )  # fmt: skip
-    if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
-        is_tick_received = workflow.edits and (not job.condition or "'edited'" in job.condition)
+    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        is_tick_received = workflow.starts_on_edits and (
+            not job.condition or "'edited'" in job.condition
+        )
         yield DoctorFinding(
             is_tick_received,
             f"ticks on the dashboard reach {label}: {'yes' if is_tick_received else 'no'}",
@@ -353,7 +355,7 @@ def _check_agent_job(
     access: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
 ) -> Iterator[DoctorFinding]:
     label = f"job {job.name} of {workflow.path}"
-    is_close_job = job.given.get("close") == "true"
+    is_close_job = job.settings.get("close") == "true"
     if not is_close_job:
         yield from _check_features(workflow, job, label)
     if job.own_token:

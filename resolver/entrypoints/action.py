@@ -190,7 +190,12 @@ def event_from_environment(
         # Every comment of a review and every check of a commit starts a job. One of these jobs does
         # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
-        if isinstance(located, Trigger) and one_of_many and not is_rerun and forge.is_told(located):
+        if (
+            isinstance(located, Trigger)
+            and one_of_many
+            and not is_rerun
+            and forge.has_run_comment(located)
+        ):
             return IgnoredEvent("another event has already made the same request")
         return located
 

@@ -66,7 +66,7 @@ def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost)
     forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
     job = actions_run(environment)
     for issue in forge.labelled(settings.label).oldest_first():
-        closed = forge.run_comments.close_left(issue.number, job, settings.mention)
+        closed = forge.run_comments.close_comments_of_job(issue.number, job, settings.mention)
         if closed:
             return closed
     return 0

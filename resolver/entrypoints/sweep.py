@@ -200,7 +200,7 @@ class Sweep:
             )
         if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
-            comments.close_died(issue.number, self.now(), mention)
+            comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
         since = None if publication else labelled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._max_run_time:
             reason = f"a run that started at {since:%H:%M} UTC may still be working on it"

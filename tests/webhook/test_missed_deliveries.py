@@ -69,7 +69,7 @@ def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
     other = github.add_hook(NAME, "https://another.example/webhook")
     github.note_delivery(other, "other", {"action": "created", "n": 0}, 0)
     hook = github.add_hook(NAME, HOOK_URL)
-    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff=0.0)
+    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff_seconds=0.0)
     return lambda: repository_hooks(access, NAME, HOOK_URL), hook
 
 

@@ -96,10 +96,10 @@ def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, mo
         return "the branch has a newer commit: its own checks count"
     since = trigger.at - CLOSED_COUNTS
     if not trigger.is_pull_request:
-        elsewhere = places.told_on(trigger.key, since)
+        elsewhere = places.find_issue_of_run(trigger.key, since)
         if elsewhere is not None and elsewhere != number:
             return f"all failures on this commit are handled in #{elsewhere}"
-        fix = places.fix_of(number) if number is not None else None
+        fix = places.find_fix(number) if number is not None else None
         if fix is not None:
             return f"#{fix} is open and fixes it"
     threads = [] if number is None else [number]

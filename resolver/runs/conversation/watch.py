@@ -174,7 +174,7 @@ class CommentWatch:
                 id=comment.author_id,
                 is_bot=comment.author_type == "Bot",
             ),
-            instruction=asked.words,
+            instruction=asked.text,
             command=asked.command,
             extension=asked.extension,
             at=comment.created_at,

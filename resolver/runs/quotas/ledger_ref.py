@@ -29,7 +29,7 @@ from resolver.git.git import (
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import check_url
 from resolver.github.events.quota_ledger import (
-    MOST_BYTES,
+    MAX_LEDGER_BYTES,
     KeptLedger,
     QuotaLedger,
     read_ledger,
@@ -161,7 +161,7 @@ class LedgerRef:
         first."""
         if known is None or known.ledger.damaged or not known.ledger.readable:
             return None
-        wide = known.wide or len(known.tip) == 64
+        wide = known.is_sha256 or len(known.tip) == 64
         return create_bare_repository(
             folder / ("sha256.git" if wide else "sha1.git"), sha256=wide
         ), known
@@ -176,7 +176,9 @@ class LedgerRef:
                 return git, KeptLedger(QuotaLedger())
             raise failure(("fetch",), done, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
-        found = git.attempt("cat-file", "blob", f"{REF}:{FILE}", limit=MOST_BYTES, timeout=SECONDS)
+        found = git.attempt(
+            "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=SECONDS
+        )
         if found.status != 0 or found.truncated:
             return git, KeptLedger(QuotaLedger(readable=False), tip)
         return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
