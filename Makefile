@@ -17,7 +17,7 @@ help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
-	@echo "make test-deep  run the tests that measure time, on a quiet machine"
+	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write docs/settings.md and docs/events.md from the code"
@@ -42,6 +42,7 @@ test: $(VENV)/.installed-test
 
 test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
 
 check: lint
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not real_part and not deep" --ignore tests/codebase/test_linters.py

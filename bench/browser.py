@@ -34,10 +34,10 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(page.encode())
 
 
-def clocked(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+def measure_ms(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
     work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def memory() -> float:
@@ -70,15 +70,15 @@ def main() -> None:
         for _ in range(runs):
             browser = Browser(Family(), "/bin/bash", os.environ, folder, f"{folder}/scratch")
             try:
-                first.append(clocked(lambda b=browser: checked(b, f"goto('{site}/')")))
+                first.append(measure_ms(lambda b=browser: checked(b, f"goto('{site}/')")))
                 for _ in range(5):
                     shown = checked(browser, "noop(0)")
                     bid = shown.partition("] button")[0].rpartition("[")[2]
                     code = f"click('{bid}')"
-                    click.append(clocked(lambda b=browser, c=code: checked(b, c)))
-                picture.append(clocked(lambda b=browser: checked(b, "screenshot()")))
+                    click.append(measure_ms(lambda b=browser, c=code: checked(b, c)))
+                picture.append(measure_ms(lambda b=browser: checked(b, "screenshot()")))
                 checked(browser, f"goto('{site}/tree')")
-                tree.append(clocked(lambda b=browser: checked(b, "noop(0)")))
+                tree.append(measure_ms(lambda b=browser: checked(b, "noop(0)")))
                 used.append(memory())
             finally:
                 browser.close()

@@ -160,22 +160,27 @@ class Agent:
         )
 
     def _ordinary(self) -> Step:
-        at, chosen = self.asked, self._random.random()
+        step_number, choice = self.asked, self._random.random()
         module = f"src/pkg_{self._random.randrange(40)}/mod_{self._random.randrange(9)}.py"
-        if chosen < 0.35:
+        if choice < 0.35:
             return Step("I read it.", "str_replace_editor", {"command": "view", "path": module})
-        if chosen < 0.65:
-            command = f"grep -rn 'name_{at}' src"
+        if choice < 0.65:
+            command = f"grep -rn 'name_{step_number}' src"
             return Step("I look for callers.", "execute_bash", {"command": command})
-        if chosen < 0.80:
-            edit = {"command": "str_replace", "path": module, "old_str": "a", "new_str": f"b{at}"}
-            return Step(f"This is case {at} of the same.", "str_replace_editor", edit)
-        if chosen < 0.95:
+        if choice < 0.80:
+            edit = {
+                "command": "str_replace",
+                "path": module,
+                "old_str": "a",
+                "new_str": f"b{step_number}",
+            }
+            return Step(f"This is case {step_number} of the same.", "str_replace_editor", edit)
+        if choice < 0.95:
             return Step("", "execute_bash", {"command": "pytest -q"})
-        return Step("", "execute_bash", {"command": f"ls src/pkg_{at % 40}"})
+        return Step("", "execute_bash", {"command": f"ls src/pkg_{step_number % 40}"})
 
 
-class StandIn:
+class ScriptedCondenserModel:
     """The scripted model of a condenser."""
 
     name = "stand-in"
@@ -193,12 +198,14 @@ class StandIn:
             count = len(re.findall(r"^\d+\. ", question, re.MULTILINE))
             text = ", ".join(str(number) for number in range(1, count + 1, 3))
             return Completion(model=self.name, text=text, cost=0.0)
-        said = re.findall(r"^## Step \d+\n+(.+)", question, re.MULTILINE)
-        before = re.findall(r"^- (.+)", question.partition("# What is going")[0], re.MULTILINE)
-        new = [line for line in dict.fromkeys([*before, *said]) if line]
-        text = "\n".join(f"- {line[:200]}" for line in new)[:3_000]
+        step_texts = re.findall(r"^## Step \d+\n+(.+)", question, re.MULTILINE)
+        earlier_lines = re.findall(
+            r"^- (.+)", question.partition("# What is going")[0], re.MULTILINE
+        )
+        new_lines = [line for line in dict.fromkeys([*earlier_lines, *step_texts]) if line]
+        text = "\n".join(f"- {line[:200]}" for line in new_lines)[:3_000]
         if "JSON object" in question:
-            text = json.dumps({"findings": [line[:200] for line in new][:12]})
+            text = json.dumps({"findings": [line[:200] for line in new_lines][:12]})
         return Completion(model=self.name, text=text, cost=0.0)
 
 
@@ -244,7 +251,7 @@ class Sandbox:
 
 
 def _grouped(words: list[str], size: int) -> Iterable[list[str]]:
-    return (words[at : at + size] for at in range(0, len(words), size))
+    return (words[position : position + size] for position in range(0, len(words), size))
 
 
 class Counter:
@@ -274,7 +281,7 @@ def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> Pa
     def record(completion: Completion) -> None:
         stream.add(ServiceReplied(service="condenser", completion=completion))
 
-    class Noting(StandIn):
+    class Noting(ScriptedCondenserModel):
         def complete(
             self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
         ) -> Completion:
@@ -292,7 +299,7 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
         stream.subscribe("state", state.apply, essential=True)
         limits = RunLimits(max_iterations=steps + 50, max_budget=1.0, max_time=86_400)
         stream.add(LimitsExtended(limits=limits))
-        model, asked = Agent(steps, counter), list[list[ChatMessage]]()
+        model, condenser_requests = Agent(steps, counter), list[list[ChatMessage]]()
         after: list[int] = []
 
         def watch(event: object) -> None:
@@ -307,7 +314,9 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
         agent = CodeActAgent(recorded, ConversationMemory("tools"), "tools")
 
         def condensers(its: EventStream) -> Condensing:
-            return Condensing(make_condenser(parse_condenser(name), parts(its, bound, asked)))
+            return Condensing(
+                make_condenser(parse_condenser(name), parts(its, bound, condenser_requests))
+            )
 
         controller = AgentController(agent, stream, state, Sandbox(), condensers, utc_now)
         stream.add(agent.system_prompt())
@@ -318,7 +327,7 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
         "condenser": name,
         "steps": steps,
         "condensations": len(after),
-        **costs(model.sent, after, asked, counter),
+        **costs(model.sent, after, condenser_requests, counter),
         "facts": kept_facts(model.sent[-1], counter),
     }
 
@@ -330,35 +339,37 @@ def _record(stream: EventStream, completion: Completion) -> None:
 def costs(
     sent: list[list[ChatMessage]],
     after: list[int],
-    asked: list[list[ChatMessage]],
+    condenser_requests: list[list[ChatMessage]],
     counter: Counter,
 ) -> dict[str, object]:
     """Tokens of the agent's calls and of the condenser's, the longest call, and the share that is
     an unchanged beginning of the call before."""
     totals = [sum(map(counter.tokens, messages)) for messages in sent]
-    kept = between = between_kept = 0
-    for number, (before, now) in enumerate(pairwise(sent), start=1):
+    unchanged = between = between_unchanged = 0
+    for number, (previous, current) in enumerate(pairwise(sent), start=1):
         same = 0
-        for one, other in zip(before, now, strict=False):
+        for one, other in zip(previous, current, strict=False):
             if counter.text(one) != counter.text(other):
                 break
             same += counter.tokens(other)
-        kept += same
+        unchanged += same
         if number not in after:
-            between, between_kept = between + totals[number], between_kept + same
+            between, between_unchanged = between + totals[number], between_unchanged + same
     return {
         "input_tokens": sum(totals),
         "longest_call": max(totals),
-        "condenser_tokens": sum(counter.tokens(m) for messages in asked for m in messages),
-        "unchanged_prefix": round(kept / max(1, sum(totals[1:])), 3),
-        "between_condensations": round(between_kept / max(1, between), 3),
+        "condenser_tokens": sum(
+            counter.tokens(m) for messages in condenser_requests for m in messages
+        ),
+        "unchanged_prefix": round(unchanged / max(1, sum(totals[1:])), 3),
+        "between_condensations": round(between_unchanged / max(1, between), 3),
     }
 
 
 def kept_facts(messages: list[ChatMessage], counter: Counter) -> dict[str, bool]:
     """Which of the planted facts are in the messages."""
-    told = "\n".join(str(m.get("content") or "") + counter.text(m) for m in messages)
-    return {fact: all(word in told for word in words) for fact, words in FACTS.items()}
+    text = "\n".join(str(m.get("content") or "") + counter.text(m) for m in messages)
+    return {fact: all(word in text for word in words) for fact, words in FACTS.items()}
 
 
 def condense_log(path: Path, name: str, bound: int, counter: Counter) -> dict[str, object]:
@@ -367,7 +378,7 @@ def condense_log(path: Path, name: str, bound: int, counter: Counter) -> dict[st
     sent: list[list[ChatMessage]] = []
     after: list[int] = []
     ids: dict[int, int] = {}
-    stream_free = Parts(SizeBound(bound), lambda: Asker(StandIn(), lambda *_: None))
+    stream_free = Parts(SizeBound(bound), lambda: Asker(ScriptedCondenserModel(), lambda *_: None))
     condensing = Condensing(make_condenser(parse_condenser(name), stream_free))
     for event in read_log(path):
         if isinstance(event, Condensation):
@@ -402,13 +413,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100_000)
     parser.add_argument("--condensers", nargs="+", default=list(ALL))
     parser.add_argument("--log", type=Path)
-    given = parser.parse_args()
-    for name in given.condensers:
-        if given.log:
-            print(json.dumps(condense_log(given.log, name, given.tokens, Counter())))
+    arguments = parser.parse_args()
+    for name in arguments.condensers:
+        if arguments.log:
+            print(json.dumps(condense_log(arguments.log, name, arguments.tokens, Counter())))
             continue
-        for steps in given.steps:
-            print(json.dumps(measure(name, steps, given.tokens, Counter())), flush=True)
+        for steps in arguments.steps:
+            print(json.dumps(measure(name, steps, arguments.tokens, Counter())), flush=True)
 
 
 if __name__ == "__main__":

@@ -86,9 +86,9 @@ async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head.encode() + body)
-        answer = await asyncio.wait_for(reader.read(), 20)
+        response = await asyncio.wait_for(reader.read(), 20)
         writer.close()
-        status = int(answer.split(b" ", 2)[1])
+        status = int(response.split(b" ", 2)[1])
     except (OSError, ValueError, IndexError, TimeoutError):
         status = 0
     return status, time.monotonic() - due
@@ -112,35 +112,35 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def measured(
+def measure_load(
     name: str, process: "subprocess.Popen[bytes]", port: int, rate: int, seconds: int
 ) -> None:
     asyncio.run(load(port, rate, 1))  # warm
-    before = processor_seconds(process.pid)
+    cpu_before = processor_seconds(process.pid)
     answers = asyncio.run(load(port, rate, seconds))
-    spent = processor_seconds(process.pid) - before
-    times = sorted(took * 1000 for _, took in answers)
+    cpu_seconds = processor_seconds(process.pid) - cpu_before
+    times = sorted(milliseconds * 1000 for _, milliseconds in answers)
     row: dict[str, Any] = {
         "server": name,
         "answers": dict(collections.Counter(status for status, _ in answers)),
         "p50_ms": round(statistics.median(times), 1),
         "p99_ms": round(times[int(len(times) * 0.99)], 1),
         "max_ms": round(times[-1], 1),
-        "cpu_ms_each": round(spent * 1000 / len(answers), 2),
+        "cpu_ms_each": round(cpu_seconds * 1000 / len(answers), 2),
         "load": os.getloadavg()[0],
     }
     print(json.dumps(row), flush=True)
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 @contextmanager
-def bare(where: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def bare_server(database: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     port = free_port()
-    process = subprocess.Popen([sys.executable, PEER, where, str(port)])
+    process = subprocess.Popen([sys.executable, PEER, database, str(port)])
     try:
         while True:
             try:
@@ -155,11 +155,14 @@ def bare(where: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
 
 
 @contextmanager
-def resolver(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def resolver_server(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """A server whose GitHub takes connections and never answers."""
     log = folder / f"log-{uuid.uuid4().hex}"
-    with socket.create_server(("127.0.0.1", 0), backlog=4096) as silent, log.open("wb") as stderr:
-        github = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=4096) as silent_listener,
+        log.open("wb") as stderr,
+    ):
+        github = f"http://127.0.0.1:{silent_listener.getsockname()[1]}"
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -179,11 +182,11 @@ def resolver(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]"
             [RESOLVER, "serve", "--port", "0"], env=environment, cwd=folder, stderr=stderr
         )
         try:
-            while not (found := re.search(r"127\.0\.0\.1:(\d+)/webhook", log.read_text())):
+            while not (address := re.search(r"127\.0\.0\.1:(\d+)/webhook", log.read_text())):
                 if process.poll() is not None:
                     raise SystemExit(log.read_text())
                 time.sleep(0.02)
-            yield process, int(found[1])
+            yield process, int(address[1])
         finally:
             process.kill()
             process.wait()
@@ -191,56 +194,61 @@ def resolver(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]"
 
 def fill(url: str, count: int) -> None:
     """As many more waiting runs."""
-    made = make_url(url)
-    engine = create_engine(made.set(drivername="postgresql+psycopg") if "postg" in url else made)
+    parsed_url = make_url(url)
+    engine = create_engine(
+        parsed_url.set(drivername="postgresql+psycopg") if "postg" in url else parsed_url
+    )
     with engine.begin() as connection:
         row = connection.execute(REQUESTS.select().where(REQUESTS.c.state == "waiting")).first()
         assert row is not None
-        values = {k: v for k, v in row._mapping.items() if k != "position"}
+        values = {name: value for name, value in row._mapping.items() if name != "position"}
         connection.execute(
             REQUESTS.insert(),
-            [{**values, "id": f"filled-{n}", "repository": f"o/r{n % 100}"} for n in range(count)],
+            [
+                {**values, "id": f"filled-{number}", "repository": f"o/r{number % 100}"}
+                for number in range(count)
+            ],
         )
     engine.dispose()
 
 
-def started(folder: Path, url: str, waiting: int, name: str) -> None:
+def measure_start(folder: Path, url: str, waiting: int, name: str) -> None:
     fill(url, waiting)
-    begin = time.monotonic()
-    with resolver(folder, url):
-        took = time.monotonic() - begin
-    begin = time.monotonic()
+    began = time.monotonic()
+    with resolver_server(folder, url):
+        start_seconds = time.monotonic() - began
+    began = time.monotonic()
     subprocess.run([RESOLVER, "serve", "--help"], check=True, capture_output=True)
     row = {
         "server": name,
         "waiting": waiting,
-        "start_s": round(took, 2),
-        "help_s": round(time.monotonic() - begin, 2),
+        "start_s": round(start_seconds, 2),
+        "help_s": round(time.monotonic() - began, 2),
     }
     print(json.dumps(row), flush=True)
 
 
 def main() -> None:
-    given = [int(each) for each in sys.argv[1:]]
-    rate, seconds, waiting = (*given, *(200, 10, 10_000)[len(given) :])
+    numbers = [int(database) for database in sys.argv[1:]]
+    rate, seconds, waiting = (*numbers, *(200, 10, 10_000)[len(numbers) :])
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
-        own = {}
-        for each in ("bare", "resolver"):
+        database_urls = {}
+        for database in ("bare", "resolver"):
             with psycopg.connect(server.url, autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE {each}")
-            own[each] = server.url.replace("/postgres?", f"/{each}?")
-        with bare(own["bare"]) as (process, port):
-            measured("FastAPI + psycopg", process, port, rate, seconds)
-        with resolver(folder, own["resolver"]) as (process, port):
-            measured("resolver, PostgreSQL", process, port, rate, seconds)
-        with bare(str(folder / "bare.db")) as (process, port):
-            measured("FastAPI + sqlite3", process, port, rate, seconds)
+                connection.execute(f"CREATE DATABASE {database}")
+            database_urls[database] = server.url.replace("/postgres?", f"/{database}?")
+        with bare_server(database_urls["bare"]) as (process, port):
+            measure_load("FastAPI + psycopg", process, port, rate, seconds)
+        with resolver_server(folder, database_urls["resolver"]) as (process, port):
+            measure_load("resolver, PostgreSQL", process, port, rate, seconds)
+        with bare_server(str(folder / "bare.db")) as (process, port):
+            measure_load("FastAPI + sqlite3", process, port, rate, seconds)
         url = f"sqlite:///{folder}/resolver.db"
-        with resolver(folder, url) as (process, port):
-            measured("resolver, SQLite", process, port, rate, seconds)
-        started(folder, own["resolver"], waiting, "resolver, PostgreSQL")
-        started(folder, url, waiting, "resolver, SQLite")
+        with resolver_server(folder, url) as (process, port):
+            measure_load("resolver, SQLite", process, port, rate, seconds)
+        measure_start(folder, database_urls["resolver"], waiting, "resolver, PostgreSQL")
+        measure_start(folder, url, waiting, "resolver, SQLite")
 
 
 if __name__ == "__main__":

@@ -25,16 +25,16 @@ OBSERVATION = "x" * 1000
 PEER = Path(__file__).with_name("events_peer.py")
 
 
-def make(where: Path, count: int) -> dict[str, Any]:
+def make(path: Path, count: int) -> dict[str, Any]:
     """Append `count` events through the stream; the time of each."""
     from resolver.events.actions import CmdRun
     from resolver.events.base import ToolCall
     from resolver.events.observations import CmdOutput
     from resolver.events.stream import EventStream, JsonlStore
 
-    store = JsonlStore(where / "events.jsonl")
+    store = JsonlStore(path / "events.jsonl")
     stream = EventStream(store)
-    took = []
+    durations = []
     for number in range(count):
         if number % 2 == 0:
             call = ToolCall(id=f"call_{number}", name="execute_bash", arguments='{"command":"ls"}')
@@ -43,34 +43,34 @@ def make(where: Path, count: int) -> dict[str, Any]:
             event = CmdOutput(cause=number - 1, exit_code=0, content=OBSERVATION)
         started = time.perf_counter()
         stream.add(event)
-        took.append((time.perf_counter() - started) * 1000)
+        durations.append((time.perf_counter() - started) * 1000)
     store.close()
-    took.sort()
-    return {"median": statistics.median(took), "p99": took[int(len(took) * 0.99)]}
+    durations.sort()
+    return {"median": statistics.median(durations), "p99": durations[int(len(durations) * 0.99)]}
 
 
-def reopen(where: Path) -> dict[str, Any]:
+def reopen(path: Path) -> dict[str, Any]:
     """Open the log as a run that goes on does, and fold it."""
     from resolver.events.state import State
     from resolver.events.stream import JsonlStore
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
-    store = JsonlStore(where / "events.jsonl")
+    store = JsonlStore(path / "events.jsonl")
     state = State.fold(store)
-    took = (time.perf_counter() - started) * 1000
+    milliseconds = (time.perf_counter() - started) * 1000
     store.close()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"ms": took, "events": len(state.events), "memory_mb": (after - before) / 1024}
+    return {"ms": milliseconds, "events": len(state.events), "memory_mb": (after - before) / 1024}
 
 
 def child(python: str, script: Path, *words: object) -> dict[str, Any]:
     """One measurement in a fresh process."""
     command = [python, str(script), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}\n{completed.stderr}")
+    result: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
     return result
 
 
@@ -92,16 +92,20 @@ def main() -> None:
     parser.add_argument("--peer-python")
     parser.add_argument("--sizes", default="1000,10000")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| events | what | ours | openhands-sdk | ours / theirs |")
     print("|--:|---|--:|--:|--:|")
-    for count in map(int, given.sizes.split(",")):
-        ours = measure(sys.executable, Path(__file__), count, given.rounds)
-        theirs = measure(given.peer_python, PEER, count, given.rounds) if given.peer_python else {}
-        for what, value in ours.items():
-            peer = theirs.get(what)
-            beside = f"{peer:,.2f} | {value / peer:.2f}" if peer else " | "
-            print(f"| {count:,} | {what} | {value:,.2f} | {beside} |", flush=True)
+    for count in map(int, arguments.sizes.split(",")):
+        ours = measure(sys.executable, Path(__file__), count, arguments.rounds)
+        theirs = (
+            measure(arguments.peer_python, PEER, count, arguments.rounds)
+            if arguments.peer_python
+            else {}
+        )
+        for measurement, value in ours.items():
+            peer_value = theirs.get(measurement)
+            comparison = f"{peer_value:,.2f} | {value / peer_value:.2f}" if peer_value else " | "
+            print(f"| {count:,} | {measurement} | {value:,.2f} | {comparison} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ from openhands.sdk.tool.builtins.think import ThinkAction, ThinkObservation
 logging.disable(logging.WARNING)
 
 
-def make(where: str, count: int) -> dict[str, float]:
+def make(path: str, count: int) -> dict[str, float]:
     """Append `count` events; the time of each."""
-    log = EventLog(LocalFileStore(where))
-    took = []
+    log = EventLog(LocalFileStore(path))
+    durations = []
     for number in range(0, count, 2):
         call = MessageToolCall(
             id=f"call_{number}", name="think", arguments='{"thought":"ls"}', origin="completion"
@@ -49,20 +49,20 @@ def make(where: str, count: int) -> dict[str, float]:
         for event in (action, observation):
             started = time.perf_counter()
             log.append(event)
-            took.append((time.perf_counter() - started) * 1000)
-    took.sort()
-    return {"median": statistics.median(took), "p99": took[int(len(took) * 0.99)]}
+            durations.append((time.perf_counter() - started) * 1000)
+    durations.sort()
+    return {"median": statistics.median(durations), "p99": durations[int(len(durations) * 0.99)]}
 
 
-def reopen(where: str) -> dict[str, float]:
+def reopen(path: str) -> dict[str, float]:
     """List, read and check every event, and make the view."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
-    events = list(EventLog(LocalFileStore(where)))
+    events = list(EventLog(LocalFileStore(path)))
     view = View.from_events(events)
-    took = (time.perf_counter() - started) * 1000
+    milliseconds = (time.perf_counter() - started) * 1000
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"ms": took, "events": len(view.events), "memory_mb": (after - before) / 1024}
+    return {"ms": milliseconds, "events": len(view.events), "memory_mb": (after - before) / 1024}
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ KINDS = {
 }  # fmt: skip
 """Those of ctags that are compared."""
 
-MOST_SHOWN = 25
+MAX_SHOWN = 25
 
 
 def main() -> None:
@@ -40,13 +40,13 @@ def main() -> None:
     missed: list[str] = []
     for language, folder in zip(arguments[::2], arguments[1::2], strict=True):
         print(measure(language, Path(folder), missed), flush=True)
-    for line in missed[:MOST_SHOWN]:
+    for line in missed[:MAX_SHOWN]:
         print(line, file=sys.stderr)
 
 
 def measure(language: str, folder: Path, missed: list[str]) -> str:
     indexed: dict[str, dict[str, list[range]]] = {}
-    wanted = found = 0
+    tags = located = 0
     kinds: Counter[str] = Counter()
     for tag in read_tags(language, folder):
         path = tag["path"]
@@ -54,16 +54,16 @@ def measure(language: str, folder: Path, missed: list[str]) -> str:
             indexed[path] = index_of(folder / path)
         if tag["kind"] not in KINDS[language] or is_made_up(tag):
             continue
-        wanted += 1
+        tags += 1
         ranges = indexed[path].get(tag["name"], [])
         if any(tag["line"] in lines for lines in ranges):
-            found += 1
+            located += 1
         else:
             kinds[tag["kind"]] += 1
             missed.append(f"{path}:{tag['line']}: {tag['kind']} {tag['name']}")
     print(f"missed in {folder.name}: {dict(kinds)}", file=sys.stderr)
-    recall = found / wanted if wanted else 1.0
-    return f"| {language}, {folder.name} | {len(indexed)} | {wanted} | {found} | {recall:.1%} |"
+    recall = located / tags if tags else 1.0
+    return f"| {language}, {folder.name} | {len(indexed)} | {tags} | {located} | {recall:.1%} |"
 
 
 def is_made_up(tag: dict) -> bool:

@@ -45,12 +45,12 @@ def conversation(length: int) -> list[dict[str, Any]]:
 def median_ms(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
     """Median of several calls, after one that is not counted."""
     call()
-    took = []
+    durations = []
     for _ in range(CALLS):
         started = clock()
         call()
-        took.append((clock() - started) * 1000)
-    return round(statistics.median(took), 1)
+        durations.append((clock() - started) * 1000)
+    return round(statistics.median(durations), 1)
 
 
 def processor_ms(call: Callable[[], object]) -> float:

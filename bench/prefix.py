@@ -40,7 +40,7 @@ from resolver.models.run import Completion, RequestedToolCall, RunLimits
 SIZES = (200, 200, 500, 500, 1_000, 1_000, 2_000, 4_000, 8_000, 32_000)
 
 
-class Asking:
+class ScriptedAgent:
     """Asks for one command after the other, then finishes; keeps what it was sent."""
 
     name = "scripted"
@@ -60,15 +60,17 @@ class Asking:
     ) -> Completion:
         """The next reply."""
         self.sent.append([json.dumps(part) for part in (tools or [], *messages)])
-        at = len(self.sent)
-        done = at > self._steps
+        step_number = len(self.sent)
+        is_done = step_number > self._steps
         if self._dialect == "tags":
-            word = "<finish>\ndone\n</finish>" if done else None
-            text = word or f"I look.\n<execute_bash>\nmake part-{at}\n</execute_bash>"
+            word = "<finish>\ndone\n</finish>" if is_done else None
+            text = word or f"I look.\n<execute_bash>\nmake part-{step_number}\n</execute_bash>"
             return Completion(model="scripted", text=text, cost=0.0)
-        given: dict[str, Any] = {"message": "done"} if done else {"command": f"make part-{at}"}
-        name = "finish" if done else "execute_bash"
-        call = RequestedToolCall(id=f"c{at}", name=name, arguments=json.dumps(given))
+        arguments: dict[str, Any] = (
+            {"message": "done"} if is_done else {"command": f"make part-{step_number}"}
+        )
+        name = "finish" if is_done else "execute_bash"
+        call = RequestedToolCall(id=f"c{step_number}", name=name, arguments=json.dumps(arguments))
         return Completion(model="scripted", text="I look.", tool_calls=(call,), cost=0.0)
 
 
@@ -91,7 +93,7 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
         stream.subscribe("state", state.apply, essential=True)
         limits = RunLimits(max_iterations=steps + 10, max_budget=1.0, max_time=86_400)
         stream.add(LimitsExtended(limits=limits))
-        model = Asking(steps, dialect)
+        model = ScriptedAgent(steps, dialect)
         after: list[int] = []
 
         def note(event: object) -> None:
@@ -114,22 +116,22 @@ def _record(stream: EventStream, completion: Completion) -> None:
     stream.add(ModelReplied(completion=completion))
 
 
-def shared(before: list[str], now: list[str]) -> int:
+def shared(previous: list[str], current: list[str]) -> int:
     """How many parts at the beginning are the same."""
-    same = 0
-    for one, other in zip(before, now, strict=False):
+    length = 0
+    for one, other in zip(previous, current, strict=False):
         if one != other:
             break
-        same += 1
-    return same
+        length += 1
+    return length
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--dialect", choices=("tools", "tags"), default="tools")
-    given = parser.parse_args()
-    sent, after, condensations = sent_by_a_run(given.steps, given.dialect)
+    arguments = parser.parse_args()
+    sent, after, condensations = sent_by_a_run(arguments.steps, arguments.dialect)
     counted: dict[str, int] = {}
 
     def tokens(parts: list[str]) -> int:
@@ -138,19 +140,22 @@ def main() -> None:
                 counted[part] = litellm().token_counter(model="gpt-4o", text=part)
         return sum(counted[part] for part in parts)
 
-    all_tokens = all_kept = between_tokens = between_kept = 0
-    for number, (before, now) in enumerate(pairwise(sent), start=1):
-        whole, kept = tokens(now), tokens(now[: shared(before, now)])
-        all_tokens, all_kept = all_tokens + whole, all_kept + kept
+    all_tokens = all_unchanged = between_tokens = between_unchanged = 0
+    for number, (previous, current) in enumerate(pairwise(sent), start=1):
+        total, unchanged = tokens(current), tokens(current[: shared(previous, current)])
+        all_tokens, all_unchanged = all_tokens + total, all_unchanged + unchanged
         if number not in after:
-            between_tokens, between_kept = between_tokens + whole, between_kept + kept
+            between_tokens, between_unchanged = (
+                between_tokens + total,
+                between_unchanged + unchanged,
+            )
     row = {
-        "dialect": given.dialect,
+        "dialect": arguments.dialect,
         "calls": len(sent),
         "condensations": condensations,
         "input_tokens": all_tokens + tokens(sent[0]),
-        "unchanged_prefix": round(all_kept / all_tokens, 4),
-        "between_condensations": round(between_kept / between_tokens, 4),
+        "unchanged_prefix": round(all_unchanged / all_tokens, 4),
+        "between_condensations": round(between_unchanged / between_tokens, 4),
     }
     print(json.dumps(row))
 

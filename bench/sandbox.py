@@ -40,14 +40,16 @@ CHANGE_ALL = "printf '%s' $RANDOM | dd of=$f conv=notrunc"
 COUNT_OLD = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[s]leep 61.7'"
 
 
-def clocked(work: Callable[[], object]) -> float:
+def measure_ms(work: Callable[[], object]) -> float:
     """Milliseconds."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
-def say(case: str, ours: list[float], engines: list[float] | None = None, **more: object) -> None:
+def print_row(
+    case: str, ours: list[float], engines: list[float] | None = None, **more: object
+) -> None:
     row: dict[str, object] = {"case": case, "ours_ms": round(statistics.median(ours), 2)}
     if engines:
         row["engine_ms"] = round(statistics.median(engines), 2)
@@ -84,9 +86,9 @@ class Bench:
 
 
 def run(sandbox: Runtime, command: str, timeout: float = 60) -> CmdOutput:
-    found = sandbox.execute(CmdRun(command=command, timeout=timeout))
-    assert isinstance(found, CmdOutput), found
-    return found
+    result = sandbox.execute(CmdRun(command=command, timeout=timeout))
+    assert isinstance(result, CmdOutput), result
+    return result
 
 
 def ready(bench: Bench, folder: Path, times: int = 9) -> None:
@@ -96,49 +98,55 @@ def ready(bench: Bench, folder: Path, times: int = 9) -> None:
     ours, bare, parts = [], [], []
     for _ in range(times):
         bare.append(
-            clocked(lambda: docker("run", "--rm", "--network", "none", bench.image, "true"))
+            measure_ms(lambda: docker("run", "--rm", "--network", "none", bench.image, "true"))
         )
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with bench.runtime() as sandbox:
-            up = (time.perf_counter() - begun) * 1000
+            start_ms = (time.perf_counter() - started) * 1000
             sandbox.checkout(iter([packed]), commit, "main")
-            ours.append((time.perf_counter() - begun) * 1000)
-            parts.append(up)
-    say("ready", ours, bare, without_repository_ms=round(statistics.median(parts), 1))
+            ours.append((time.perf_counter() - started) * 1000)
+            parts.append(start_ms)
+    print_row("ready", ours, bare, without_repository_ms=round(statistics.median(parts), 1))
 
 
 def commands(bench: Bench) -> None:
     """`true`, outputs, `exit 3`, a timeout; against `docker exec`."""
     with bench.runtime() as sandbox, bench.container() as other:
         run(sandbox, "true")
-        ours = [clocked(lambda: run(sandbox, "true")) for _ in range(200)]
-        engines = [clocked(lambda: docker("exec", other, "true")) for _ in range(15)]
-        say("true", ours, engines, p95_ms=round(sorted(ours)[189], 2))
+        ours = [measure_ms(lambda: run(sandbox, "true")) for _ in range(200)]
+        engines = [measure_ms(lambda: docker("exec", other, "true")) for _ in range(15)]
+        print_row("true", ours, engines, p95_ms=round(sorted(ours)[189], 2))
         for megabytes in (1, 10):
             command = f"seq -f '%09.0f' 1 {megabytes * 100_000}"
             ours, engines = [], []
             for _ in range(7):
-                ours.append(clocked(lambda asked=command: run(sandbox, asked)))
+                ours.append(measure_ms(lambda asked=command: run(sandbox, asked)))
                 engines.append(
-                    clocked(lambda asked=command: docker("exec", other, "sh", "-c", asked))
+                    measure_ms(lambda asked=command: docker("exec", other, "sh", "-c", asked))
                 )
-            found = run(sandbox, command)
-            kept = run(sandbox, f"wc -c < {found.output_file}").content.strip()
-            say(f"{megabytes} MB", ours, engines, bytes_on_disk=int(kept), omitted=found.omitted)
-        exits, nexts = [], []
+            result = run(sandbox, command)
+            bytes_on_disk = run(sandbox, f"wc -c < {result.output_file}").content.strip()
+            print_row(
+                f"{megabytes} MB",
+                ours,
+                engines,
+                bytes_on_disk=int(bytes_on_disk),
+                omitted=result.omitted,
+            )
+        exit_times, next_times = [], []
         for _ in range(9):
             run(sandbox, "cd /usr; export KEPT=yes")
-            exits.append(clocked(lambda: run(sandbox, "exit 3")))
-            nexts.append(clocked(lambda: run(sandbox, "echo $KEPT $PWD")))
+            exit_times.append(measure_ms(lambda: run(sandbox, "exit 3")))
+            next_times.append(measure_ms(lambda: run(sandbox, "echo $KEPT $PWD")))
         assert run(sandbox, "echo $KEPT $PWD").content == "yes /usr\n"
-        say("exit 3", exits, next_command_ms=round(statistics.median(nexts), 2))
+        print_row("exit 3", exit_times, next_command_ms=round(statistics.median(next_times), 2))
         after = []
         for _ in range(5):
-            found = run(sandbox, "echo begun; sleep 61.7", 1)
-            assert found.timed_out and found.content.startswith("begun")
-            after.append(clocked(lambda: run(sandbox, "echo usable")))
-        left = run(sandbox, COUNT_OLD).content
-        say("next command after a timeout", after, old_processes_left=int(left))
+            result = run(sandbox, "echo begun; sleep 61.7", 1)
+            assert result.timed_out and result.content.startswith("begun")
+            after.append(measure_ms(lambda: run(sandbox, "echo usable")))
+        remaining = run(sandbox, COUNT_OLD).content
+        print_row("next command after a timeout", after, old_processes_left=int(remaining))
 
 
 def transfers(bench: Bench, folder: Path, megabytes: int, times: int = 5) -> None:
@@ -171,31 +179,31 @@ def _transfer(bench: Bench, place: Path, case: str, times: int) -> None:
     base, data = workspace.base, str(place / "source" / "data")
     times_of: dict[str, list[float]] = {name: [] for name in ("in", "out", "cp in", "cp out")}
     parts, checks, sizes = [], [], []
-    for turn in range(times):
+    for round_number in range(times):
         with bench.runtime() as sandbox, bench.container() as other:
-            target, bundle = place / f"out{turn}", place / f"{turn}.bundle"
-            go_in, go_out = [data, f"{other}:/data"], [f"{other}:/data", str(target)]
-            times_of["cp in"].append(clocked(lambda given=go_in: docker("cp", *given)))
-            times_of["cp out"].append(clocked(lambda given=go_out: docker("cp", *given)))
+            target, bundle = place / f"out{round_number}", place / f"{round_number}.bundle"
+            copy_in, copy_out = [data, f"{other}:/data"], [f"{other}:/data", str(target)]
+            times_of["cp in"].append(measure_ms(lambda given=copy_in: docker("cp", *given)))
+            times_of["cp out"].append(measure_ms(lambda given=copy_out: docker("cp", *given)))
             times_of["in"].append(
-                clocked(lambda: sandbox.checkout(workspace.git_dir_tar(), base, "main"))
+                measure_ms(lambda: sandbox.checkout(workspace.git_dir_tar(), base, "main"))
             )
             run(sandbox, f"sleep 2; for f in data/*; do {CHANGE_ALL}; done 2>&-")
-            begun = time.perf_counter()
+            started = time.perf_counter()
             change = sandbox.export_change(base)
-            parts.append((time.perf_counter() - begun) * 1000)
+            parts.append((time.perf_counter() - started) * 1000)
             sandbox.fetch(str(change["bundle"]), bundle, 10**10)
-            times_of["out"].append((time.perf_counter() - begun) * 1000)
-            fresh = Workspace.clone(str(place / "source"), place / f"clone{turn}")
-            begun = time.perf_counter()
+            times_of["out"].append((time.perf_counter() - started) * 1000)
+            fresh = Workspace.clone(str(place / "source"), place / f"clone{round_number}")
+            started = time.perf_counter()
             unbundle(fresh.git, bundle, base, change["commit"], change["tree"])
-            checks.append((time.perf_counter() - begun) * 1000)
+            checks.append((time.perf_counter() - started) * 1000)
             sizes.append(change["size"] / 1e6)
             shutil.rmtree(target)
             shutil.rmtree(fresh.folder)
             bundle.unlink()
-    say(f"{case} repository in", times_of["in"], times_of["cp in"])
-    say(
+    print_row(f"{case} repository in", times_of["in"], times_of["cp in"])
+    print_row(
         f"{case} change out", times_of["out"], times_of["cp out"],
         made_in_the_sandbox_ms=round(statistics.median(parts), 1),
         megabytes=round(statistics.median(sizes), 1),
@@ -216,15 +224,15 @@ def many(bench: Bench, count: int) -> None:
 
         with ThreadPoolExecutor(count) as pool:
             started = list(pool.map(start, range(count)))
-        took = sorted(when for _, when in started)
+        times = sorted(duration for _, duration in started)
         megabytes = []
         for container in bench.client.containers.list(filters={"label": f"resolver.run={LABEL}"}):
             used = container.stats(stream=False)["memory_stats"]
             parts = used.get("stats", {})
-            own = parts.get("rss", parts.get("anon", used.get("usage", 0)))
-            megabytes.append(round(own / 1e6, 1))
-        say(
-            f"{count} sandboxes at once", took, first_ms=round(took[0]), last_ms=round(took[-1]),
+            own_memory = parts.get("rss", parts.get("anon", used.get("usage", 0)))
+            megabytes.append(round(own_memory / 1e6, 1))
+        print_row(
+            f"{count} sandboxes at once", times, first_ms=round(times[0]), last_ms=round(times[-1]),
             idle_megabytes_each=statistics.median(megabytes),
         )  # fmt: skip
 
@@ -235,19 +243,19 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--sandboxes", type=int, default=10)
     parser.add_argument("--only", choices=("ready", "commands", "transfers", "many"))
-    given = parser.parse_args()
-    bench = Bench(given.image)
+    arguments = parser.parse_args()
+    bench = Bench(arguments.image)
     with bench.runtime():
         pass
     with tempfile.TemporaryDirectory() as name:
         parts: dict[str, Callable[[], None]] = {
             "ready": lambda: ready(bench, Path(name)),
             "commands": lambda: commands(bench),
-            "transfers": lambda: transfers(bench, Path(name), given.megabytes),
-            "many": lambda: many(bench, given.sandboxes),
+            "transfers": lambda: transfers(bench, Path(name), arguments.megabytes),
+            "many": lambda: many(bench, arguments.sandboxes),
         }
-        for part, measure in parts.items():
-            if given.only in (None, part):
+        for measurement, measure in parts.items():
+            if arguments.only in (None, measurement):
                 measure()
 
 

@@ -139,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runtime", choices=["local", "docker"], default="local")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     endpoint = Endpoint()
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
@@ -152,12 +152,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         checkout = make_checkout(folder)
-        for round_ in range(given.rounds + 1):
+        for round_ in range(arguments.rounds + 1):
             alone = run([sys.executable, "-c", IMPORT], folder, environment, endpoint)
             endpoint.arrivals.clear()
             command = [
                 str(BIN / "resolver"), "resolve", str(checkout), "--issue", "issue.md",
-                "--runtime", given.runtime, "--output", f"output-{round_}",
+                "--runtime", arguments.runtime, "--output", f"output-{round_}",
             ]  # fmt: skip
             whole = run(command, folder, environment, endpoint)
             if round_ == 0:

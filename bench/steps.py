@@ -99,7 +99,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     outcome = controller.run()
     assert outcome.state.value == "finished", outcome.reason
     gaps = zip(sandbox.asked, sandbox.asked[1:], strict=False)
-    times = [(1000 * (b[0] - a[0]), 1000 * (b[1] - a[1])) for a, b in gaps]
+    times = [(1000 * (end[0] - start[0]), 1000 * (end[1] - start[1])) for start, end in gaps]
     return times, len(store), (folder / "events.jsonl").stat().st_size
 
 
@@ -128,14 +128,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="+", default=[50, 200, 500, 1000])
     parser.add_argument("--long", type=int, default=10_000)
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PYTHON")
-    given = parser.parse_args()
-    shown = [*given.steps, given.long]
+    arguments = parser.parse_args()
+    shown = [*arguments.steps, arguments.long]
     with tempfile.TemporaryDirectory() as folder:
-        times, events, size = run(given.long, Path(folder))
+        times, events, size = run(arguments.long, Path(folder))
     rows = {f"resolver, {c}": [at(times, s, n) for s in shown] for n, c in enumerate(CLOCKS)}
-    for each in given.peer_python:
-        name, _, python = each.partition("=")
-        figures = peer(name, python, max(given.steps))
+    for peer_python in arguments.peer_python:
+        name, _, python = peer_python.partition("=")
+        figures = peer(name, python, max(arguments.steps))
         for clock in CLOCKS:
             values = figures[clock]
             rows[f"{name}, {clock}"] = [values.get(str(s), float("nan")) for s in shown]
@@ -145,7 +145,7 @@ def main() -> None:
         print(f"| {name} |", " | ".join(f"{v:.2f}" if v == v else "" for v in values), "|")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     ratio = rows["resolver, cpu"][-1] / rows["resolver, cpu"][0]
-    print(f"\n{given.long:,} / {shown[0]} by cpu: {ratio:.2f}; {events:,} events,")
+    print(f"\n{arguments.long:,} / {shown[0]} by cpu: {ratio:.2f}; {events:,} events,")
     whole = sum(wall for wall, _ in times) / 1000
     print(f"{size / 1e6:.1f} MB on disk, peak memory {memory} MB, whole run {whole:.1f} s")
 

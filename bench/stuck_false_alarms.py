@@ -74,8 +74,8 @@ def grep_sweeps(chance: random.Random) -> Steps:
     for _ in count():
         word = f"{chance.choice(WORDS)}_{chance.choice(WORDS)}{chance.choice(['', 's', '_id'])}"
         hits = [f"src/{chance.choice(WORDS)}.py:{chance.randrange(500)}" for _ in range(3)]
-        found = chance.random() < 0.4
-        yield ran(f"grep -rn {word} src", "\n".join(hits) if found else "", 0 if found else 1)
+        matches = chance.random() < 0.4
+        yield ran(f"grep -rn {word} src", "\n".join(hits) if matches else "", 0 if matches else 1)
 
 
 def long_waits(chance: random.Random) -> Steps:
@@ -108,11 +108,13 @@ def migrations(chance: random.Random) -> Steps:
 
 def mixed(chance: random.Random) -> Steps:
     """Some of each, a stretch at a time."""
-    kinds = [kind(chance) for kind in (edit_and_test, read_in_ranges, grep_sweeps, long_waits)]
+    patterns = [
+        pattern(chance) for pattern in (edit_and_test, read_in_ranges, grep_sweeps, long_waits)
+    ]
     while True:
-        kind = chance.choice(kinds)
+        pattern = chance.choice(patterns)
         for _ in range(chance.randrange(3, 25)):
-            yield next(kind)
+            yield next(pattern)
 
 
 NORMAL: tuple[Callable[[random.Random], Steps], ...] = (
@@ -171,9 +173,9 @@ def alarms(steps: Steps, length: int) -> tuple[int, int | None, float]:
                 cause = id
             state.apply(event.model_copy(update=update))  # type: ignore[arg-type]
         started = time.perf_counter()
-        said = detector.look(state)
+        verdict = detector.look(state)
         spent += time.perf_counter() - started
-        if said:
+        if verdict:
             warned += 1
             first = number if first is None else first
             detector, state = StuckDetector(), State()
@@ -193,24 +195,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("logs", nargs="*", type=Path, default=sorted(DEMO.glob("*.jsonl")))
     parser.add_argument("--seeds", type=int, default=20)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     lengths = (200, 500, 1000)
-    print("| normal run | " + " | ".join(f"{n:,} steps" for n in lengths) + " | µs a step |")
+    print(
+        "| normal run | " + " | ".join(f"{length:,} steps" for length in lengths) + " | µs a step |"
+    )
     print("|---|" + "--:|" * (len(lengths) + 1))
     for kind in NORMAL:
         results = [
-            [alarms(kind(random.Random(seed)), n) for seed in range(given.seeds)] for n in lengths
+            [alarms(kind(random.Random(seed)), length) for seed in range(arguments.seeds)]
+            for length in lengths
         ]
-        cells = [f"{sum(r[0] for r in runs)} in {given.seeds} runs" for runs in results]
-        cost = sum(r[2] for r in results[-1]) / given.seeds
+        cells = [
+            f"{sum(result[0] for result in runs)} in {arguments.seeds} runs" for runs in results
+        ]
+        cost = sum(result[2] for result in results[-1]) / arguments.seeds
         print(f"| {kind.__name__} | " + " | ".join(cells) + f" | {cost:.0f} |")
-    for path in given.logs:
+    for path in arguments.logs:
         print(f"| {path.name} (recorded) | {recorded(path)} | | | |")
     print("\n| planted loop | found in | first warning after, at most |")
     print("|---|--:|--:|")
     for name in loops(random.Random(0)):
         found = []
-        for seed in range(given.seeds):
+        for seed in range(arguments.seeds):
             chance = random.Random(seed)
             before = (step for step, _ in zip(mixed(chance), range(60), strict=False))
             clean, _, _ = alarms(before, 60)
@@ -218,7 +225,7 @@ def main() -> None:
             _, first, _ = alarms(chain(before, loops(chance)[name]), 120)
             assert not clean
             found += [] if first is None else [first - 59]
-        print(f"| {name} | {len(found)} of {given.seeds} | {max(found, default=0)} steps |")
+        print(f"| {name} | {len(found)} of {arguments.seeds} | {max(found, default=0)} steps |")
 
 
 if __name__ == "__main__":

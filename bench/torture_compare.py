@@ -102,8 +102,8 @@ class Ours:
         self._bash = Bash(Family(), bash, known, self._folder, outputs)
 
     def run(self, command: str, timeout: float) -> tuple[str, int | None]:
-        found = self._bash.run(command, timeout, False)
-        return found["output"], found["exit_code"]
+        result = self._bash.run(command, timeout, False)
+        return result["output"], result["exit_code"]
 
     def close(self) -> None:
         self._bash.close()
@@ -145,7 +145,7 @@ class Exec:
 
     def run(self, command: str, timeout: float) -> tuple[str, int | None]:
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["docker", "exec", self._name, "bash", "-c", command],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, check=False,
             )  # fmt: skip
@@ -153,28 +153,28 @@ class Exec:
             return (error.output or b"").decode("utf-8", "replace"), None
         except OSError as error:  # a command that is too long for one argument
             return str(error), -1
-        return done.stdout.decode("utf-8", "replace"), done.returncode
+        return completed.stdout.decode("utf-8", "replace"), completed.returncode
 
     def close(self) -> None:
         subprocess.run(["docker", "rm", "-f", self._name], check=True, capture_output=True)
 
 
-def judged(make: Callable[[], Backend], case: Case) -> str:
+def judge_backend(make: Callable[[], Backend], case: Case) -> str:
     """ "yes", or what was wrong; with the milliseconds that both commands took."""
     backend = make()
     try:
         backend.run("export KEPT=yes; cd /usr", 10)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         output, code = backend.run(case.command, case.timeout)
         answered = case.right(output, code)
         after, _ = backend.run("builtin echo $KEPT $PWD", 10)
-        took = (time.perf_counter() - begun) * 1000
+        milliseconds = (time.perf_counter() - started) * 1000
     finally:
         backend.close()
     wrong = [] if answered else [f"answer (code {code})"]
     if "yes /usr" not in after:
         wrong.append("state lost" if after.strip() else "session dead")
-    return f"{'yes' if not wrong else 'no: ' + ', '.join(wrong)} ({took:.0f} ms)"
+    return f"{'yes' if not wrong else 'no: ' + ', '.join(wrong)} ({milliseconds:.0f} ms)"
 
 
 def serve_rex() -> None:
@@ -211,20 +211,20 @@ def main() -> None:
     parser.add_argument("--rex", metavar="PYTHON")
     parser.add_argument("--container-image", default="resolver-test/python:latest")
     parser.add_argument("--serve-rex", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve_rex:
+    arguments = parser.parse_args()
+    if arguments.serve_rex:
         serve_rex()
         return
     backends: dict[str, Callable[[], Backend]] = {"ours": Ours}
-    if given.rex:
-        backends["SWE-ReX"] = lambda: Rex(given.rex)
-    backends["docker exec"] = lambda: Exec(given.container_image)
+    if arguments.rex:
+        backends["SWE-ReX"] = lambda: Rex(arguments.rex)
+    backends["docker exec"] = lambda: Exec(arguments.container_image)
     print(f"| case | {' | '.join(backends)} |\n|---|{'---|' * len(backends)}")
     survived = dict.fromkeys(backends, 0)
     for case in CASES:
         row = []
         for name, make in backends.items():
-            row.append(judged(make, case))
+            row.append(judge_backend(make, case))
             survived[name] += row[-1].startswith("yes")
         print(f"| {case.name} | {' | '.join(row)} |", flush=True)
     print(f"| **survived of {len(CASES)}** | {' | '.join(map(str, survived.values()))} |")

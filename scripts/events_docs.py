@@ -54,7 +54,7 @@ which they came: {", ".join(ROLES)}.
 """
 
 
-def type_of(schema: dict[str, Any]) -> str:
+def describe_type(schema: dict[str, Any]) -> str:
     """A field's type in a few words."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
@@ -63,17 +63,17 @@ def type_of(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema:
-        return " or ".join(type_of(one) for one in schema["anyOf"])
+        return " or ".join(describe_type(option) for option in schema["anyOf"])
     if schema.get("type") == "array" and "items" in schema:
-        return f"array of {type_of(schema['items'])}"
+        return f"array of {describe_type(schema['items'])}"
     return str(schema.get("type", "any"))
 
 
-def table(definition: dict[str, Any], left_out: set[str]) -> str:
+def format_table(definition: dict[str, Any], left_out: set[str]) -> str:
     """The fields of a type, without those that all its neighbours have."""
     required = definition.get("required", ())
     rows = [
-        f"| `{name}` | {type_of(field)} | {'yes' if name in required else ''} "
+        f"| `{name}` | {describe_type(field)} | {'yes' if name in required else ''} "
         f"| {field.get('description', '')} |"
         for name, field in definition.get("properties", {}).items()
         if name not in left_out
@@ -83,7 +83,7 @@ def table(definition: dict[str, Any], left_out: set[str]) -> str:
     return "\n".join(["\n| Field | Type | Required | Meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
-def section(title: str, types: tuple[type[EventBase], ...], common: type[EventBase]) -> str:
+def format_section(title: str, types: tuple[type[EventBase], ...], common: type[EventBase]) -> str:
     """One chapter: every type with its fields."""
     definitions = log_schema()["$defs"]
     known = {*common.model_fields, "kind"}
@@ -91,19 +91,19 @@ def section(title: str, types: tuple[type[EventBase], ...], common: type[EventBa
     for event_type in types:
         kind = event_type.model_fields["kind"].default
         answer = OBSERVATION_BY_ACTION.get(event_type)
-        answered = f" Answered by `{answer.model_fields['kind'].default}`." if answer else ""
-        parts.append(f"\n### `{kind}`\n{event_type.__doc__}{answered}\n")
-        parts.append(table(definitions[event_type.__name__], known))
+        answer_note = f" Answered by `{answer.model_fields['kind'].default}`." if answer else ""
+        parts.append(f"\n### `{kind}`\n{event_type.__doc__}{answer_note}\n")
+        parts.append(format_table(definitions[event_type.__name__], known))
     return "".join(parts)
 
 
 def common_section(title: str, base: type[EventBase], without: type[EventBase] | None) -> str:
     """The fields that all types of a chapter have."""
     left_out = set(without.model_fields) if without else set()
-    return f"\n## {title}\n" + table(base.model_json_schema(), left_out)
+    return f"\n## {title}\n" + format_table(base.model_json_schema(), left_out)
 
 
-def nouns_section() -> str:
+def values_section() -> str:
     """What events are made of besides plain values."""
     names = {event_type.__name__ for event_type in EVENT_TYPES}
     parts = ["\n## What stands in fields\n"]
@@ -113,7 +113,7 @@ def nouns_section() -> str:
         values = [f"`{value}`" for value in definition.get("enum", ())]
         one_of = f" One of {', '.join(values)}." if values else ""
         parts.append(f"\n### {name}\n{definition.get('description', '')}{one_of}\n")
-        parts.append(table(definition, set()))
+        parts.append(format_table(definition, set()))
     return "".join(parts)
 
 
@@ -124,11 +124,11 @@ def events_page() -> str:
             HEAD,
             common_section("Every event", EventBase, None),
             common_section("Every action, besides", ActionBase, EventBase),
-            section("Actions", get_args(Action), ActionBase),
+            format_section("Actions", get_args(Action), ActionBase),
             common_section("Every observation, besides", ObservationBase, EventBase),
-            section("Observations", get_args(Observation), ObservationBase),
-            section("The run's own record", get_args(Lifecycle), EventBase),
-            nouns_section(),
+            format_section("Observations", get_args(Observation), ObservationBase),
+            format_section("The run's own record", get_args(Lifecycle), EventBase),
+            values_section(),
         ]
     )
 

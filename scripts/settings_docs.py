@@ -61,7 +61,7 @@ These settings no longer exist. They are ignored with a warning.
 TABLE = "| Setting | Default | Meaning |\n|---|---|---|\n"
 
 
-def default_of(field: FieldInfo) -> str:
+def format_default(field: FieldInfo) -> str:
     value: Any = field.default
     if setting_parts(field):
         return ""
@@ -84,19 +84,19 @@ def choices_of(annotation: Any) -> tuple[Any, ...]:
     return ()
 
 
-def meaning(field: FieldInfo) -> str:
-    text = escaped(field)
+def format_meaning(field: FieldInfo) -> str:
+    text = escape_pipes(field)
     if choices := choices_of(field.annotation):
         text += " One of: " + ", ".join(f"`{v}`" for v in choices) + "."
     return text
 
 
-def names_of(name: str, field: FieldInfo) -> str:
+def format_names(name: str, field: FieldInfo) -> str:
     setting = extra(field)
     lines = [f"`{name}`"]
     if setting["option"]:
         lines.append(f"`--{name.replace('_', '-')}`")
-    lines += [f"`{other}`" for other in setting["names"]]
+    lines += [f"`{variable}`" for variable in setting["names"]]
     if setting["repository"]:
         lines.append("**repository**")
     return "<br>".join(lines)
@@ -105,31 +105,32 @@ def names_of(name: str, field: FieldInfo) -> str:
 def part_lines(field: FieldInfo) -> str:
     """Return the parts of a setting as a list with one line each."""
     lines = []
-    for name, one in setting_parts(field).items():
-        variables = "".join(f", `{variable}`" for variable in extra(one)["names"])
-        default = default_of(one)
-        shown = f" ({default})" if default else ""
-        lines.append(f"<br>• `{name}`{variables}{shown}: {escaped(one)}")
+    for name, part in setting_parts(field).items():
+        variables = "".join(f", `{variable}`" for variable in extra(part)["names"])
+        default = format_default(part)
+        default_note = f" ({default})" if default else ""
+        lines.append(f"<br>• `{name}`{variables}{default_note}: {escape_pipes(part)}")
     return "".join(lines)
 
 
-def escaped(field: FieldInfo) -> str:
+def escape_pipes(field: FieldInfo) -> str:
     return (field.description or "").replace("|", "\\|")
 
 
-def rows(names: tuple[str, ...]) -> str:
+def format_rows(names: tuple[str, ...]) -> str:
     fields = ((name, Settings.model_fields[name]) for name in names)
     return TABLE + "".join(
-        f"| {names_of(name, field)} | {default_of(field)} | {meaning(field)}{part_lines(field)} |\n"
+        f"| {format_names(name, field)} | {format_default(field)} "
+        f"| {format_meaning(field)}{part_lines(field)} |\n"
         for name, field in fields
     )
 
 
 def settings_page() -> str:
     """Return the whole page: the essentials, then each group."""
-    parts = [HEAD, "## The essentials\n\n", rows(ESSENTIALS)]
+    parts = [HEAD, "## The essentials\n\n", format_rows(ESSENTIALS)]
     for group in GROUPS:
-        parts.append(f"\n## {group.title}\n\n{group.when}\n\n{rows(group.settings)}")
+        parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.settings)}")
     parts.append(OLD_NAMES)
     parts += [f"| `{old}` | `{replacement(old)}` |\n" for old in RENAMED]
     parts.append(REMOVED_HEAD)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Machines are noisy: how long an example takes says nothing about the code.
-settings.register_profile(
-    "resolver",
-    deadline=None,
-    max_examples=40,  # new ones each time: many short runs see more than few long ones
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
+_COMMON = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=40
 )
+# The same examples each time: what decides about a change must not depend on luck.
+settings.register_profile("resolver", _COMMON, derandomize=True)
+# `make test-deep` looks for new ones.
+settings.register_profile("deep", _COMMON, max_examples=1_000, derandomize=False)
 settings.load_profile("resolver")
 
 PARTS = Path(__file__).parent / "parts"

@@ -7,8 +7,8 @@ import click
 from rich.console import Console
 
 from resolver.cli.close import close
-from resolver.cli.sweep import sweep
-from resolver.entrypoints.action import annotated, read_event, run_action
+from resolver.entrypoints.action import format_annotation, read_event, run_action
+from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
 
@@ -26,8 +26,8 @@ def command(environment: Mapping[str, str]) -> int:
     try:
         return _done(environment)
     except ResolverError as error:
-        said = f"{error.what}. {error.next_step}".removesuffix(". ")
-        click.echo(annotated("error", said))
+        message = f"{error.what}. {error.next_step}".removesuffix(". ")
+        click.echo(format_annotation("error", message))
         raise
 
 
@@ -35,5 +35,5 @@ def _done(environment: Mapping[str, str]) -> int:
     if environment.get("INPUT_CLOSE", "") == "true":
         return close(environment, Console(file=sys.stdout))
     if asks_for_sweep(*read_event(environment)):
-        return sweep(environment, {}, environment.get("GITHUB_REPOSITORY", ""))
+        return run_sweep(environment, {}, environment.get("GITHUB_REPOSITORY", ""), click.echo)
     return run_action(environment, Console(file=sys.stdout))

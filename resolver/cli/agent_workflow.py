@@ -14,10 +14,10 @@ WORKFLOW = f"{FOLDER}/agent.yml"
 EVERY_NIGHT = "17 3 * * *"
 """Default schedule of a sweep, in UTC."""
 
-GUESSED = "CI"
+DEFAULT_TEST_WORKFLOW = "CI"
 """Name for the workflow that runs tests if none is found."""
 
-_LARGEST = 200_000
+_MAX_WORKFLOW_BYTES = 200_000
 """Maximum size in bytes of a workflow that is read."""
 
 _CRON = re.compile(
@@ -48,17 +48,17 @@ def workflow_text(
 
     `installs` says if the setup downloads packages.
     """
-    wanted = features or Features()
+    chosen = features or Features()
     return render(
         "init/workflow.yml.j2",
         action=action,
         mention=plain_yaml("mention", mention),
         label=plain_yaml("label", label),
         installs=installs,
-        schedule=_cron(wanted.schedule) if wanted.schedule else "",
-        fix_checks=wanted.fix_checks,
-        checked=[_name(each) for each in wanted.checked or (GUESSED,)],
-        dashboard=wanted.dashboard,
+        schedule=_cron(chosen.schedule) if chosen.schedule else "",
+        fix_checks=chosen.fix_checks,
+        checked=[_name(name) for name in chosen.checked or (DEFAULT_TEST_WORKFLOW,)],
+        dashboard=chosen.dashboard,
     )
 
 
@@ -67,15 +67,19 @@ def find_test_workflows(root: Path) -> tuple[str, ...]:
 
     Workflows that run the agent are left out.
     """
-    found = {workflow.path: workflow for workflow in _workflows(root)}
+    workflows = {workflow.path: workflow for workflow in _workflows(root)}
     return tuple(
         dict.fromkeys(
             workflow.name
-            for workflow in found.values()
+            for workflow in workflows.values()
             if workflow.on_changes
             and not workflow.agents
             and _NAME.fullmatch(workflow.name)
-            and any(found[path].tests for path in (workflow.path, *workflow.calls) if path in found)
+            and any(
+                workflows[path].runs_tests
+                for path in (workflow.path, *workflow.calls)
+                if path in workflows
+            )
         )
     )
 
@@ -87,19 +91,19 @@ def _workflows(root: Path) -> Iterator[WorkflowFile]:
             file == root / WORKFLOW
             or file.is_symlink()
             or not file.is_file()
-            or file.stat().st_size > _LARGEST
+            or file.stat().st_size > _MAX_WORKFLOW_BYTES
         ):
             continue
-        found = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
-        if found is not None:
-            yield found
+        workflow = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
+        if workflow is not None:
+            yield workflow
 
 
-def plain_yaml(what: str, value: str) -> str:
+def plain_yaml(description: str, value: str) -> str:
     """Return `value` if it is safe in an expression and in YAML. Raises UsageError if it is not."""
     if not re.fullmatch(r"[@/\w][\w.:/ -]*", value) or value != value.strip():
         raise UsageError(
-            f"the {what} {value!r} can't be used in a workflow", "choose a simpler one"
+            f"the {description} {value!r} can't be used in a workflow", "choose a simpler one"
         )
     return value
 

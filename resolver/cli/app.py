@@ -12,7 +12,7 @@ from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.client.app import EVENTS, PERMISSIONS
 
-PAGE = "https://docs.github.com/apps"
+HOMEPAGE = "https://docs.github.com/apps"
 """The homepage URL, which GitHub requires; the App does not use it."""
 
 
@@ -36,12 +36,14 @@ def command(
     Without it the App gets no webhook, which is enough for the Action. Nothing is sent anywhere.
     """
     settings = load_settings({}, environment)
-    hook = _webhook(server) if server else ""
+    hook = _webhook_url(server) if server else ""
     if as_json:
         click.echo(json.dumps(manifest(name, hook), indent=2))
         return 0
     text = render(
-        "init/app.txt.j2", form=form(settings.github_server_url, owner, name, hook), hook=hook
+        "init/app.txt.j2",
+        form=registration_form_url(settings.github_server_url, owner, name, hook),
+        hook=hook,
     )
     click.echo(text, nl=False)
     return 0
@@ -55,15 +57,15 @@ def manifest(name: str, hook: str) -> dict[str, Any]:
     """
     return {
         "name": name,
-        "url": PAGE,
+        "url": HOMEPAGE,
         "public": False,
-        "hook_attributes": {"url": hook or PAGE, "active": bool(hook)},
+        "hook_attributes": {"url": hook or HOMEPAGE, "active": bool(hook)},
         "default_permissions": dict(PERMISSIONS),
         "default_events": list(EVENTS) if hook else [],
     }
 
 
-def form(github: str, owner: str | None, name: str, hook: str) -> str:
+def registration_form_url(github: str, owner: str | None, name: str, hook: str) -> str:
     """Return the URL of GitHub's registration form with its fields filled in.
 
     Source:
@@ -71,18 +73,18 @@ def form(github: str, owner: str | None, name: str, hook: str) -> str:
     """
     fields = [
         ("name", name),
-        ("url", PAGE),
+        ("url", HOMEPAGE),
         ("public", "false"),
         ("webhook_active", "true" if hook else "false"),
         *((("webhook_url", hook),) if hook else ()),
         *PERMISSIONS.items(),
         *((("events[]", event) for event in EVENTS) if hook else ()),
     ]
-    where = f"organizations/{owner}/settings" if owner else "settings"
-    return f"{github.rstrip('/')}/{where}/apps/new?{urlencode(fields)}"
+    owner_path = f"organizations/{owner}/settings" if owner else "settings"
+    return f"{github.rstrip('/')}/{owner_path}/apps/new?{urlencode(fields)}"
 
 
-def _webhook(server: str) -> str:
+def _webhook_url(server: str) -> str:
     """Return the webhook's URL. Raises UsageError if `server` is not an https URL."""
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname:

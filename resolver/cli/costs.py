@@ -10,7 +10,7 @@ import click
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.trace.plain import for_terminal
@@ -34,15 +34,15 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     settings = load_settings({}, environment)
     totals = _totals(settings.database_url, repository, month)
     if as_json:
-        click.echo(json.dumps([_row(each) for each in totals], indent=2))
+        click.echo(json.dumps([_row(total) for total in totals], indent=2))
         return 0
-    bound = settings.cost_quotas.repository_month
-    click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=bound)), nl=False)
+    limit = settings.cost_quotas.repository_month
+    click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=limit)), nl=False)
     return 0
 
 
-def _totals(address: str, repository: str, month: str) -> Sequence[SpendingTotal]:
-    url = database(address, to_write=False)
+def _totals(database_url: str, repository: str, month: str) -> Sequence[SpendingTotal]:
+    url = parse_database_url(database_url, to_write=False)
     if not is_cost_recorded(url):
         raise UsageError(
             f"there is no database {url.database}",

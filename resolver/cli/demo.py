@@ -67,7 +67,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     repository, issue = make_repository(folder)
     trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
     console = Console()
-    console.print(_opening(settings, live, repository), markup=False, highlight=False)
+    console.print(_opening_text(settings, live, repository), markup=False, highlight=False)
     request = RunRequest(
         trigger=trigger,
         run=run_id(trigger.key, now),
@@ -78,37 +78,41 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     )
     with stop_on_signals(), filtered_log(settings, request.host):
         result = run_pipeline(request, LocalForge(issue, "main"))
-    failed = None if live else _failure_of_replay(result)
-    if failed is not None:
-        result = replace(result, failure=failure_from_error(failed), exit_code=failed.exit_code)
+    failure = None if live else _replay_failure(result)
+    if failure is not None:
+        result = replace(result, failure=failure_from_error(failure), exit_code=failure.exit_code)
     console.print()
     print_result(result, console)
     return result.exit_code
 
 
-def _failure_of_replay(result: RunResult) -> SandboxError | None:
+def _replay_failure(result: RunResult) -> SandboxError | None:
     """Return an error if an action of the recording did not run as recorded, else None.
 
     Outputs may differ, because other versions of Python have other messages.
     """
     divergences = result.log.state.divergences if result.log else []
-    failed = [each for each in divergences if each.field != "content"]
-    if not failed:
+    failures = [divergence for divergence in divergences if divergence.field != "content"]
+    if not failures:
         return None
     events = {event.id: event for event in read_log(RECORDING)}
-    first = failed[0]
-    recorded = events.get(first.recorded_id)
+    first_failure = failures[0]
+    recorded = events.get(first_failure.recorded_id)
     action = events.get(recorded.cause) if recorded and recorded.cause is not None else recorded
     step = step_of(action, 0, None) if isinstance(action, ActionBase) else None
-    did = one_line(f"{step.verb} {step.subject}", 200) if step else f"event {first.recorded_id}"
+    description = (
+        one_line(f"{step.verb} {step.subject}", 200)
+        if step
+        else f"event {first_failure.recorded_id}"
+    )
     return SandboxError(
-        f"{len(failed)} of the demo's actions did not run as recorded, first `{did}`: its "
-        f"{first.field} was {one_line(first.recorded, 100)!r} and is now "
-        f"{one_line(first.found, 200)!r}",
+        f"{len(failures)} of the demo's actions did not run as recorded, first `{description}`: "
+        f"its {first_failure.field} was {one_line(first_failure.recorded, 100)!r} and is now "
+        f"{one_line(first_failure.found, 200)!r}",
         "the lines above show what failed on this machine; try --runtime docker",
     )
 
 
-def _opening(settings: Settings, live: bool, repository: Path) -> str:
+def _opening_text(settings: Settings, live: bool, repository: Path) -> str:
     values = {"live": live, "model": settings.model, "repository": repository}
     return render("run/demo.txt.j2", **values).rstrip()

@@ -37,10 +37,10 @@ from resolver.runs.wiring.sandbox import RunHost, remote_access
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.trace.plain import for_terminal
 
-CONFIGURED = "configured"
+CONFIGURED_MODEL = "configured"
 """The value of `--model` without a name."""
 
-ASKING_SECONDS = 60.0
+MODEL_TIMEOUT_SECONDS = 60.0
 """Timeout in seconds for one reply of the model: a large model on a cold machine is slow."""
 
 
@@ -50,7 +50,7 @@ ASKING_SECONDS = 60.0
 @click.option(
     "--model",
     is_flag=False,
-    flag_value=CONFIGURED,
+    flag_value=CONFIGURED_MODEL,
     metavar="[NAME]",
     help="Make one small call to this model, or to the models of the settings (a few tokens).",
 )
@@ -72,14 +72,16 @@ def command(
     file, the rules of its branches, and whether CI runs on what the agent pushes. The exit code is
     1 if something is missing that every run needs.
     """
-    named = None if model == CONFIGURED else model
-    settings = load_settings({**options, "model": named}, environment)
+    model_name = None if model == CONFIGURED_MODEL else model
+    settings = load_settings({**options, "model": model_name}, environment)
     if repository is not None:
         check_repository(repository)
     findings = list(_examine(settings, open_host(environment), repository))
     if ask or model is not None:
-        configs = {"the model": model_config(settings)} if named else dict(_models_of(settings))
-        findings += _ask_all(configs)
+        configs = (
+            {"the model": model_config(settings)} if model_name else dict(_models_of(settings))
+        )
+        findings += _probe_models(configs)
     if as_json:
         click.echo(json.dumps([each.as_json() for each in findings], indent=2))
     for finding in findings if not as_json else ():
@@ -94,8 +96,8 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
         yield DoctorFinding(
             shutil.which(program) is not None, program, f"install it: apt-get install {program}"
         )
-    yield from _sandbox(settings, host)
-    yield check_finding("model", lambda: _model(settings))
+    yield from _check_sandbox(settings, host)
+    yield check_finding("model", lambda: _check_model(settings))
     for name in settings.services:
         if name not in (*SERVICES, EMBEDDING, *AGENTS):
             yield DoctorFinding(
@@ -111,31 +113,31 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
     )  # fmt: skip
     if settings.has_app:
         yield from check_app(settings, host)
-    token = settings.github_token is not None or settings.has_app
+    has_credential = settings.github_token is not None or settings.has_app
     yield DoctorFinding(
-        token, "GitHub token or App",
+        has_credential, "GitHub token or App",
         "set GITHUB_TOKEN, or RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, to work on GitHub",
         required=repository is not None,
     )  # fmt: skip
-    if token and repository:
+    if has_credential and repository:
         yield from check_repository_for(settings, host, repository)
 
 
-def _sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
+def _check_sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     if settings.runtime == "remote":
-        yield check_finding("remote runtime", lambda: _remote(settings))
+        yield check_finding("remote runtime", lambda: _check_remote(settings))
         return
-    engine = check_finding("Docker engine", lambda: _version(host.environment))
-    local = settings.runtime == "local"
+    engine = check_finding("Docker engine", lambda: _engine_version(host.environment))
+    is_local = settings.runtime == "local"
     yield DoctorFinding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
-    if engine.good and not local:
-        there = has_image(host.environment, settings.image)
+    if engine.good and not is_local:
+        is_present = has_image(host.environment, settings.image)
         yield DoctorFinding(
-            there, f"image {settings.image}", "it is pulled at the first run", required=False
+            is_present, f"image {settings.image}", "it is pulled at the first run", required=False
         )
 
 
-def _model(settings: Settings) -> str:
+def _check_model(settings: Settings) -> str:
     require_model(settings)
     return settings.model
 
@@ -146,41 +148,45 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
     These are the default model, and those of services, rules and fallbacks.
     """
     yield "the model", model_config(settings)
-    ruled = (parse_rule(text).agent for text in settings.model_rules)
+    agents_of_rules = (parse_rule(text).agent for text in settings.model_rules)
     services = (name for name in settings.services if name != EMBEDDING)  # no chat model
-    for name in dict.fromkeys((*SERVICES, *services, *filter(None, ruled))):
-        agent = name not in SERVICES
-        config, others = service_config(settings, AGENT if agent else name, name if agent else "")
+    for name in dict.fromkeys((*SERVICES, *services, *filter(None, agents_of_rules))):
+        is_agent = name not in SERVICES
+        config, fallbacks = service_config(
+            settings, AGENT if is_agent else name, name if is_agent else ""
+        )
         yield f"the model of {name}", config
-        for other in others.names:
-            yield f"{other} for {name}", others.beside(config, other)
+        for fallback in fallbacks.names:
+            yield f"{fallback} for {name}", fallbacks.beside(config, fallback)
 
 
-def _ask_all(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:
+def _probe_models(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:
     """Call each live model once."""
-    done: list[ModelConfig] = []
-    for whose, config in configs.items():
-        live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
-        if live and config not in done:
-            done.append(config)
-            yield check_finding(f"asking {whose}", partial(_ask, config))
+    probed: list[ModelConfig] = []
+    for label, config in configs.items():
+        is_live = config.model and not config.model.startswith((REPLAY, SCRIPTED))
+        if is_live and config not in probed:
+            probed.append(config)
+            yield check_finding(f"asking {label}", partial(_probe_model, config))
 
 
-def _ask(config: ModelConfig) -> str:
-    patient = config.model_copy(update={"retries": 0, "timeout": ASKING_SECONDS})
-    return probe(make_model(patient, on_retry=lambda *_: None, sleep=time.sleep), config.set_by)
+def _probe_model(config: ModelConfig) -> str:
+    single_attempt = config.model_copy(update={"retries": 0, "timeout": MODEL_TIMEOUT_SECONDS})
+    return probe(
+        make_model(single_attempt, on_retry=lambda *_: None, sleep=time.sleep), config.set_by
+    )
 
 
-def _remote(settings: Settings) -> str:
+def _check_remote(settings: Settings) -> str:
     access = remote_access(settings)
     try:
-        given = access.limits()
+        limits = access.limits()
     finally:
         access.close()
-    return f"{given.runtime}, {given.running} of {given.sandboxes} sandboxes are in use"
+    return f"{limits.runtime}, {limits.running} of {limits.sandboxes} sandboxes are in use"
 
 
-def _version(environment: Any) -> str:
+def _engine_version(environment: Any) -> str:
     client = connect_engine(environment)
     try:
         return str(client.version()["Version"])

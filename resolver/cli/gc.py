@@ -10,7 +10,7 @@ import click
 
 from resolver.config.temporary_directory import abandoned_directories
 from resolver.errors import ResolverError
-from resolver.git.clone_cache import CLONES, remove_cached_clones
+from resolver.git.clone_cache import CLONES_FOLDER, remove_cached_clones
 from resolver.runs.common import open_host
 from resolver.runtime.disk import remove_tree
 from resolver.runtime.docker import idle_containers, remove_toolboxes
@@ -35,9 +35,9 @@ def command(environment: Mapping[str, str], /, older_than: float) -> int:
     Active runs are not affected. The command is safe to run from cron.
     """
     count = 0
-    for what in _clean(environment, timedelta(days=older_than)):
+    for removed in _clean(environment, timedelta(days=older_than)):
         count += 1
-        click.echo(f"removed {what}")
+        click.echo(f"removed {removed}")
     click.echo(f"{count} removed" if count else "nothing to remove")
     return 0
 
@@ -50,7 +50,7 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
             click.echo(f"{folder} can't be removed: {error.strerror}", err=True)
         else:
             yield f"folder {folder}"
-    clones = open_host(environment).cache / CLONES
+    clones = open_host(environment).cache / CLONES_FOLDER
     for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
         yield f"clone {name}"
     if not engine_answers(environment):

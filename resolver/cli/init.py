@@ -14,8 +14,8 @@ import click
 import yaml
 
 from resolver.cli.agent_workflow import (
+    DEFAULT_TEST_WORKFLOW,
     EVERY_NIGHT,
-    GUESSED,
     WORKFLOW,
     Features,
     find_test_workflows,
@@ -35,7 +35,7 @@ from resolver.trace.plain import for_terminal
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
 from resolver.verification.project_tree import ProjectTree
 
-_LARGEST = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 _REMOTE = re.compile(
     r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+(?::\d+)?)[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
 )
@@ -110,28 +110,31 @@ def command(
         dashboard=dashboard,
     )
     names = [entry.name for entry in checkout.root.iterdir()]
-    paths = _paths(checkout.root)
-    found = survey(names, _reader(checkout.root), folders_of(paths))
-    proposed = propose_environment(found, _reader(checkout.root), partial(_exists, set(paths)))
+    paths = _list_paths(checkout.root)
+    surveyed = survey(names, _reader(checkout.root), folders_of(paths))
+    proposal = propose_environment(surveyed, _reader(checkout.root), partial(_exists, set(paths)))
     checks = discover_checks(
-        _tree(checkout.root, paths), AllowList.parse(("packages",) if proposed.installs else ())
+        _project_tree(checkout.root, paths),
+        AllowList.parse(("packages",) if proposal.installs else ()),
     )
     files = {
         WORKFLOW: workflow_text(
-            _action(action), mention, label, installs=proposed.installs, features=features
+            _action_address(action), mention, label, installs=proposal.installs, features=features
         ),
         REPOSITORY_FILE: render(
             "init/settings.yml.j2",
-            **asdict(proposed),
-            checks=_declaration(checks.checks).splitlines(),
+            **asdict(proposal),
+            checks=_render_checks(checks.checks).splitlines(),
             omitted=checks.omitted,
         ),
     }
     written = list(_write(checkout.root, files, force))
-    tested = has_tests(paths, found.language)
-    told = _told(checkout, found, proposed, written, mention, features, checks, tested=tested)
-    click.echo(for_terminal(told), nl=False)
-    return _check_setup(environment, checkout.root, proposed) if check else 0
+    is_tested = has_tests(paths, surveyed.language)
+    summary = _render_summary(
+        checkout, surveyed, proposal, written, mention, features, checks, is_tested=is_tested
+    )
+    click.echo(for_terminal(summary), nl=False)
+    return _check_setup(environment, checkout.root, proposal) if check else 0
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
@@ -152,26 +155,26 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
     return 0 if trial.ok else 1
 
 
-def _told(
+def _render_summary(
     checkout: Checkout,
-    found: Survey,
-    proposed: ProposedEnvironment,
+    surveyed: Survey,
+    proposal: ProposedEnvironment,
     files: list[tuple[str, str]],
     mention: str,
     features: Features,
     checks: DiscoveredChecks,
     *,
-    tested: bool,
+    is_tested: bool,
 ) -> str:
     return render(
         "init/told.txt.j2",
-        language=found.language,
-        others=found.others,
-        image=proposed.image,
-        skip_reasons=proposed.skip_reasons,
+        language=surveyed.language,
+        others=surveyed.others,
+        image=proposal.image,
+        skip_reasons=proposal.skip_reasons,
         checks=checks,
-        tests=found.tests if tested else "",
-        tested=tested,
+        tests=surveyed.tests if is_tested else "",
+        tested=is_tested,
         files=files,
         page=checkout.page,
         branch=checkout.branch,
@@ -181,12 +184,12 @@ def _told(
         ),
         settings_file=REPOSITORY_FILE,
         fix_checks=features.fix_checks,
-        checked=features.checked or (GUESSED,),
+        checked=features.checked or (DEFAULT_TEST_WORKFLOW,),
         guessed=not features.checked,
     )
 
 
-def _tree(root: Path, paths: Iterable[str]) -> ProjectTree:
+def _project_tree(root: Path, paths: Iterable[str]) -> ProjectTree:
     """Return the files that git knows, without symbolic links."""
     regular = sorted(p for p in paths if p.isprintable() and not (root / p).is_symlink())
     read = _reader(root)
@@ -198,7 +201,7 @@ def _tree(root: Path, paths: Iterable[str]) -> ProjectTree:
     return ProjectTree(tuple(regular), read_many)
 
 
-def _declaration(checks: Iterable[ProjectCheck]) -> str:
+def _render_checks(checks: Iterable[ProjectCheck]) -> str:
     """Return the checks as YAML, as the setting `checks` takes them."""
     entries = [{"name": check.name, "command": check.command} for check in checks]
     return yaml.safe_dump(entries, sort_keys=False, width=1_000) if entries else ""
@@ -223,19 +226,19 @@ def _checkout(path: Path) -> Checkout:
         raise UsageError(f"{path} is not in a git repository", "give the path of a checkout")
     head = _git(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
     branch = head or _git(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
-    found = _REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
-    return Checkout(Path(root), branch, f"https://{found[1]}/{found[2]}" if found else "")
+    remote = _REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
+    return Checkout(Path(root), branch, f"https://{remote[1]}/{remote[2]}" if remote else "")
 
 
-def _paths(root: Path) -> list[str]:
+def _list_paths(root: Path) -> list[str]:
     """Return the paths of the files that git tracks or would add."""
-    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    return [path for path in listed.split("\0") if path]
+    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [path for path in output.split("\0") if path]
 
 
 def _exists(paths: Collection[str], path: str) -> bool:
     """Return True if git has a file or a folder at this path."""
-    return path in {".", *paths} or any(each.startswith(f"{path}/") for each in paths)
+    return path in {".", *paths} or any(known_path.startswith(f"{path}/") for known_path in paths)
 
 
 def _git(path: Path, *arguments: str) -> str:
@@ -253,16 +256,16 @@ def _reader(root: Path) -> Read:
     def read(name: str) -> bytes | None:
         file = root / name
         try:
-            return file.read_bytes() if file.stat().st_size <= _LARGEST else None
+            return file.read_bytes() if file.stat().st_size <= _MAX_FILE_BYTES else None
         except OSError:
             return None
 
     return read
 
 
-def _action(given: str | None) -> str:
+def _action_address(action: str | None) -> str:
     """Return the address of Resolver's Action. Raises UsageError if it is unknown or malformed."""
-    address = given or _installed_from()
+    address = action or _installed_from()
     if address is None:
         raise UsageError(
             "the location of Resolver's Action is not known",
@@ -286,5 +289,5 @@ def _installed_from() -> str | None:
     except (PackageNotFoundError, ValueError):
         return None
     commit = origin.get("vcs_info", {}).get("commit_id")
-    found = _REMOTE.fullmatch(str(origin.get("url", "")))
-    return f"{found[2]}@{commit}" if commit and found else None
+    remote = _REMOTE.fullmatch(str(origin.get("url", "")))
+    return f"{remote[2]}@{commit}" if commit and remote else None

@@ -122,8 +122,8 @@ def print_setting_warnings(environment: Mapping[str, str], as_annotation: bool) 
         return  # avoid importing the settings without need
     names = importlib.import_module("resolver.config.setting_names")
     fields = importlib.import_module("resolver.config.settings").Settings.model_fields
-    for told in names.environment_warnings(environment, fields):
-        line = for_terminal(told)
+    for warning in names.environment_warnings(environment, fields):
+        line = for_terminal(warning)
         if as_annotation:
             click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")
         else:

@@ -56,17 +56,19 @@ def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
         return click.option(f"{flag}/--no-{name.replace('_', '-')}", default=None, help=text)
     if field.annotation == tuple[str, ...]:
         text += " May be repeated."
-        return click.option(flag, multiple=True, callback=_listed, metavar="TEXT", help=text)
+        return click.option(flag, multiple=True, callback=_split_values, metavar="TEXT", help=text)
     return click.option(flag, type=_click_type(field.annotation), default=None, help=text)
 
 
-def _listed(_context: click.Context, _option: click.Parameter, given: Any) -> Any:
+def _split_values(_context: click.Context, _option: click.Parameter, values: Any) -> Any:
     """Return the values of a repeated or comma-separated option, or None if it was not given."""
-    return tuple(part.strip() for text in given for part in text.split(",") if part.strip()) or None
+    return (
+        tuple(part.strip() for text in values for part in text.split(",") if part.strip()) or None
+    )
 
 
 def _click_type(annotation: Any) -> Any:
     if get_origin(annotation) is Literal:
         return click.Choice([str(value) for value in get_args(annotation)])
-    plain = [t for t in (*get_args(annotation), annotation) if t in (int, float)]
-    return plain[0] if plain else str
+    numeric_types = [t for t in (*get_args(annotation), annotation) if t in (int, float)]
+    return numeric_types[0] if numeric_types else str

@@ -65,11 +65,11 @@ def _is_published(output: Output) -> bool:
 def _check_finished(output: Output) -> None:
     """Raise UsageError unless the run has finished and its change exists."""
     state = State.fold(read_log(output.log)) if output.has_events else State()
-    again = "continue it: resolver resolve --resume"
+    resume_hint = "continue it: resolver resolve --resume"
     if state.run_state not in DONE_STATES:
-        raise UsageError(f"the run in {output.folder} is not finished", again)
+        raise UsageError(f"the run in {output.folder} is not finished", resume_hint)
     if output.change is None:
         raise UsageError(
             f"{output.folder} contains no change that can be published",
-            f"recreate it from the log: {again.partition(': ')[2]} {output.folder}",
+            f"recreate it from the log: {resume_hint.partition(': ')[2]} {output.folder}",
         )

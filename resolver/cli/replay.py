@@ -47,10 +47,10 @@ from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
 
-MOST_SHOWN = 200
+MAX_SHOWN_CHARACTERS = 200
 """Maximum length of an action that is shown, in characters."""
 
-BOUNDS = ("max_iterations", "max_budget", "max_time")
+LIMIT_OPTIONS = ("max_iterations", "max_budget", "max_time")
 
 
 @dataclass(frozen=True)
@@ -112,27 +112,27 @@ def command(
     """
     events = list(open_log(log))
     opening = require_opening(events, Path(log))
-    read = ReplayLog(events, opening, _source(source or opening.task.source))
+    replay_log_file = ReplayLog(events, opening, _source(source or opening.task.source))
     if event is not None:
-        kept = boundary(events, event)
-        if kept != event + 1:
+        kept_count = fork_boundary(events, event)
+        if kept_count != event + 1:
             click.echo(
-                f"Event {event} does not end a step: the fork keeps events 0 to {kept - 1}.",
+                f"Event {event} does not end a step: the fork keeps events 0 to {kept_count - 1}.",
                 err=True,
             )
-        fork = Fork(read, events[:kept], say.strip(), publish, output)
-        return _go_on_from(fork, environment, options)
+        fork = Fork(replay_log_file, events[:kept_count], say.strip(), publish, output)
+        return _start_fork(fork, environment, options)
     if say or output or publish:
         raise UsageError("--say, --output and --publish are only valid for a fork", "add --from ID")
     settings = load_settings(options, environment)
     host = open_host(environment)
     with stop_on_signals(), filtered_log(settings, host):
-        done = replay_log(read, settings, host)
-    click.echo(for_terminal(_told(read, done)).rstrip())
-    return 1 if done.differences else 0
+        result = replay_log(replay_log_file, settings, host)
+    click.echo(for_terminal(_render_result(replay_log_file, result)).rstrip())
+    return 1 if result.differences else 0
 
 
-def boundary(events: Sequence[Event], event: int) -> int:
+def fork_boundary(events: Sequence[Event], event: int) -> int:
     """Return how many events a fork at `event` keeps.
 
     A fork keeps whole steps: those that had ended by then, and at least what precedes the first
@@ -164,39 +164,39 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
         )
         kind = runtime_kind(settings, host)
         with (
-            RunLog(folder / "events.jsonl", redactor, utc_now) as scratch,
-            execute.open_sandbox(job, kind, workspace, scratch) as opened,
+            RunLog(folder / "events.jsonl", redactor, utc_now) as replay_run_log,
+            execute.open_sandbox(job, kind, workspace, replay_run_log) as sandbox,
         ):
-            roots, runtime = roots_of(log.events), opened.runtime
+            roots, runtime = roots_of(log.events), sandbox.runtime
             executor = RelocatedExecutor(runtime, roots, runtime.root)
             return reexecute(log.events, executor, (*roots, runtime.root), views=True)
 
 
-def _told(log: ReplayLog, done: Reexecution) -> str:
-    first = done.differences[0] if done.differences else None
-    action = first[0].action if first else None
-    names = ("command", "code", "path")
-    what = next((getattr(action, name) for name in names if hasattr(action, name)), "")
+def _render_result(log: ReplayLog, result: Reexecution) -> str:
+    first_difference = result.differences[0] if result.differences else None
+    action = first_difference[0].action if first_difference else None
+    subject_fields = ("command", "code", "path")
+    subject = next((getattr(action, name) for name in subject_fields if hasattr(action, name)), "")
     return render(
         "run/replayed.txt.j2",
         run=current_run(list(log.events)),
         base=log.opening.base,
-        actions=done.actions,
-        differences=len(done.differences),
-        skipped=done.skipped,
-        recorded=first[0] if first else None,
+        actions=result.actions,
+        differences=len(result.differences),
+        skipped=result.skipped,
+        recorded=first_difference[0] if first_difference else None,
         kind=getattr(action, "kind", ""),
-        what=truncate_middle(what, MOST_SHOWN),
-        difference=first[1] if first else None,
+        what=truncate_middle(subject, MAX_SHOWN_CHARACTERS),
+        difference=first_difference[1] if first_difference else None,
     )
 
 
-def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str, Any]) -> int:
+def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str, Any]) -> int:
     """Start the new run with a copy of the events that it keeps, and return its exit code."""
     settings = load_settings(options, environment)
     require_model(settings)
     host = open_host(environment)
-    trigger, forge = _asked(fork, settings, host)
+    trigger, forge = _fork_request(fork, settings, host)
     run = run_id(trigger.key, trigger.at)
     output = Output(fork.output or default_output(environment, run))
     output.begin_with(fork.events)
@@ -210,7 +210,7 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         continuation=Continuation(
             run=current_run(list(fork.events)), words=fork.say, by=read_login()
         ),
-        bounds={name: options[name] for name in BOUNDS if options[name] is not None},
+        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
         source=fork.log.source,
         progress=TerminalProgress(Console(stderr=True)),
     )
@@ -220,18 +220,18 @@ def _go_on_from(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     return result.exit_code
 
 
-def _asked(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
+def _fork_request(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
     """Return the trigger and the forge of the fork.
 
     The trigger is a new request, so that nothing that the original run published is changed.
     """
-    before, now = fork.log.opening.task.trigger, utc_now()
-    if is_url(fork.log.source) and before.number is not None:
-        trigger = command_line_trigger(before.repository, before.number, now)
-        return trigger, github_forge(settings, before.repository, host)
+    original, now = fork.log.opening.task.trigger, utc_now()
+    if is_url(fork.log.source) and original.number is not None:
+        trigger = command_line_trigger(original.repository, original.number, now)
+        return trigger, github_forge(settings, original.repository, host)
     path = Path(fork.log.source)
-    stamp = f"{now:%Y%m%d%H%M%S%f}"
-    trigger = local_trigger(path, run=stamp, login=read_login(), at=now)
+    time = f"{now:%Y%m%d%H%M%S%f}"
+    trigger = local_trigger(path, run=time, login=read_login(), at=now)
     return trigger, LocalForge(Path(), "", Workspace.branches(path))
 
 

@@ -59,14 +59,14 @@ def check_finding(
     return DoctorFinding(answer is not None, f"{what}: {answer or 'no'}", required=required)
 
 
-BRANCH = "agent/issue-1-doctor"
+EXAMPLE_BRANCH = "agent/issue-1-doctor"
 """Example of the branches that Resolver pushes."""
 
-NEEDED = ("contents", "issues", "pull_requests", "metadata")
+REQUIRED_PERMISSIONS = ("contents", "issues", "pull_requests", "metadata")
 """Permissions that every run needs; the others are for optional features."""
 
-NEEDED_WRITE = ("contents", "issues", "pull-requests")
-READ_OF_CHECKS = ("checks", "statuses", "actions")
+REQUIRED_JOB_PERMISSIONS = ("contents", "issues", "pull-requests")
+CHECK_PERMISSIONS = ("checks", "statuses", "actions")
 """Permissions that a job needs to do its work, and those for reading failing checks."""
 
 _LEVELS = ("none", "read", "write", "admin")
@@ -115,19 +115,19 @@ def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
         yield DoctorFinding(False, f"GitHub App: {error.what}", error.next_step)
         return
     yield DoctorFinding(True, f"GitHub App: {page.login} (id {page.id})")
-    where = "on the App's page: Permissions & events; then its installations have to accept that"
-    yield from _permissions("the App asks for", page.permissions, where)
+    location = "on the App's page: Permissions & events; then its installations have to accept that"
+    yield from _check_permissions("the App asks for", page.permissions, location)
     missing = [event for event in EVENTS if event not in page.events]
     yield DoctorFinding(
         not missing,
         f"events of the App: {'all' if not missing else 'not ' + ', '.join(missing)}",
-        f"for `resolver serve`, subscribe to them {where}",
+        f"for `resolver serve`, subscribe to them {location}",
         required=False,
     )
-    yield from _webhook(app)
+    yield from _check_webhook(app)
 
 
-def _webhook(app: AppAccess) -> Iterator[DoctorFinding]:
+def _check_webhook(app: AppAccess) -> Iterator[DoctorFinding]:
     try:
         hook = app.webhook()
     except ResolverError as error:
@@ -135,37 +135,39 @@ def _webhook(app: AppAccess) -> Iterator[DoctorFinding]:
             False, f"webhook of the App: {error.what}", error.next_step, required=False
         )
         return
-    wrong = [
-        words
-        for is_wrong, words in (
+    problems = [
+        problem
+        for is_present, problem in (
             (not hook.url, "it has no address"),
             (hook.content_type != "json", "its content type is not application/json"),
             (hook.insecure_ssl not in {"0", 0}, "it does not check the server's certificate"),
             (hook.secret is None, "it has no secret"),
         )
-        if is_wrong
+        if is_present
     ]
     yield DoctorFinding(
-        not wrong,
-        f"webhook of the App: {'; '.join(wrong) if wrong else hook.url}",
+        not problems,
+        f"webhook of the App: {'; '.join(problems) if problems else hook.url}",
         "for `resolver serve`, correct it on the App's page; see docs/server.md",
         required=False,
     )
 
 
-def _permissions(what: str, given: Mapping[str, str], where: str) -> Iterator[DoctorFinding]:
+def _check_permissions(
+    holder: str, permissions: Mapping[str, str], location: str
+) -> Iterator[DoctorFinding]:
     for required in (True, False):
-        lacking = [
+        missing = [
             f"{name}: {level}"
             for name, level in PERMISSIONS.items()
-            if (name in NEEDED) is required
-            and _LEVELS.index(given.get(name, "none")) < _LEVELS.index(level)
+            if (name in REQUIRED_PERMISSIONS) is required
+            and _LEVELS.index(permissions.get(name, "none")) < _LEVELS.index(level)
         ]
         kind = "what every run needs" if required else "what some features need (docs/action.md)"
         yield DoctorFinding(
-            not lacking,
-            f"{what} {kind}" + (f", but not {', '.join(lacking)}" if lacking else ""),
-            f"add it {where}",
+            not missing,
+            f"{holder} {kind}" + (f", but not {', '.join(missing)}" if missing else ""),
+            f"add it {location}",
             required,
         )
 
@@ -179,45 +181,47 @@ def check_repository_for(
         assert source is not None
         forge = github_forge(settings, repository, host)
         login = forge.whoami()
-        standing = RepositoryAccess(access_of(settings, source), repository)
-        page = standing.page
+        access = RepositoryAccess(access_of(settings, source), repository)
+        page = access.page
     except ResolverError as error:
         yield DoctorFinding(False, f"{repository}: {error.what}", error.next_step)
         return
     yield DoctorFinding(True, f"account: {login}")
     if page.get("archived"):
         yield DoctorFinding(False, f"{repository} is archived", "unarchive it: it is read-only")
-    yield from _rights(settings, host, standing, repository)
-    yield _settings_file(standing)
-    yield from _rules(standing, settings)
-    yield from _ci(standing, login)
+    yield from _check_rights(settings, host, access, repository)
+    yield _check_settings_file(access)
+    yield from _check_rules(access, settings)
+    yield from _check_ci(access, login)
 
 
-def _rights(
-    settings: Settings, host: RunHost, standing: RepositoryAccess, repository: str
+def _check_rights(
+    settings: Settings, host: RunHost, access: RepositoryAccess, repository: str
 ) -> Iterator[DoctorFinding]:
     """Check what the token may do, in the way that is possible for a token of its kind."""
     if settings.has_app:
         try:
-            granted = host.tokens.app(settings).installation(repository).permissions
+            permissions = host.tokens.app(settings).installation(repository).permissions
         except ResolverError as error:
             yield DoctorFinding(False, f"installation: {error.what}", error.next_step)
             return
-        where = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
-        yield from _permissions(f"the installation on {repository} has", granted, where)
+        location = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
+        yield from _check_permissions(
+            f"the installation on {repository} has", permissions, location
+        )
         return
-    scopes = standing.scopes
+    scopes = access.scopes
     if scopes is not None:
-        private = bool(standing.page.get("private"))
-        good = "repo" in scopes or (not private and "public_repo" in scopes)
+        is_private = bool(access.page.get("private"))
+        is_sufficient = "repo" in scopes or (not is_private and "public_repo" in scopes)
         yield DoctorFinding(
-            good,
+            is_sufficient,
             f"scopes of the token: {', '.join(scopes) or 'none'}",
             "give it `repo`, or better: use a fine-grained token or an App",
         )
     for permission, question in (
-        ("contents: write", standing.may_push),
-        ("pull-requests: write", standing.may_open_pulls),
+        ("contents: write", access.may_push),
+        ("pull-requests: write", access.may_open_pulls),
     ):
         finding = check_finding(permission, lambda q=question: "allowed" if q() else None)  # type: ignore[misc]
         fix = finding.next_step or (
@@ -227,52 +231,52 @@ def _rights(
         yield DoctorFinding(finding.good, finding.what, fix)
 
 
-def _settings_file(standing: RepositoryAccess) -> DoctorFinding:
+def _check_settings_file(access: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
-        content = standing.file(REPOSITORY_FILE)
-        given = repository_settings(content)
-        load_settings({}, {}, given)
-        old = repository_warnings(REPOSITORY_FILE, given)
-        told = "; ".join(each.removeprefix(f"{REPOSITORY_FILE}: ") for each in old)
-        return told or ("good" if content is not None else "not found, so the defaults apply")
+        content = access.file(REPOSITORY_FILE)
+        settings_file = repository_settings(content)
+        load_settings({}, {}, settings_file)
+        warnings = repository_warnings(REPOSITORY_FILE, settings_file)
+        summary = "; ".join(warning.removeprefix(f"{REPOSITORY_FILE}: ") for warning in warnings)
+        return summary or ("good" if content is not None else "not found, so the defaults apply")
 
     return check_finding(REPOSITORY_FILE, read)
 
 
-def _rules(standing: RepositoryAccess, settings: Settings) -> Iterator[DoctorFinding]:
+def _check_rules(access: RepositoryAccess, settings: Settings) -> Iterator[DoctorFinding]:
     try:
-        found = standing.rules(BRANCH)
+        rules = access.rules(EXAMPLE_BRANCH)
     except ResolverError as error:
         yield DoctorFinding(False, f"rules: {error.what}", error.next_step, required=False)
         return
     if settings.signed_commits:
-        found -= {"required_signatures"}
-    hindering = sorted(found & set(_RULES))
-    if not hindering:
+        rules -= {"required_signatures"}
+    blocking = sorted(rules & set(_RULES))
+    if not blocking:
         yield DoctorFinding(True, "rules: none blocks branches like agent/...")
-    for name in hindering:
+    for name in blocking:
         what, fix, required = _RULES[name]
         yield DoctorFinding(False, f"rules: {what}", fix, required)
 
 
-def _ci(standing: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
+def _check_ci(access: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
     """Check that CI runs on what the agent pushes, and check the jobs that run the agent."""
     try:
-        workflows = standing.workflows()
+        workflows = access.workflows()
     except ResolverError as error:
         yield DoctorFinding(False, f"workflows: {error.what}", error.next_step, required=False)
         return
     checks = [w.path for w in workflows if w.checks_changes]
     agents = [(w, job) for w in workflows for job in w.agents]
     if login == ACTIONS_LOGIN:
-        yield _no_ci("this token is the job's own", checks)
+        yield _no_ci_finding("this token is the job's own", checks)
     elif not agents:
-        yield _seen(checks)
+        yield _ci_finding(checks)
     for workflow, job in agents:
-        yield from _agent_job(standing, workflow, job, checks)
+        yield from _check_agent_job(access, workflow, job, checks)
 
 
-def _seen(checks: list[str]) -> DoctorFinding:
+def _ci_finding(checks: list[str]) -> DoctorFinding:
     return DoctorFinding(
         bool(checks),
         f"CI on the agent's commits: {', '.join(checks) or 'no workflow starts on a pull request'}",
@@ -281,8 +285,8 @@ def _seen(checks: list[str]) -> DoctorFinding:
     )
 
 
-def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
-    what = f"{why}, so GitHub starts no workflow on what the agent pushes"
+def _no_ci_finding(reason: str, checks: list[str]) -> DoctorFinding:
+    what = f"{reason}, so GitHub starts no workflow on what the agent pushes"
     return DoctorFinding(
         not checks,
         f"CI on the agent's commits: {what}" if checks else "CI: there is no workflow to start",
@@ -292,77 +296,87 @@ def _no_ci(why: str, checks: list[str]) -> DoctorFinding:
     )
 
 
-def _features(workflow: WorkflowFile, job: AgentJob, named: str) -> Iterator[DoctorFinding]:
+def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterator[DoctorFinding]:
     """Check that the features that a job enables have the permissions and events they need."""
-    fixes = job.given.get("fix_failing_checks") or "none"
-    unread = [f"{name}: read" for name in job.lacks("read", *READ_OF_CHECKS)]
-    if not (job.own_token or job.given.get("args")):
+    fixes = job.settings.get("fix_failing_checks") or "none"
+    unreadable = [f"{name}: read" for name in job.lacks("read", *CHECK_PERMISSIONS)]
+    if not (job.own_token or job.settings.get("args")):
         yield DoctorFinding(
-            not unread,
-            f"failing checks can be read by {named}"
-            + (f": not {', '.join(unread)}" * bool(unread)),
-            f"add to the job's `permissions:` {', '.join(unread)}",
+            not unreadable,
+            f"failing checks can be read by {label}"
+            + (f": not {', '.join(unreadable)}" * bool(unreadable)),
+            f"add to the job's `permissions:` {', '.join(unreadable)}",
             required=False,
         )
-    heard = workflow.events & CHECK_EVENTS
-    listens = all(e in job.condition for e in heard) if job.condition else True
+    check_events = workflow.events & CHECK_EVENTS
+    is_let_through = all(e in job.condition for e in check_events) if job.condition else True
     if fixes != "none":
         yield DoctorFinding(
-            bool(heard) and listens,
-            f"failing checks (`fix-failing-checks: {fixes}`) reach {named}: "
-            + ("yes" if heard and listens else "its `if:` blocks them" if heard else "no event"),
+            bool(check_events) and is_let_through,
+            f"failing checks (`fix-failing-checks: {fixes}`) reach {label}: "
+            + (
+                "yes"
+                if check_events and is_let_through
+                else "its `if:` blocks them"
+                if check_events
+                else "no event"
+            ),
             f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
             "job's `if:`",
             required=False,
         )
-    elif heard:
+    elif check_events:
         yield DoctorFinding(
-            False, f"failing checks start nothing: {named} has no `fix-failing-checks`",
+            False, f"failing checks start nothing: {label} has no `fix-failing-checks`",
             "give the step `fix-failing-checks: own`, `default-branch` or `all`, or take "
-            f"{', '.join(sorted(heard))} out of `on:`", required=False,
+            f"{', '.join(sorted(check_events))} out of `on:`", required=False,
         )  # fmt: skip
     if fixes in {"own", "all"} and not job.own_token:
         yield DoctorFinding(
-            False, f"failing checks of its own pull requests never reach {named}: GitHub starts no "
+            False, f"failing checks of its own pull requests never reach {label}: GitHub starts no "
             "CI on what the job's own token pushes",
             "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
             required=False,
         )  # fmt: skip
-    if job.given.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
-        ticks = workflow.edits and (not job.condition or "'edited'" in job.condition)
+    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        is_tick_received = workflow.starts_on_edits and (
+            not job.condition or "'edited'" in job.condition
+        )
         yield DoctorFinding(
-            ticks,
-            f"ticks on the dashboard reach {named}: {'yes' if ticks else 'no'}",
+            is_tick_received,
+            f"ticks on the dashboard reach {label}: {'yes' if is_tick_received else 'no'}",
             "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
             "job's `if:`; without them the dashboard only shows",
             required=False,
         )
 
 
-def _agent_job(
-    standing: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
+def _check_agent_job(
+    access: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
 ) -> Iterator[DoctorFinding]:
-    named = f"job {job.name} of {workflow.path}"
-    closes = job.given.get("close") == "true"
-    if not closes:
-        yield from _features(workflow, job, named)
+    label = f"job {job.name} of {workflow.path}"
+    is_close_job = job.settings.get("close") == "true"
+    if not is_close_job:
+        yield from _check_features(workflow, job, label)
     if job.own_token:
-        yield _seen(checks)
+        yield _ci_finding(checks)
         return
-    needed = [name for name in NEEDED_WRITE if not (closes and name == "contents")]
-    lacking = [f"{name}: write" for name in job.lacks("write", *needed)]
+    required = [
+        name for name in REQUIRED_JOB_PERMISSIONS if not (is_close_job and name == "contents")
+    ]
+    missing = [f"{name}: write" for name in job.lacks("write", *required)]
     yield DoctorFinding(
-        not lacking,
-        f"permissions of {named}" + (f": not {', '.join(lacking)}" if lacking else ""),
+        not missing,
+        f"permissions of {label}" + (f": not {', '.join(missing)}" if missing else ""),
         "add them to the job's `permissions:`",
     )
-    if closes:
+    if is_close_job:
         return
-    yield _no_ci(f"{named} works with the job's own token", checks)
+    yield _no_ci_finding(f"{label} works with the job's own token", checks)
 
     def may_open() -> str | None:
-        may = standing.actions_may_open_pulls()
-        return {True: "yes", False: None}.get(may, "unknown, only an administrator can read it")  # type: ignore[arg-type]
+        allowed = access.actions_may_open_pulls()
+        return {True: "yes", False: None}.get(allowed, "unknown, only an administrator can read it")  # type: ignore[arg-type]
 
     finding = check_finding("Actions may open pull requests", may_open)
     fix = "enable it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (

@@ -43,10 +43,10 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
 
-ASKED = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
+IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""
 
-BOUNDS = ("max_iterations", "max_budget", "max_time")
+LIMIT_OPTIONS = ("max_iterations", "max_budget", "max_time")
 """Options that replace the limits of a resumed run; otherwise the limits in its log apply."""
 
 RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})
@@ -115,7 +115,7 @@ def command(
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        bounds={name: options[name] for name in BOUNDS if options[name] is not None},
+        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
         issue=request.issue,
         source=request.source,
         progress=TerminalProgress(console),
@@ -140,8 +140,8 @@ def new_request(target: str | None, issue: Path | None, settings: Settings) -> S
         trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=read_login(), at=now)
         read_issue_file(issue, trigger, "")
     else:
-        asked = ASKED.get(settings.agent, Command.FIX)
-        trigger = command_line_trigger(*_number(target, settings), now, asked)
+        implied_command = IMPLIED_COMMANDS.get(settings.agent, Command.FIX)
+        trigger = command_line_trigger(*_number(target, settings), now, implied_command)
     run = run_id(trigger.key, trigger.at)
     return StoredRequest(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
 
@@ -176,17 +176,19 @@ def resume_command(result: RunResult, options: Mapping[str, Any]) -> str:
     """
     if result.outcome_file.state not in RESUMABLE or result.publishable:
         return ""
-    given = {name: value for name, value in options.items() if name not in BOUNDS}
+    resume_options = {name: value for name, value in options.items() if name not in LIMIT_OPTIONS}
     state, outcome = result.log and result.log.state, result.outcome
     if state and outcome and outcome.limit:
         name = f"max_{outcome.limit}"
-        used = {
+        amount_used = {
             "iterations": state.iterations, "budget": state.priced, "time": outcome.seconds
         }[outcome.limit]  # fmt: skip
-        raised = 2 * max(getattr(state.limits, name), used)
-        given[name] = f"{raised:g}" if outcome.limit == "budget" else str(ceil(raised))
+        raised_limit = 2 * max(getattr(state.limits, name), amount_used)
+        resume_options[name] = (
+            f"{raised_limit:g}" if outcome.limit == "budget" else str(ceil(raised_limit))
+        )
     words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
-    for name, value in given.items():
+    for name, value in resume_options.items():
         words += _as_option(name.replace("_", "-"), value)
     return shlex.join(words)
 
@@ -197,7 +199,7 @@ def _as_option(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
     values = value if isinstance(value, tuple) else (value,)
-    return [word for each in values for word in (f"--{name}", str(each))]
+    return [word for item in values for word in (f"--{name}", str(item))]
 
 
 def is_done(output: Output) -> bool:
@@ -209,9 +211,9 @@ def is_done(output: Output) -> bool:
 def describe_result(output: Output) -> str:
     """Return a message that the run is done already, with its result."""
     outcome = output.outcome or {}
-    where = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
-    came = where or outcome.get("reason") or outcome.get("state")
-    return f"The run {outcome.get('run')} has already finished: {came}."
+    place = (outcome.get("pull_request") or {}).get("url") or outcome.get("branch")
+    result = place or outcome.get("reason") or outcome.get("state")
+    return f"The run {outcome.get('run')} has already finished: {result}."
 
 
 def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
@@ -229,15 +231,15 @@ def _checkout(target: str) -> Path:
 
 
 def _number(target: str, settings: Settings) -> tuple[str, int]:
-    found = parse_target(target, settings.github_server_url)
-    if found is None:
-        there = Path(target).is_dir()
+    parsed = parse_target(target, settings.github_server_url)
+    if parsed is None:
+        is_folder = Path(target).is_dir()
         raise UsageError(
             f"{target} is a folder and no issue is given"
-            if there
+            if is_folder
             else f"{target!r} is not an issue",
             f"add --issue FILE.md: resolver resolve {shlex.quote(target)} --issue FILE.md"
-            if there
+            if is_folder
             else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",
         )
-    return found
+    return parsed

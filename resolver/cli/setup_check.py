@@ -40,27 +40,27 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
     Raises SandboxError if no sandbox of the image can be started, and WorkspaceError if there is no
     commit.
     """
-    wanted = settings.without_kept_environment()
+    fresh_settings = settings.without_kept_environment()
     state, stream = State(), EventStream(MemoryStore())
     stream.subscribe("state", state.apply, essential=True)
-    kind = runtime_kind(wanted, host)
+    kind = runtime_kind(fresh_settings, host)
     run = run_id(f"init:{root}", utc_now())
     started = time.monotonic()
     with temporary_directory() as folder:
         workspace = Workspace.clone(str(root), folder / "clone.git")
-        environment = open_environment(wanted, kind, workspace, host)
-        with open_runtime(wanted, kind, run, host, environment.image) as runtime:
+        environment = open_environment(fresh_settings, kind, workspace, host)
+        with open_runtime(fresh_settings, kind, run, host, environment.image) as runtime:
             runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
-            limit = wanted.timeout_seconds.setup
-            made = set_up(environment, runtime, stream, state, workspace.base, limit)
-    written = [event.content for event in state.events if isinstance(event, CmdOutput)]
+            limit = fresh_settings.timeout_seconds.setup
+            result = set_up(environment, runtime, stream, state, workspace.base, limit)
+    outputs = [event.content for event in state.events if isinstance(event, CmdOutput)]
     return SetupTrial(
-        ok=made.ok,
+        ok=result.ok,
         source=environment.plan.source if environment.plan else "",
-        image="" if kind == "local" else wanted.image,
+        image="" if kind == "local" else fresh_settings.image,
         kind=kind,
         commit=workspace.base[:12],
         seconds=time.monotonic() - started,
-        output=written[0][-MAX_TAIL_CHARACTERS:].strip() if written else "",
-        warnings=made.warnings,
+        output=outputs[0][-MAX_TAIL_CHARACTERS:].strip() if outputs else "",
+        warnings=result.warnings,
     )

@@ -6,26 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from resolver.cli.options import settings_options
-from resolver.config.settings import load_settings
-from resolver.entrypoints.action import OUTPUT, actions_run, hand_over, output_in, write_outputs
-from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
+from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import UsageError
-from resolver.events.stream import utc_now
-from resolver.github.client.access import check_repository
-from resolver.runs.common import (
-    default_output,
-    filtered_log,
-    github_forge,
-    open_host,
-    print_result,
-    require_model,
-    stop_on_signals,
-)
-from resolver.trace.plain import for_terminal
-from resolver.trace.text import TerminalProgress
 
 
 @click.command()
@@ -72,72 +56,6 @@ def command(
     if max_total is not None and not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
     limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    options = {**options, "automatic_run_limits": given}
-    return sweep(environment, options, repository, dry_run, output)
-
-
-def sweep(
-    environment: Mapping[str, str],
-    options: Mapping[str, Any],
-    repository: str,
-    dry_run: bool = False,
-    output: Path | None = None,
-) -> int:
-    """Run a sweep, print its report and return the exit code.
-
-    `options` and `environment` are sources of the settings.
-    """
-    settings = load_settings(options, environment)
-    check_repository(repository)
-    if not dry_run:
-        require_model(settings)
-    console = Console(stderr=True)
-    host = open_host(environment)
-    forge = github_forge(settings, repository, host)
-    workspace = _workspace(environment) if output is None else None
-    now = f"{utc_now():%Y%m%d-%H%M%S}"
-    folder = output or default_output(environment, f"sweep-{now}")
-    if workspace is not None and not dry_run:
-        folder = output_in(workspace).folder
-    run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
-    with stop_on_signals() as stopping, filtered_log(settings, host):
-        limits = settings.automatic_run_limits
-        doing = Sweep(
-            repository=repository,
-            forge=forge,
-            settings=settings,
-            load=lambda found: load_settings(options, environment, found),
-            host=host,
-            bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
-            folder=folder,
-            dry=dry_run,
-            progress=TerminalProgress(console),
-            actions_run=actions_run(environment),
-            log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
-            stopping=stopping,
-            ended=lambda result: print_result(result, console),
-        )
-        rows = doing.run()
-    for line in render_sweep(doing, "sweep.txt.j2", "").strip().splitlines():
-        click.echo(for_terminal(line))
-    _write_summary(environment, render_sweep(doing, "sweep.md.j2", settings.github_server_url))
-    failed = doing.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
-    if workspace is not None and not dry_run:
-        state = "error" if failed else "finished"
-        write_outputs(environment, {"state": state, "cost": f"{doing.spent:.4f}", "output": OUTPUT})
-        hand_over(folder, workspace)
-    return int(failed)
-
-
-def _workspace(environment: Mapping[str, str]) -> Path | None:
-    """Return the workspace of the GitHub Actions job, None outside of one."""
-    found = environment.get("GITHUB_WORKSPACE", "")
-    return Path(found) if found and environment.get("GITHUB_ACTIONS") == "true" else None
-
-
-def _write_summary(environment: Mapping[str, str], text: str) -> None:
-    path = environment.get("GITHUB_STEP_SUMMARY")
-    if path:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(text)
+    chosen_limits = {name: limit for name, limit in limits.items() if limit is not None}
+    options = {**options, "automatic_run_limits": chosen_limits}
+    return run_sweep(environment, options, repository, click.echo, dry_run=dry_run, output=output)

@@ -27,13 +27,13 @@ def build(environment: Mapping[str, str], /, engine: bool, **options: object) ->
 
     A run builds it if necessary; building it beforehand makes the first run start sooner.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     toolbox = Toolbox(open_host(environment).cache)
     archive = toolbox.archive()
     size = archive.stat().st_size / 1e6
-    click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - started:.1f} s)")
+    click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - start_time:.1f} s)")
     if engine:
-        started = time.monotonic()
+        start_time = time.monotonic()
         client = connect_engine(environment)
         try:
             image = load_settings(options, environment).image
@@ -41,5 +41,5 @@ def build(environment: Mapping[str, str], /, engine: bool, **options: object) ->
             fill_volume(client, toolbox, image)
         finally:
             client.close()
-        click.echo(f"volume {volume_name(toolbox)} ({time.monotonic() - started:.1f} s)")
+        click.echo(f"volume {volume_name(toolbox)} ({time.monotonic() - start_time:.1f} s)")
     return 0

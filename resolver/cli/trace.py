@@ -22,7 +22,7 @@ RENDERERS = {
     "json": render_json,
 }
 
-LISTED = 50
+MAX_LISTED_PLACES = 50
 """Maximum number of damaged places that are listed one by one."""
 
 
@@ -73,5 +73,7 @@ def _repair(log: str, output: Path | None) -> None:
     path = log_file(log)
     target = output or path.with_suffix(".repaired.jsonl")
     repaired = repair_log(path, target)
-    words = render("trace/repaired.txt.j2", log=path, output=target, done=repaired, listed=LISTED)
-    click.echo(for_terminal(words).rstrip("\n"))
+    text = render(
+        "trace/repaired.txt.j2", log=path, output=target, done=repaired, listed=MAX_LISTED_PLACES
+    )
+    click.echo(for_terminal(text).rstrip("\n"))

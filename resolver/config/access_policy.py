@@ -31,6 +31,6 @@ class AccessPolicy:
         return level in LEVELS and LEVELS.index(level) >= LEVELS.index(self.level)
 
 
-def contains_login(listed: tuple[str, ...], login: str) -> bool:
+def contains_login(logins: tuple[str, ...], login: str) -> bool:
     """Return True if `listed` contains the login, ignoring case."""
-    return login.casefold() in {each.casefold() for each in listed}
+    return login.casefold() in {entry.casefold() for entry in logins}

@@ -32,7 +32,7 @@ class CondenserSettings(StructuredSetting):
 
     @field_validator("stages")
     @classmethod
-    def _condensers_can_be_read(cls, value: str) -> str:
+    def _check_condensers(cls, value: str) -> str:
         parse_condenser(value)
         return value
 
@@ -66,7 +66,7 @@ class ConfirmationOptions(StructuredSetting):
 
     @field_validator("tool_risks")
     @classmethod
-    def _tool_risks_can_be_read(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_tool_risks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             tool_risk(text)
         return value

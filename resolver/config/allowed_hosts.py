@@ -76,7 +76,7 @@ class AllowList:
 
     def __init__(self, entries: tuple[str, ...], rules: tuple[HostRule, ...]) -> None:
         self.entries = entries
-        self._rules = rules
+        self._parse_rules = rules
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> "AllowList":
@@ -84,14 +84,14 @@ class AllowList:
 
         Raises ValueError that names the first invalid entry and its fault.
         """
-        written = tuple(entry.strip().lower() for entry in entries)
-        if NONE in written and len(written) > 1:
+        normalized = tuple(entry.strip().lower() for entry in entries)
+        if NONE in normalized and len(normalized) > 1:
             raise ValueError("`none` stands alone: it means that nothing may be reached")
-        return cls(tuple(e for e in written if e != NONE), tuple(_rules(written)))
+        return cls(tuple(e for e in normalized if e != NONE), tuple(_parse_rules(normalized)))
 
     def __bool__(self) -> bool:
         """Return True if at least one host may be reached."""
-        return bool(self._rules)
+        return bool(self._parse_rules)
 
     def __str__(self) -> str:
         return ", ".join(self.entries) or NONE
@@ -115,13 +115,17 @@ class AllowList:
         name = host.lower()
         if not is_address(name) and not _NAME.fullmatch(name):
             raise ValueError("not a plain host name")
-        covering = [rule for rule in self._rules if rule.covers(name)]
+        covering = [rule for rule in self._parse_rules if rule.covers(name)]
         for rule in covering:
             if port in rule.ports:
                 return rule
         if covering:
-            known = ", ".join(str(p) for p in sorted({p for r in covering for p in r.ports}))
-            raise ValueError(f"port {port} of this host is not on the allow-list, only {known}")
+            allowed_ports = ", ".join(
+                str(p) for p in sorted({p for r in covering for p in r.ports})
+            )
+            raise ValueError(
+                f"port {port} of this host is not on the allow-list, only {allowed_ports}"
+            )
         if is_address(name):
             raise ValueError("addresses are refused: the allow-list names hosts")
         raise ValueError("the host is not on the allow-list")
@@ -140,15 +144,15 @@ def is_address(host: str) -> bool:
     return _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]) is not None
 
 
-def _rules(entries: tuple[str, ...]) -> Iterable[HostRule]:
+def _parse_rules(entries: tuple[str, ...]) -> Iterable[HostRule]:
     for entry in entries:
         if entry in PRESETS:
             yield from (HostRule(host, WEB_PORTS) for host in PRESETS[entry])
         else:
-            yield _rule(entry)
+            yield _parse_rule(entry)
 
 
-def _rule(entry: str) -> HostRule:
+def _parse_rule(entry: str) -> HostRule:
     """Return the rule of an entry that is not a preset. Raises ValueError if it is invalid.
 
     Addresses are allowed only as `private:ADDRESS:PORT` and only in their canonical notation, so
@@ -170,7 +174,7 @@ def _rule(entry: str) -> HostRule:
         if is_address(host) and not _is_plain_address(host):
             raise ValueError(f"{entry!r}: write the address as four numbers, or as IPv6")
         return HostRule(host, frozenset({port}), private=True)
-    below = host.startswith("*.")
+    is_wildcard = host.startswith("*.")
     name = host.removeprefix("*.")
     if is_address(name):
         raise ValueError(f"{entry!r} is an address: only `private:ADDRESS:PORT` may name one")
@@ -181,7 +185,7 @@ def _rule(entry: str) -> HostRule:
             f"{entry!r} is neither one of {', '.join(PRESETS)} nor a full host name; "
             "a host of your own network is `private:HOST:PORT`"
         )
-    return HostRule(name, frozenset({port}) if port else WEB_PORTS, below)
+    return HostRule(name, frozenset({port}) if port else WEB_PORTS, is_wildcard)
 
 
 def _is_plain_address(host: str) -> bool:

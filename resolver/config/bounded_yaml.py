@@ -9,16 +9,16 @@ from typing import Any
 
 import yaml
 
-LARGEST = 250_000
+MAX_YAML_LENGTH = 250_000
 """Maximum length of the input, in bytes or characters. GitHub's own workflows are far below it."""
 
-MOST_REPEATED = 500_000
+MAX_EXPANDED_SIZE = 500_000
 """Maximum number of nodes and characters after every alias is expanded."""
 
-_DEEPEST = 50
+_MAX_DEPTH = 50
 """Maximum nesting depth of lists and mappings."""
 
-_LONGEST_NUMBER = 100
+_MAX_NUMBER_CHARACTERS = 100
 """Maximum number of characters of a number.
 
 The time to convert a number from and to text grows faster than its length.
@@ -26,20 +26,20 @@ The time to convert a number from and to text grows faster than its length.
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader (plain values only) that refuses numbers longer than `_LONGEST_NUMBER`."""
+    """A SafeLoader (plain values only) that refuses numbers longer than the limit."""
 
-    def construct_short(self, node: yaml.ScalarNode) -> float:
+    def construct_number(self, node: yaml.ScalarNode) -> float:
         """Return the number in the node. Raises ConstructorError if it is too long."""
-        if len(node.value) > _LONGEST_NUMBER:
-            problem = f"a number of more than {_LONGEST_NUMBER} characters"
+        if len(node.value) > _MAX_NUMBER_CHARACTERS:
+            problem = f"a number of more than {_MAX_NUMBER_CHARACTERS} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         is_whole = node.tag.endswith(":int")
-        found: float = (self.construct_yaml_int if is_whole else self.construct_yaml_float)(node)
-        return found
+        number: float = (self.construct_yaml_int if is_whole else self.construct_yaml_float)(node)
+        return number
 
 
 for _kind in ("int", "float"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_short)
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
 
 
 def read_yaml(content: str | bytes, *, texts: bool = False) -> Any:
@@ -51,10 +51,10 @@ def read_yaml(content: str | bytes, *, texts: bool = False) -> Any:
     deeply, contains an alias to an enclosing node, or expands to too much. The error has a
     `problem_mark` if the fault has a position.
     """
-    if len(content) > LARGEST:
-        raise yaml.MarkedYAMLError(problem=f"more than {LARGEST} bytes")
+    if len(content) > MAX_YAML_LENGTH:
+        raise yaml.MarkedYAMLError(problem=f"more than {MAX_YAML_LENGTH} bytes")
     try:
-        _check(yaml.parse(content, Loader=yaml.BaseLoader))
+        _check_expansion(yaml.parse(content, Loader=yaml.BaseLoader))
         # Safe although it is yaml.load: both loaders construct plain values only, whatever the
         # tags in the text.
         return yaml.load(content, Loader=yaml.BaseLoader if texts else _Loader)  # noqa: S506
@@ -63,34 +63,34 @@ def read_yaml(content: str | bytes, *, texts: bool = False) -> Any:
         raise yaml.MarkedYAMLError(problem=f"a value that can't be read: {error}") from None
 
 
-def _check(events: Iterable[yaml.Event]) -> None:
+def _check_expansion(events: Iterable[yaml.Event]) -> None:
     """Raise yaml.MarkedYAMLError if the document is too deep, or too large when expanded.
 
     An anchor gets its weight (nodes and characters) when its node ends, so an alias inside its own
     node is unknown at that point and is refused. Each alias adds the weight of its anchor to the
     total.
     """
-    opened: list[tuple[str | None, int]] = []
+    open_collections: list[tuple[str | None, int]] = []
     weights: dict[str | None, int] = {}
     total = 0
     for event in events:
-        before = total
+        size_before = total
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in weights:
                 _refuse(event, f"*{event.anchor} is not known here")
             total += weights[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             total += 1 + len(event.value)
-            weights[event.anchor] = total - before
+            weights[event.anchor] = total - size_before
         elif isinstance(event, yaml.CollectionStartEvent):
             total += 1
-            opened.append((event.anchor, before))
+            open_collections.append((event.anchor, size_before))
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, begun = opened.pop()
-            weights[anchor] = total - begun
-        if len(opened) > _DEEPEST:
-            _refuse(event, f"more than {_DEEPEST} lists and mappings within each other")
-        if total > MOST_REPEATED:
+            anchor, start_size = open_collections.pop()
+            weights[anchor] = total - start_size
+        if len(open_collections) > _MAX_DEPTH:
+            _refuse(event, f"more than {_MAX_DEPTH} lists and mappings within each other")
+        if total > MAX_EXPANDED_SIZE:
             _refuse(event, "its aliases stand for too much")
 
 

@@ -57,7 +57,7 @@ class DeclaredCheck(BaseModel):
 
     @field_validator("report")
     @classmethod
-    def _is_inside(cls, value: str) -> str:
+    def _is_inside_repository(cls, value: str) -> str:
         if value.startswith(("/", "~", "\\")) or _DRIVE.match(value) or ".." in value.split("/"):
             raise ValueError("it is a path in the repository, relative to its root")
         return value
@@ -98,7 +98,7 @@ def read_checks_setting(value: Any) -> tuple[ProjectCheck, ...]:
         try:
             checks.append(DeclaredCheck.model_validate(entry).as_project_check())
         except ValidationError as error:
-            faults += [_fault(each, number, entry) for each in error.errors()]
+            faults += [_fault(detail, number, entry) for detail in error.errors()]
     names = [check.name for check in checks]
     repeated = sorted({name for name in names if names.count(name) > 1})
     faults += [f"the name {name!r} is given to several checks" for name in repeated]
@@ -111,22 +111,26 @@ def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
     """Return a sentence that says which entry is wrong, where and why."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
     label = f" ({name[:100]})" if isinstance(name, str) and name.isprintable() else ""
-    where = f"check {number}{label}"
+    location = f"check {number}{label}"
     field = ".".join(str(part) for part in error["loc"])[:100]
     match error["type"]:
         case "extra_forbidden":
-            meant = closest_name(field, DeclaredCheck.model_fields)
-            hint = f" (did you mean {meant!r}?)" if meant else ""
-            return f"{where}: {field!r} is no property of a check{hint}"
+            suggestion = closest_name(field, DeclaredCheck.model_fields)
+            hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
+            return f"{location}: {field!r} is no property of a check{hint}"
         case "missing":
-            return f"{where}: {field!r} is missing"
+            return f"{location}: {field!r} is missing"
         case "literal_error":
-            meant = closest_name(str(error["input"])[:100], _formats())
-            hint = f" (did you mean {meant!r}?)" if meant else f", only {', '.join(_formats())}"
-            return f"{where}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
+            suggestion = closest_name(str(error["input"])[:100], _formats())
+            hint = (
+                f" (did you mean {suggestion!r}?)"
+                if suggestion
+                else f", only {', '.join(_formats())}"
+            )
+            return f"{location}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"{where}: it has no `name` and `command`"
-    return f"{where}: {field!r}: {error['msg'].removeprefix('Value error, ')}"
+            return f"{location}: it has no `name` and `command`"
+    return f"{location}: {field!r}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _formats() -> list[str]:

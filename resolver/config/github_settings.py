@@ -218,7 +218,7 @@ class TriggerSettings(BaseSettings):
         return value
 
     @property
-    def who_may(self) -> AccessPolicy:
+    def access_policy(self) -> AccessPolicy:
         """The access policy: which accounts may start work."""
         return AccessPolicy(
             users=self.allowed_users,
@@ -252,17 +252,17 @@ class ContextSettings(BaseSettings):
     )
 
 
-def _pem(given: str) -> str:
+def _pem(value: str) -> str:
     """Return the content of a PEM file, given as that content or as a path.
 
     Some ways to pass a value can't contain line breaks; then they are written as `\\n`.
 
     Raises ValueError if the value is neither.
     """
-    if "-----BEGIN" in given:
-        return given if "\n" in given.strip() else given.replace("\\n", "\n")
+    if "-----BEGIN" in value:
+        return value if "\n" in value.strip() else value.replace("\\n", "\n")
     try:
-        text = Path(given).expanduser().read_text(encoding="ascii")
+        text = Path(value).expanduser().read_text(encoding="ascii")
     except (OSError, ValueError, RuntimeError):  # RuntimeError: `~` can't be expanded
         raise ValueError("neither the text of a PEM file nor the path of one") from None
     if "-----BEGIN" not in text:

@@ -15,9 +15,9 @@ DEVCONTAINER: Final = "devcontainer"
 DOCKERFILE: Final = "dockerfile:"
 """Special values of the setting `image`: `devcontainer`, and the prefix of `dockerfile:PATH`."""
 
-BUILT: Final = "resolver-built"
-PREPARED: Final = "resolver-prepared"
-_OWN: Final = (BUILT, PREPARED)
+BUILT_PREFIX: Final = "resolver-built"
+PREPARED_PREFIX: Final = "resolver-prepared"
+_RESERVED_PREFIXES: Final = (BUILT_PREFIX, PREPARED_PREFIX)
 """Name prefixes of the images that Resolver creates on an engine."""
 
 _COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -27,7 +27,7 @@ _REFERENCE: Final = re.compile(
     r"(?P<tag>:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
     r"(?P<digest>@[A-Za-z][A-Za-z0-9+._-]*:[0-9A-Fa-f]{32,})?"
 )
-_LONGEST: Final = 255
+_MAX_REFERENCE_LENGTH: Final = 255
 _FULL_ID: Final = re.compile(r"(?:sha256:[0-9a-fA-F]*|[0-9a-fA-F]{64})")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 
@@ -37,46 +37,46 @@ _NEXT_STEP: Final = (
 )
 
 
-def check_repository_image(value: Any, where: str) -> Any:
+def check_repository_image(value: Any, source: str) -> Any:
     """Return the setting `image` of a repository's settings file, validated.
 
     `devcontainer` and `dockerfile:PATH` are returned unchanged, any other string is parsed as a
     registry reference. A value of another type is returned unchanged too: the settings model
-    refuses it. `where` names the source of the value in the error.
+    refuses it. `source` names the source of the value in the error.
 
     Raises UsageError.
     """
     if not isinstance(value, str) or value == DEVCONTAINER or value.startswith(DOCKERFILE):
         return value
-    return parse_registry_reference(value, f"{where},")
+    return parse_registry_reference(value, f"{source},")
 
 
-def parse_registry_reference(text: str, where: str) -> str:
+def parse_registry_reference(text: str, source: str) -> str:
     """Return the reference, with the tag `latest` added if it has neither tag nor digest.
 
     Without a tag an engine takes a name like `cafe` for the prefix of an image id; `cafe:latest` is
-    always a name. `where` names the source of the value in the error.
+    always a name. `source` names the source of the value in the error.
 
     Raises UsageError if the text is an image id, names an image that Resolver creates, or is not a
     valid reference.
     """
-    given = text.strip()
-    if _FULL_ID.fullmatch(given):
+    reference = text.strip()
+    if _FULL_ID.fullmatch(reference):
         raise UsageError(
-            f"{where} names the image {given[:80]!r} by its id on the engine, where images of "
+            f"{source} names the image {reference[:80]!r} by its id on the engine, where images of "
             "other repositories are too; a repository names images of registries",
             _NEXT_STEP,
         )
-    found = _REFERENCE.fullmatch(given) if len(given) <= _LONGEST else None
-    if found is None:
-        raise UsageError(f"{where}: {given[:80]!r} is not the name of an image", _NEXT_STEP)
-    if found["name"].rpartition("/")[2].startswith(_OWN):
+    match = _REFERENCE.fullmatch(reference) if len(reference) <= _MAX_REFERENCE_LENGTH else None
+    if match is None:
+        raise UsageError(f"{source}: {reference[:80]!r} is not the name of an image", _NEXT_STEP)
+    if match["name"].rpartition("/")[2].startswith(_RESERVED_PREFIXES):
         raise UsageError(
-            f"{where} names {given[:80]!r}, and images of that name are made by Resolver on the "
-            "engine for one repository each",
+            f"{source} names {reference[:80]!r}, and images of that name are made by Resolver on "
+            "the engine for one repository each",
             _NEXT_STEP,
         )
-    return given if found["tag"] or found["digest"] else f"{given}:latest"
+    return reference if match["tag"] or match["digest"] else f"{reference}:latest"
 
 
 def could_be_id(text: str) -> bool:

@@ -24,25 +24,25 @@ from pydantic import (
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 Tools = tuple[str, ...] | None
 
-MOST_SERVERS = 16
+MAX_SERVERS = 16
 """Maximum number of servers that an operator can declare."""
-MOST_INSIDE = 6
+MAX_SANDBOX_SERVERS = 6
 """Maximum number of a repository's own servers.
 
 Must be less than the number of background programs that a sandbox allows.
 """
 
-_SECRET_VALUE = 8
+_MIN_SECRET_LENGTH = 8
 """Minimum length of a secret. Shorter values are taken for plain settings, like `info` or `1`."""
 
-_SECRET_STEP = 20
+_MIN_KEY_SEGMENT_LENGTH = 20
 """Minimum length of a URL path segment that is taken for a key; some services put one there."""
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _SCHEME = re.compile(r"^(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 
 
-class _Declared(BaseModel):
+class _DeclaredServer(BaseModel):
     """Fields that all declared servers have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,7 +57,7 @@ class _Declared(BaseModel):
     )
 
 
-class McpServer(_Declared):
+class McpServer(_DeclaredServer):
     """A server of the operator: a command on the host, or a URL (streamable HTTP)."""
 
     command: str = Field(default="", description="Program that is started on the host.")
@@ -106,18 +106,22 @@ class McpServer(_Declared):
         (`Bearer`), the query parameters of the URL and its long path segments, raw and
         percent-decoded.
         """
-        found = [v.get_secret_value() for v in self.env.values()]
+        candidates = [v.get_secret_value() for v in self.env.values()]
         for header in self.headers.values():
             value = header.get_secret_value()
-            found += [value, _SCHEME.sub("", value)]
+            candidates += [value, _SCHEME.sub("", value)]
         parts = urlsplit(self.url)
-        found += [value for _, value in parse_qsl(parts.query)]
-        steps = [step for step in parts.path.split("/") if len(step) >= _SECRET_STEP]
-        found += [*steps, *map(unquote, steps)]
-        return tuple(value for value in dict.fromkeys(found) if len(value) >= _SECRET_VALUE)
+        candidates += [value for _, value in parse_qsl(parts.query)]
+        segments = [
+            segment for segment in parts.path.split("/") if len(segment) >= _MIN_KEY_SEGMENT_LENGTH
+        ]
+        candidates += [*segments, *map(unquote, segments)]
+        return tuple(
+            value for value in dict.fromkeys(candidates) if len(value) >= _MIN_SECRET_LENGTH
+        )
 
 
-class RepositoryServer(_Declared):
+class RepositoryServer(_DeclaredServer):
     """A server as a repository configures it: one of its own, or one of the operator's."""
 
     use: bool = Field(default=True, description="False disables the operator's server.")
@@ -132,12 +136,12 @@ class RepositoryServer(_Declared):
         return self
 
 
-def _from_word(value: Any) -> Any:
+def _from_boolean(value: Any) -> Any:
     return {"use": value} if isinstance(value, bool) else value
 
 
-McpServers = Annotated[dict[ServerName, McpServer], Field(max_length=MOST_SERVERS)]
-RepositoryServers = dict[ServerName, Annotated[RepositoryServer, BeforeValidator(_from_word)]]
+McpServers = Annotated[dict[ServerName, McpServer], Field(max_length=MAX_SERVERS)]
+RepositoryServers = dict[ServerName, Annotated[RepositoryServer, BeforeValidator(_from_boolean)]]
 
 
 @dataclass(frozen=True)
@@ -189,24 +193,24 @@ def choose_servers(
     inside: list[InsideServer] = []
     warnings: list[str] = []
     for name, server in operator.items():
-        said = repository.get(name, RepositoryServer())
-        if said.command:
+        override = repository.get(name, RepositoryServer())
+        if override.command:
             warnings.append(
                 f"{name} is a server of this installation: the repository's command is not used"
             )
-        if said.use:
-            host.append(HostServer(name, server, said.tools))
-    for name, own in repository.items():
-        if name in operator or not own.use:
+        if override.use:
+            host.append(HostServer(name, server, override.tools))
+    for name, declared in repository.items():
+        if name in operator or not declared.use:
             continue
-        if not own.command:
+        if not declared.command:
             warnings.append(f"{name} is no server of this installation")
-        elif len(inside) == MOST_INSIDE:
+        elif len(inside) == MAX_SANDBOX_SERVERS:
             warnings.append(
-                f"{name} is left out: {MOST_INSIDE} servers of a repository is the most"
+                f"{name} is left out: {MAX_SANDBOX_SERVERS} servers of a repository is the most"
             )
         else:
-            inside.append(InsideServer(name, own))
+            inside.append(InsideServer(name, declared))
     return ChosenServers(tuple(host), tuple(inside), tuple(warnings))
 
 

@@ -117,9 +117,9 @@ class PublishingSettings(BaseSettings):
 
     @field_validator("draft", mode="before")
     @classmethod
-    def _draft_may_be_yes_or_no(cls, value: object) -> object:
-        said = str(value).strip().lower()
-        return {"true": "always", "false": "never"}.get(said, said)
+    def _accept_boolean_draft(cls, value: object) -> object:
+        option = str(value).strip().lower()
+        return {"true": "always", "false": "never"}.get(option, option)
 
     @field_validator("reviewers")
     @classmethod
@@ -140,11 +140,11 @@ class PublishingSettings(BaseSettings):
         return value
 
     @property
-    def wishes(self) -> PullRequestPreferences:
+    def pull_request_preferences(self) -> PullRequestPreferences:
         """The reviewers, labels and assignment that pull requests get."""
         known: tuple[Reviewer, ...] = ("requester", "codeowners")
         return PullRequestPreferences(
-            reviewers=tuple(each for each in known if each in self.reviewers),
+            reviewers=tuple(reviewer for reviewer in known if reviewer in self.reviewers),
             labels=self.pull_request_labels,
             assign_requester=self.assign_requester,
         )

@@ -76,17 +76,17 @@ REMOVED: Final[Mapping[str, str]] = {
 
 def target_of(old: str) -> tuple[str, str]:
     """Return the setting and its part, "" for the whole setting, that replace a renamed setting."""
-    name, _, within = RENAMED[old].partition(".")
-    return name, within
+    name, _, part = RENAMED[old].partition(".")
+    return name, part
 
 
 def old_names(name: str) -> tuple[tuple[str, str], ...]:
     """Return each old name that sets the setting or a part of it, with that part or ""."""
     targets = ((old, *target_of(old)) for old in RENAMED)
-    return tuple((old, within) for old, target, within in targets if target == name)
+    return tuple((old, part) for old, target, part in targets if target == name)
 
 
 def replacement(old: str, value: str = "...") -> str:
     """Return how `old` is written today, like `model_options: {temperature: ...}`."""
-    name, within = target_of(old)
-    return f"{name}: {{{within}: {value}}}" if within else f"{name}: {value}"
+    name, part = target_of(old)
+    return f"{name}: {{{part}: {value}}}" if part else f"{name}: {value}"

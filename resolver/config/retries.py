@@ -15,13 +15,13 @@ class RetryPolicy:
     """How long and how often a failed call is retried.
 
     seconds: time after the first attempt within which retries may start; 0 for a single attempt.
-    first_wait, longest_wait: seconds between two attempts, at first and at most. A failure may ask
-    for a longer wait.
+    first_wait_seconds, max_wait_seconds: time between two attempts, at first and at most. A failure
+        may ask for a longer wait.
     """
 
     seconds: float = 240.0
-    first_wait: float = 1.0
-    longest_wait: float = 30.0
+    first_wait_seconds: float = 1.0
+    max_wait_seconds: float = 30.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
 
@@ -41,19 +41,19 @@ class RetryPolicy:
         can't help.
         before_wait: called with the error and the seconds until the next attempt.
         """
-        end = self.clock() + self.seconds
-        pause = self.first_wait
+        deadline = self.clock() + self.seconds
+        pause = self.first_wait_seconds
         while True:
             try:
                 return attempt()
             except ResolverError as error:
-                least = wait_after(error)
-                wait = max(pause, least or 0.0)
-                if least is None or self.clock() + wait > end:
+                min_wait = wait_after(error)
+                wait = max(pause, min_wait or 0.0)
+                if min_wait is None or self.clock() + wait > deadline:
                     raise
                 before_wait(error, wait)
             self.sleep(wait)
-            pause = min(2 * pause, self.longest_wait)
+            pause = min(2 * pause, self.max_wait_seconds)
 
 
 NO_RETRIES = RetryPolicy(seconds=0.0)

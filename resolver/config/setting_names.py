@@ -12,12 +12,12 @@ from resolver.config.renamed_settings import REMOVED, RENAMED, old_names, replac
 
 PREFIX = "RESOLVER_"
 
-_BESIDES_SETTINGS = frozenset({"RESOLVER_SANDBOX_TOKEN"})
+_COMMAND_VARIABLES = frozenset({"RESOLVER_SANDBOX_TOKEN"})
 """Variables that single commands read, in addition to the settings."""
 
 # Kubernetes and Docker links define variables for each service: one named `resolver` causes these.
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
-_OF_A_SERVICE = re.compile(
+_SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$"
 )
 
@@ -29,7 +29,7 @@ def input_variables(*names: str) -> list[str]:
     spellings are read.
     """
     inputs = [f"INPUT_{name.upper()}" for name in names if name]
-    hyphenated = [n.replace("_", "-").replace("INPUT-", "INPUT_", 1) for n in inputs]
+    hyphenated = [variable.replace("_", "-").replace("INPUT-", "INPUT_", 1) for variable in inputs]
     return list(dict.fromkeys([*inputs, *hyphenated]))
 
 
@@ -44,12 +44,14 @@ def own_variables(name: str, names: Iterable[str] = ()) -> list[str]:
 
 def variable_names(name: str, field: FieldInfo) -> list[str]:
     """Return all environment variables that set a setting or a part of it."""
-    established = [each for one in setting_parts(field).values() for each in extra(one)["names"]]
-    old = [former for former, _ in old_names(name)]
+    established = [
+        variable for part in setting_parts(field).values() for variable in extra(part)["names"]
+    ]
+    old_settings = [old_name for old_name, _ in old_names(name)]
     return [
-        *_variables(name, extra(field)["names"]),
-        *_variables("", established),
-        *(variable for former in old for variable in _variables(former)),
+        *_variables_of(name, extra(field)["names"]),
+        *_variables_of("", established),
+        *(variable for old_name in old_settings for variable in _variables_of(old_name)),
     ]
 
 
@@ -63,18 +65,28 @@ def environment_warnings(
     settings: the fields of `Settings`.
     """
     known = {v for name, field in settings.items() for v in variable_names(name, field)}
-    said = {variable: _renamed(variable, old) for old in RENAMED for variable in _variables(old)}
-    said |= {variable: _removed(variable, old) for old in REMOVED for variable in _variables(old)}
+    warnings = {
+        variable: _rename_warning(variable, old)
+        for old in RENAMED
+        for variable in _variables_of(old)
+    }
+    warnings |= {
+        variable: _removal_warning(variable, old)
+        for old in REMOVED
+        for variable in _variables_of(old)
+    }
     unknown = {
         variable: f"{variable} is not a setting and is ignored{_suggestion(variable, known)}"
         for variable in environment
         if variable.startswith(PREFIX)
-        and variable not in known | _BESIDES_SETTINGS
-        and not _OF_A_SERVICE.search(variable)
+        and variable not in known | _COMMAND_VARIABLES
+        and not _SERVICE_LINK.search(variable)
     }
     # An input that is not given is an empty variable.
-    given = {variable: text for variable, text in said.items() if environment.get(variable)}
-    sentences = {v: text for v, text in unknown.items() if v not in said} | given
+    applicable = {
+        variable: text for variable, text in warnings.items() if environment.get(variable)
+    }
+    sentences = {v: text for v, text in unknown.items() if v not in warnings} | applicable
     return [sentences[variable] for variable in sorted(sentences)]
 
 
@@ -88,7 +100,7 @@ def _repository_warnings(file: str, names: Iterable[str]) -> Iterator[str]:
         if name in RENAMED:
             yield f"{file}: {name} is deprecated; write `{replacement(name)}`"
         elif name in REMOVED:
-            yield _removed(f"{file}: {name}", name)
+            yield _removal_warning(f"{file}: {name}", name)
 
 
 def name_faults(
@@ -105,9 +117,9 @@ def name_faults(
             continue
         if name in RENAMED and target_of(name)[0] in allowed:
             continue
-        meant = None if name in settings or name in RENAMED else closest_name(name, allowed)
-        told = f" (did you mean {meant!r}?)" if meant else ""
-        yield f"{name!r} can't be set there{told}"
+        suggestion = None if name in settings or name in RENAMED else closest_name(name, allowed)
+        hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
+        yield f"{name!r} can't be set there{hint}"
 
 
 def value_fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
@@ -116,32 +128,32 @@ def value_fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
     origin: the source of each setting's value, by the name of the setting; of structured settings
     also by `SETTING.PART`.
     """
-    name, *within = [str(part) for part in error["loc"]] or [""]
-    if within and f"{name}.{within[0]}" in origin:
-        name, within = f"{name}.{within[0]}", within[1:]
-    where = ", ".join([origin.get(name, name), *([".".join(within)] if within else [])])
-    return f"{where}: {error['msg'].removeprefix('Value error, ')}"
+    name, *part_path = [str(part) for part in error["loc"]] or [""]
+    if part_path and f"{name}.{part_path[0]}" in origin:
+        name, part_path = f"{name}.{part_path[0]}", part_path[1:]
+    location = ", ".join([origin.get(name, name), *([".".join(part_path)] if part_path else [])])
+    return f"{location}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def closest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar of the names, or None if none is similar."""
-    alike = get_close_matches(name, sorted(names), n=1)
-    return alike[0] if alike else None
+    matches = get_close_matches(name, sorted(names), n=1)
+    return matches[0] if matches else None
 
 
-def _variables(name: str, names: Iterable[str] = ()) -> list[str]:
+def _variables_of(name: str, names: Iterable[str] = ()) -> list[str]:
     return [*input_variables(name, *names), *own_variables(name, names)]
 
 
-def _renamed(variable: str, old: str) -> str:
-    name, within = target_of(old)
+def _rename_warning(variable: str, old: str) -> str:
+    name, part = target_of(old)
     is_input = not variable.startswith(PREFIX)
     current = f"the input {name.replace('_', '-')}" if is_input else f"{PREFIX}{name.upper()}"
-    value = f" with the value {{{within}: ...}}" if within else ""
+    value = f" with the value {{{part}: ...}}" if part else ""
     return f"{variable} is deprecated; use {current}{value}"
 
 
-def _removed(label: str, old: str) -> str:
+def _removal_warning(label: str, old: str) -> str:
     return f"{label} no longer exists and is ignored: {REMOVED[old]}"
 
 
@@ -151,8 +163,8 @@ def _suggestion(variable: str, known: Collection[str]) -> str:
     An old name is never suggested, but the one that replaces it.
     """
     names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
-    meant = closest_name(variable.removeprefix(PREFIX), names)
-    if meant is None:
+    closest = closest_name(variable.removeprefix(PREFIX), names)
+    if closest is None:
         return ""
-    current = target_of(meant.lower())[0].upper() if meant.lower() in RENAMED else meant
+    current = target_of(closest.lower())[0].upper() if closest.lower() in RENAMED else closest
     return f"; did you mean {PREFIX}{current}?"

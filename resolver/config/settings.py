@@ -40,7 +40,7 @@ from resolver.models.run import RunLimits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
-HEARING = frozenset(
+EVENT_SETTINGS = frozenset(
     {
         "github_token", "github_urls", "app_id", "app_private_key", "bot_login", "mention", "label",
         "allowed_users", "allowed_teams", "denied_users", "required_permission", "refusals",
@@ -107,8 +107,8 @@ class Settings(
             self.remote_token,
         )
         services = (service.api_key for service in self.services.values())
-        given = (v.get_secret_value() for v in (*values, *services) if v)
-        return tuple(value for value in (*given, *self.mcp_secrets) if value)
+        own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
+        return tuple(value for value in (*own_secrets, *self.mcp_secrets) if value)
 
     @classmethod
     def settings_customise_sources(
@@ -145,9 +145,9 @@ def load_settings(
     for name, field in Settings.model_fields.items():
         if only and name not in only:
             continue
-        given = list(sources.given(name, field))
-        if given:
-            values[name] = _combine(name, field, given, origin)
+        candidates = list(sources.values_of(name, field))
+        if candidates:
+            values[name] = _combine(name, field, candidates, origin)
     allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
     faults = [
         f"{REPOSITORY_FILE}: {fault}"
@@ -157,7 +157,7 @@ def load_settings(
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        faults += [value_fault(each, origin) for each in error.errors()]
+        faults += [value_fault(detail, origin) for detail in error.errors()]
         advice.append("see docs/settings.md for the values it takes")
     if faults:
         raise UsageError("; ".join(faults), advice[0])
@@ -165,27 +165,28 @@ def load_settings(
 
 
 @dataclass(frozen=True)
-class _Name:
+class _SettingName:
     """A name that sets a setting or a part of it.
 
     name: as in options and the repository's file; "" if only the variables exist.
-    within: the part of the setting; "" for the whole setting.
+    part: the part of the setting; "" for the whole setting.
     variables: environment variables in addition to those made from `name`.
     annotation: type of the value.
     """
 
     name: str
-    within: str
+    part: str
     variables: tuple[str, ...]
     annotation: Any
 
 
 @dataclass(frozen=True)
-class _Given:
-    """A value from one source. label: names the source in messages. within: as in `_Name`."""
+class _SourceValue:
+    """A value from one source. label: names the source in messages. part: as in
+    `_SettingName`."""
 
     label: str
-    within: str
+    part: str
     value: Any
 
 
@@ -197,7 +198,7 @@ class _Sources:
     environment: Mapping[str, str]
     repository: Mapping[str, Any]
 
-    def given(self, name: str, field: FieldInfo) -> Iterator[_Given]:
+    def values_of(self, name: str, field: FieldInfo) -> Iterator[_SourceValue]:
         """Yield the values of a setting from all sources, lowest precedence first.
 
         Within one source, the setting's own name has precedence over its old names, and those over
@@ -205,80 +206,102 @@ class _Sources:
         """
         names = _names(name, field)
         if extra(field)["repository"]:
-            for each in names:
-                if each.name in self.repository:
-                    yield self._from_repository(each)
-        own = [(each, own_variables(each.name, each.variables)) for each in names]
-        inputs = [(each, input_variables(each.name, *each.variables)) for each in names]
-        for each, variables in (*own, *inputs):
+            for setting_name in names:
+                if setting_name.name in self.repository:
+                    yield self._from_repository(setting_name)
+        environment_names = [
+            (setting_name, own_variables(setting_name.name, setting_name.variables))
+            for setting_name in names
+        ]
+        inputs = [
+            (setting_name, input_variables(setting_name.name, *setting_name.variables))
+            for setting_name in names
+        ]
+        for setting_name, variables in (*environment_names, *inputs):
             for variable in reversed(variables):
                 text = self.environment.get(variable, "").strip()
                 if text:
-                    yield _Given(variable, each.within, _read(variable, each.annotation, text))
-        for each in names:
-            if self.options.get(each.name) is not None:
-                flag = f"--{each.name.replace('_', '-')}"
-                yield _Given(flag, each.within, self.options[each.name])
+                    yield _SourceValue(
+                        variable,
+                        setting_name.part,
+                        _parse_variable(variable, setting_name.annotation, text),
+                    )
+        for setting_name in names:
+            if self.options.get(setting_name.name) is not None:
+                flag = f"--{setting_name.name.replace('_', '-')}"
+                yield _SourceValue(flag, setting_name.part, self.options[setting_name.name])
 
-    def _from_repository(self, each: _Name) -> _Given:
-        label, value = f"{REPOSITORY_FILE}, {each.name}", self.repository[each.name]
-        if each.name == "image":
+    def _from_repository(self, setting_name: _SettingName) -> _SourceValue:
+        label, value = f"{REPOSITORY_FILE}, {setting_name.name}", self.repository[setting_name.name]
+        if setting_name.name == "image":
             value = check_repository_image(value, label)
-        return _Given(label, each.within, value)
+        return _SourceValue(label, setting_name.part, value)
 
 
-def _names(name: str, field: FieldInfo) -> list[_Name]:
+def _names(name: str, field: FieldInfo) -> list[_SettingName]:
     """Return all names that set the setting or a part of it, lowest precedence first."""
     parts = setting_parts(field)
     established = [
-        _Name("", within, tuple(extra(one)["names"]), one.annotation)
-        for within, one in parts.items()
-        if extra(one)["names"]
+        _SettingName("", part_name, tuple(extra(part)["names"]), part.annotation)
+        for part_name, part in parts.items()
+        if extra(part)["names"]
     ]
-    old = [
-        _Name(former, within, (), parts[within].annotation if within in parts else str)
-        if within
-        else _Name(former, "", (), field.annotation)
-        for former, within in old_names(name)
+    old_settings = [
+        _SettingName(
+            old_name, part_name, (), parts[part_name].annotation if part_name in parts else str
+        )
+        if part_name
+        else _SettingName(old_name, "", (), field.annotation)
+        for old_name, part_name in old_names(name)
     ]
-    return [*established, *old, _Name(name, "", tuple(extra(field)["names"]), field.annotation)]
+    return [
+        *established,
+        *old_settings,
+        _SettingName(name, "", tuple(extra(field)["names"]), field.annotation),
+    ]
 
 
-def _combine(name: str, field: FieldInfo, given: Sequence[_Given], origin: dict[str, str]) -> Any:
+def _combine(
+    name: str, field: FieldInfo, candidates: Sequence[_SourceValue], origin: dict[str, str]
+) -> Any:
     """Return the value of a setting from what the sources give, and note where it comes from.
 
     Of a setting with parts, each part comes from the source with the highest precedence that has
     it. Any other setting comes from one source as a whole.
 
-    given: lowest precedence first, at least one.
+    candidates: lowest precedence first, at least one.
     origin: gets the labels of the sources, see `value_fault`.
     """
     parts = setting_parts(field)
-    origin[name] = given[-1].label
-    if not parts and not any(each.within for each in given):
-        return given[-1].value
+    origin[name] = candidates[-1].label
+    if not parts and not any(candidate.part for candidate in candidates):
+        return candidates[-1].value
     combined: dict[str, Any] = {}
-    for each in given:
-        value = {each.within: each.value} if each.within else _as_mapping(field, each)
+    for candidate in candidates:
+        value = (
+            {candidate.part: candidate.value} if candidate.part else _as_mapping(field, candidate)
+        )
         if value is None:
-            origin[name] = each.label
-            return each.value
+            origin[name] = candidate.label
+            return candidate.value
         combined |= value
-        for within in value:
-            suffix = "" if each.within or not isinstance(each.value, Mapping) else f", {within}"
-            origin[f"{name}.{within}"] = f"{each.label}{suffix}"
+        for part in value:
+            suffix = (
+                "" if candidate.part or not isinstance(candidate.value, Mapping) else f", {part}"
+            )
+            origin[f"{name}.{part}"] = f"{candidate.label}{suffix}"
     return combined
 
 
-def _as_mapping(field: FieldInfo, given: _Given) -> Mapping[str, Any] | None:
+def _as_mapping(field: FieldInfo, candidate: _SourceValue) -> Mapping[str, Any] | None:
     """Return the parts that a source gives for a whole setting, None if it is not a mapping."""
-    if isinstance(given.value, Mapping):
-        return {str(key): value for key, value in given.value.items()}
+    if isinstance(candidate.value, Mapping):
+        return {str(key): value for key, value in candidate.value.items()}
     plain = getattr(field.annotation, "plain", "")
-    return {plain: given.value} if plain else None
+    return {plain: candidate.value} if plain else None
 
 
-def _read(variable: str, annotation: Any, text: str) -> Any:
+def _parse_variable(variable: str, annotation: Any, text: str) -> Any:
     """Return a variable's text in the form that its setting accepts.
 
     A list is split at commas and line breaks, a mapping is parsed as YAML; anything else stays
@@ -293,9 +316,9 @@ def _read(variable: str, annotation: Any, text: str) -> Any:
         return read_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
+        location = f", line {mark.line + 1}" if mark else ""
         raise UsageError(
-            f"{variable}{where}: not YAML: {getattr(error, 'problem', error)}",
+            f"{variable}{location}: not YAML: {getattr(error, 'problem', error)}",
             "write it as in docs/settings.md",
         ) from None
 
@@ -308,9 +331,9 @@ def repository_settings(content: bytes | None) -> dict[str, object]:
         data = read_yaml(content)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
+        location = f", line {mark.line + 1}" if mark else ""
         raise UsageError(
-            f"{REPOSITORY_FILE}{where}: not YAML: {getattr(error, 'problem', error)}",
+            f"{REPOSITORY_FILE}{location}: not YAML: {getattr(error, 'problem', error)}",
             "correct the file on the default branch",
         ) from error
     if data is None:

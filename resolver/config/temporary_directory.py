@@ -41,15 +41,15 @@ def temporary_directory() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def abandoned_directories(where: Path, user: int) -> list[Path]:
+def abandoned_directories(parent: Path, user: int) -> list[Path]:
     """Return the directories in `where` that killed runs of the user id left behind."""
-    return [f for f in sorted(where.glob(f"{PREFIX}*")) if _is_abandoned(f, user)]
+    return [folder for folder in sorted(parent.glob(f"{PREFIX}*")) if _is_abandoned(folder, user)]
 
 
 def _is_abandoned(folder: Path, user: int) -> bool:
     try:
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != user:
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != user:
             return False
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

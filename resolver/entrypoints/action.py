@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from resolver.config.settings import HEARING, Settings, load_settings
+from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ResolverError, UsageError
@@ -56,7 +56,7 @@ from resolver.trace.text import Groups
 
 logger = logging.getLogger("resolver.entrypoints.action")
 
-OUTPUT = "resolver-output"
+OUTPUT_FOLDER = "resolver-output"
 """Name of the output folder in the job's workspace, from where a later step can upload it."""
 
 
@@ -70,9 +70,9 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
         return _run(environment, console, host)
     except UsageError as error:
         try:
-            _tell_of_set_up(environment, host, error)
-        except ResolverError as untold:
-            logger.warning("the result could not be posted on GitHub: %s", untold.what)
+            _report_setup_error(environment, host, error)
+        except ResolverError as comment_error:
+            logger.warning("the result could not be posted on GitHub: %s", comment_error.what)
             write_outputs(environment, {"state": "error"})
         raise
 
@@ -96,21 +96,21 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         workspace = Path()  # so that the log shows the paths that later steps use
     forge = github_forge(settings, trigger.repository, host)
     run = run_id(trigger.key, trigger.at)
-    asked = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
-    console.print(Text(for_terminal(asked)), soft_wrap=True)
+    summary = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
+    console.print(Text(for_terminal(summary)), soft_wrap=True)
     if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = issue_of_command(trigger, forge)
-            answered = answer_in_job(trigger, run, forge, settings, host)
-        if answered is not None:
-            console.print(Text(for_terminal(answered.said)), soft_wrap=True)
-            write_outputs(environment, {"state": answered.state})
-            return answered.exit_code
+            answer = answer_in_job(trigger, run, forge, settings, host)
+        if answer is not None:
+            console.print(Text(for_terminal(answer.said)), soft_wrap=True)
+            write_outputs(environment, {"state": answer.state})
+            return answer.exit_code
     groups = Groups(console)
     job = RunRequest(
         trigger=trigger,
         run=run,
-        output=output_in(workspace),
+        output=open_output(workspace),
         load=lambda repository: load_settings(options, environment, repository),
         host=host,
         progress=groups,
@@ -128,30 +128,30 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     console.print(Text(annotation(result)), soft_wrap=True)
     write_outputs(environment, outputs_of(result))
     write_summary(environment, result)
-    hand_over(workspace / OUTPUT, workspace)
+    change_owner(workspace / OUTPUT_FOLDER, workspace)
     return result.exit_code
 
 
-def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
+def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
     """Report wrong settings or a wrong workspace in the conversation, if somebody asked for work
     who may.
 
     Only the settings that are needed to understand the event and to comment are loaded, so that
     errors in other settings do not prevent the report.
     """
-    settings = load_settings({}, environment, only=HEARING)
-    settings = load_settings(app_login(settings, host), environment, only=HEARING)
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
+    settings = load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
     trigger = event_from_environment(settings, environment, host)
     if isinstance(trigger, IgnoredEvent):
         write_outputs(environment, {"state": "error"})
         return
     forge = github_forge(settings, trigger.repository, host)
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
-    with filtered_log(settings, host), temporary_directory() as elsewhere:
+    with filtered_log(settings, host), temporary_directory() as temporary:
         try:
-            output = output_in(workspace)
+            output = open_output(workspace)
         except UsageError:
-            output = Output(elsewhere / OUTPUT)
+            output = Output(temporary / OUTPUT_FOLDER)
         job = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
@@ -162,12 +162,12 @@ def _tell_of_set_up(environment: Mapping[str, str], host: RunHost, error: UsageE
             actions_run=actions_run(environment),
         )
         result = abandon_run(job, settings, forge, error)
-        left = {}
-        if output.folder == elsewhere / OUTPUT:
-            left = {"output": "", "outcome": "", "events": ""}
+        cleared_outputs = {}
+        if output.folder == temporary / OUTPUT_FOLDER:
+            cleared_outputs = {"output": "", "outcome": "", "events": ""}
         else:
-            hand_over(output.folder, workspace)
-        write_outputs(environment, {**outputs_of(result), **left})
+            change_owner(output.folder, workspace)
+        write_outputs(environment, {**outputs_of(result), **cleared_outputs})
         write_summary(environment, result)
 
 
@@ -178,24 +178,29 @@ def event_from_environment(
     nothing to do. Raises UsageError and ForgeError."""
     name, payload = read_event(environment)
     arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
-    own = own_login(settings, name, payload, host)
-    trigger = trigger_for_target(settings, name, payload, own, arrival)
+    login = own_login(settings, name, payload, host)
+    trigger = trigger_for_target(settings, name, payload, login, arrival)
     if isinstance(trigger, IgnoredEvent):
         return trigger
     with filtered_log(settings, host):
         forge = github_forge(settings, trigger.repository, host)
-        trigger = _as_asked(trigger, forge, arrival.id)
-        again = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
-        found = locate_dispatch(trigger, forge, settings, again)
+        trigger = _with_request_time(trigger, forge, arrival.id)
+        is_rerun = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
+        located = locate_dispatch(trigger, forge, settings, is_rerun)
         # Every comment of a review and every check of a commit starts a job. One of these jobs does
         # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED
-        if isinstance(found, Trigger) and one_of_many and not again and forge.is_told(found):
+        if (
+            isinstance(located, Trigger)
+            and one_of_many
+            and not is_rerun
+            and forge.has_run_comment(located)
+        ):
             return IgnoredEvent("another event has already made the same request")
-        return found
+        return located
 
 
-def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
+def _with_request_time(trigger: Trigger, forge: GitHubForge, actions_run_id: str) -> Trigger:
     """Return the trigger with the time at which a dispatch was made.
 
     Its job may have waited for others for hours, and text that was written meanwhile is not part of
@@ -203,9 +208,9 @@ def _as_asked(trigger: Trigger, forge: GitHubForge, run: str) -> Trigger:
     """
     if trigger.kind is not TriggerKind.DISPATCHED:
         return trigger
-    asked = forge.asked_at(run)
-    at = trigger.at if asked is None else min(asked, trigger.at)
-    return trigger.model_copy(update={"at": at})
+    requested_at = forge.asked_at(actions_run_id)
+    started_at = trigger.at if requested_at is None else min(requested_at, trigger.at)
+    return trigger.model_copy(update={"at": started_at})
 
 
 def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
@@ -238,8 +243,8 @@ def actions_run(environment: Mapping[str, str]) -> str:
     if not (run.isdecimal() and attempt.isdecimal()):
         return ""
     names = [environment.get(name, "") for name in ("GITHUB_JOB", "RUNNER_NAME")]
-    told = [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names]
-    return ".".join([run, attempt, *(told if all(names) else [])])
+    digests = [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names]
+    return ".".join([run, attempt, *(digests if all(names) else [])])
 
 
 def outputs_of(result: RunResult) -> dict[str, str]:
@@ -254,9 +259,9 @@ def outputs_of(result: RunResult) -> dict[str, str]:
         "pull-request-url": (pull.url or "") if pull else "",
         "cost": f"{outcome.cost:.4f}" if outcome and outcome.cost is not None else "",
         "iterations": str(outcome.iterations if outcome else 0),
-        "output": OUTPUT,
-        "outcome": f"{OUTPUT}/{OUTCOME}",
-        "events": f"{OUTPUT}/{EVENTS}" if result.log else "",
+        "output": OUTPUT_FOLDER,
+        "outcome": f"{OUTPUT_FOLDER}/{OUTCOME}",
+        "events": f"{OUTPUT_FOLDER}/{EVENTS}" if result.log else "",
     }
 
 
@@ -266,7 +271,9 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
     path = environment.get("GITHUB_OUTPUT")
     if path:
         with open(path, "a", encoding="utf-8") as file:
-            file.writelines(f"{n}={' '.join(v.split())}\n" for n, v in outputs.items())
+            file.writelines(
+                f"{name}={' '.join(value.split())}\n" for name, value in outputs.items()
+            )
 
 
 def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
@@ -275,14 +282,14 @@ def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
         # The summary is shown on the job's page, so it needs no link to it.
-        told = comment_body(result.report.model_copy(update={"log_url": ""}))
+        comment = comment_body(result.report.model_copy(update={"log_url": ""}))
         text = render(
             "run/summary.md.j2",
             trigger=result.request.trigger,
             server=environment.get("GITHUB_SERVER_URL", ""),
             state=result.outcome_file.state.value,
             publication=result.publication,
-            told=told,
+            told=comment,
         )
         with open(path, "a", encoding="utf-8") as file:
             file.write(text)
@@ -290,7 +297,7 @@ def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
 
 def annotation(result: RunResult) -> str:
     """Return the workflow command that shows on the job's page, in one line, how the run ended."""
-    told = render(
+    text = render(
         "run/annotation.j2",
         failure=result.failure,
         publication=result.publication,
@@ -298,29 +305,29 @@ def annotation(result: RunResult) -> str:
         exit_code=result.exit_code,
         untold=result.comment_failed,
     )
-    return annotated("error" if result.exit_code else "notice", told)
+    return format_annotation("error" if result.exit_code else "notice", text)
 
 
-def annotated(level: str, told: str) -> str:
+def format_annotation(level: str, text: str) -> str:
     """Return the workflow command that shows the text on the job's page, in one line."""
-    line = for_terminal(" ".join(told.split())).replace("%", "%25")
+    line = for_terminal(" ".join(text.split())).replace("%", "%25")
     return f"::{level} title=Resolver::{line}"
 
 
-def output_in(workspace: Path) -> Output:
+def open_output(workspace: Path) -> Output:
     """Return the output folder in the workspace.
 
     Raises UsageError if the checkout contains a symbolic link in its place, through which files
     would be written elsewhere.
     """
-    folder = workspace / OUTPUT
+    folder = workspace / OUTPUT_FOLDER
     for path in (folder, *folder.glob("*")):
         if path.is_symlink():
-            raise UsageError(f"{path} is a link", f"remove {OUTPUT} from the checkout")
+            raise UsageError(f"{path} is a link", f"remove {OUTPUT_FOLDER} from the checkout")
     return Output(folder)
 
 
-def hand_over(folder: Path, workspace: Path) -> None:
+def change_owner(folder: Path, workspace: Path) -> None:
     """Give the files to the owner of the workspace.
 
     The Action is root in its container; the runner, which reads the files and removes them after

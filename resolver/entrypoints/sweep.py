@@ -31,7 +31,7 @@ from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.entrypoints.sweep")
 
-LEAST_SHARE = 0.1
+MIN_BUDGET_SHARE = 0.1
 """Minimum share of a run's budget that must be left to start one. With less it would only reach its
 limit."""
 
@@ -94,9 +94,9 @@ class Sweep:
     folder: each run has its own folder issue-N in it, created when the run starts.
     load: returns the settings of a run, given the repository's settings file.
     settings: the operator's.
-    dry: True to start, write and comment nothing.
+    is_dry_run: True to start, write and comment nothing.
     stopping: set when the process is to end.
-    ended: called with the result of each run.
+    on_result: called with the result of each run.
     """
 
     repository: str
@@ -106,15 +106,15 @@ class Sweep:
     host: RunHost
     bounds: SweepBounds
     folder: Path
-    dry: bool = False
+    is_dry_run: bool = False
     progress: Subscriber | None = None
     log_url: str = ""
     actions_run: str = ""
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
-    ended: Callable[[RunResult], None] = lambda _: None
+    on_result: Callable[[RunResult], None] = lambda _: None
     rows: list[SweepRow] = field(default_factory=list)
-    begun: int = 0
+    started_runs: int = 0
 
     @property
     def spent(self) -> float:
@@ -135,53 +135,53 @@ class Sweep:
         issues = labelled.oldest_first()
         try:
             for issue in issues:
-                bound = self._bound()
-                if bound:
-                    self._add(_not_begun(issue, bound))
+                stop_reason = self._stop_reason()
+                if stop_reason:
+                    self._add_row(_not_started_row(issue, stop_reason))
                 else:
-                    self._one(labelled, issue)
+                    self._process_issue(labelled, issue)
         except RunStopped as stopped:
             self.stopping.set()
-            self._stop(issues, stopped.what)
+            self._add_remaining(issues, stopped.what)
         return tuple(self.rows)
 
-    def _stop(self, issues: Iterable[LabelledIssue], what: str) -> None:
+    def _add_remaining(self, issues: Iterable[LabelledIssue], reason: str) -> None:
         """Add rows for the remaining issues after a signal that came between two runs or at the end
         of one."""
-        seen = {row.number for row in self.rows}
-        rest = [issue for issue in issues if issue.number not in seen]
-        for issue in rest:
-            self._add(_not_begun(issue, what))
+        handled = {row.number for row in self.rows}
+        remaining = [issue for issue in issues if issue.number not in handled]
+        for issue in remaining:
+            self._add_row(_not_started_row(issue, reason))
 
-    def _add(self, row: SweepRow) -> None:
+    def _add_row(self, row: SweepRow) -> None:
         """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
         self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
 
-    def _bound(self) -> str:
+    def _stop_reason(self) -> str:
         """Return why no further run is started, "" if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
-        if self.begun >= self.bounds.issues:
+        if self.started_runs >= self.bounds.issues:
             return f"a sweep starts at most {self.bounds.issues} runs (--max-issues)"
-        if self.left < LEAST_SHARE * min(self.settings.max_budget, self.bounds.total):
+        if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.bounds.total):
             return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
         return ""
 
-    def _one(self, labelled: LabelledIssues, issue: LabelledIssue) -> None:
+    def _process_issue(self, labelled: LabelledIssues, issue: LabelledIssue) -> None:
         try:
-            found = self._looked_at(labelled, issue)
-            if isinstance(found, SweepRow):
-                self._add(found)
+            inspected = self._inspect_issue(labelled, issue)
+            if isinstance(inspected, SweepRow):
+                self._add_row(inspected)
             else:
-                self._begin(found, issue)
+                self._start_run(inspected, issue)
         except Refused as refused:
-            self._add(SweepRow(issue.number, issue.title, SweepFate.SKIPPED, refused.what))
+            self._add_row(SweepRow(issue.number, issue.title, SweepFate.SKIPPED, refused.what))
         except ResolverError as error:
             logger.warning("#%d: %s", issue.number, error.what)
-            self._add(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
+            self._add_row(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
 
-    def _looked_at(self, labelled: LabelledIssues, issue: LabelledIssue) -> SweepRow | Trigger:
+    def _inspect_issue(self, labelled: LabelledIssues, issue: LabelledIssue) -> SweepRow | Trigger:
         """Return the trigger to start, or the row that says why nothing is started.
 
         Raises ForgeError and, for a dry run, Refused.
@@ -193,24 +193,26 @@ class Sweep:
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
         assert labelling is not None
         candidates = (trigger, a_second_later(trigger, issue, labelling))
-        trigger, found = self._earlier(*candidates)
-        if found is not None and (found.comment_url or self.dry):
-            return SweepRow(issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page(found))
-        if found is None and not self.dry:
+        trigger, publication = self._find_earlier_publication(*candidates)
+        if publication is not None and (publication.comment_url or self.is_dry_run):
+            return SweepRow(
+                issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page_url(publication)
+            )
+        if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
-            comments.close_died(issue.number, self.now(), mention)
-        since = None if found else labelled.at_work_since(*candidates)
-        if since is not None and self.now() - since < self._longest:
-            why = f"a run that started at {since:%H:%M} UTC may still be working on it"
-            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, why)
-        if self.dry:
-            authorize(trigger, self.forge, self.settings.who_may)
-            self.begun += 1
+            comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
+        since = None if publication else labelled.at_work_since(*candidates)
+        if since is not None and self.now() - since < self._max_run_time:
+            reason = f"a run that started at {since:%H:%M} UTC may still be working on it"
+            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, reason)
+        if self.is_dry_run:
+            authorize(trigger, self.forge, self.settings.access_policy)
+            self.started_runs += 1
             return SweepRow(issue.number, issue.title, SweepFate.WOULD_BEGIN)
         return trigger
 
     @property
-    def _longest(self) -> timedelta:
+    def _max_run_time(self) -> timedelta:
         """Longest duration of a run, including extensions by comments. A run that is older was
         killed."""
         settings = self.settings
@@ -226,18 +228,18 @@ class Sweep:
             denied_users=self.settings.denied_users,
         )
 
-    def _earlier(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
+    def _find_earlier_publication(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
         """Return the first trigger that an earlier run has answered, with its publication;
         otherwise the first trigger and None."""
         for trigger in triggers:
-            found = self.forge.find_publication(trigger)
-            if found is not None:
-                return trigger, found
+            publication = self.forge.find_publication(trigger)
+            if publication is not None:
+                return trigger, publication
         return triggers[0], None
 
-    def _begin(self, trigger: Trigger, issue: LabelledIssue) -> None:
-        left = self.left
-        job = RunRequest(
+    def _start_run(self, trigger: Trigger, issue: LabelledIssue) -> None:
+        budget_left = self.left
+        request = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=Output(self.folder / f"issue-{issue.number}"),
@@ -248,32 +250,32 @@ class Sweep:
             actions_run=self.actions_run,
             archives=self.settings.keep_log,
             continues=self.settings.keep_log,
-            budget=lambda _: left,
+            budget=lambda _: budget_left,
         )
-        with watch_comments(watch_of(job, self.settings)):
-            result = run_pipeline(job, self.forge)
-        row = self._ended(result, issue)
-        self.begun += row.fate in {SweepFate.DONE, SweepFate.FAILED}
-        self._add(row)  # before a signal can interrupt what follows
+        with watch_comments(watch_of(request, self.settings)):
+            result = run_pipeline(request, self.forge)
+        row = self._row_of_result(result, issue)
+        self.started_runs += row.fate in {SweepFate.DONE, SweepFate.FAILED}
+        self._add_row(row)  # before a signal can interrupt what follows
         archive(result, self.settings)
-        self.ended(result)
+        self.on_result(result)
 
-    def _ended(self, result: RunResult, issue: LabelledIssue) -> SweepRow:
-        fate, why = _fate(result)
+    def _row_of_result(self, result: RunResult, issue: LabelledIssue) -> SweepRow:
+        fate, reason = _fate_of_result(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
             cost, unpriced = cost_of_run(result.log.state.events, result.request.run)
-        url = _page(result.publication)
-        return SweepRow(issue.number, issue.title, fate, why, url, cost, unpriced)
+        url = _page_url(result.publication)
+        return SweepRow(issue.number, issue.title, fate, reason, url, cost, unpriced)
 
 
-def _fate(result: RunResult) -> tuple[SweepFate, str]:
+def _fate_of_result(result: RunResult) -> tuple[SweepFate, str]:
     """Return the fate of an issue and its reason. A refusal is no failure: nothing was started."""
     if result.publication.repeated and result.failure is None:
         return SweepFate.DONE_BEFORE, ""
     if result.failure is not None:
-        refused = result.failure.kind in {"refused", "ceiling"}
-        return SweepFate.SKIPPED if refused else SweepFate.FAILED, result.failure.what
+        was_refused = result.failure.kind in {"refused", "ceiling"}
+        return SweepFate.SKIPPED if was_refused else SweepFate.FAILED, result.failure.what
     if result.exit_code == 0:
         return SweepFate.DONE, ""
     return (
@@ -281,21 +283,23 @@ def _fate(result: RunResult) -> tuple[SweepFate, str]:
     ), result.outcome_file.reason
 
 
-def _page(publication: Publication) -> str:
+def _page_url(publication: Publication) -> str:
     """Return the URL for a person: of the pull request, otherwise of the comment."""
     pull = publication.pull_request
     return (pull.url if pull else None) or publication.comment_url or ""
 
 
-def _not_begun(issue: LabelledIssue, why: str) -> SweepRow:
-    return SweepRow(issue.number, issue.title, SweepFate.NOT_BEGUN, why)
+def _not_started_row(issue: LabelledIssue, reason: str) -> SweepRow:
+    return SweepRow(issue.number, issue.title, SweepFate.NOT_BEGUN, reason)
 
 
 def render_sweep(sweep: Sweep, template: str, server: str) -> str:
     """Return the sweep as text. template: name of a template in prompts/run."""
-    return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_counts(sweep))
+    return render(
+        f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_count_fates(sweep)
+    )
 
 
-def _counts(sweep: Sweep) -> dict[str, int]:
-    counted = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in SweepFate}
-    return {fate: count for fate, count in counted.items() if count}
+def _count_fates(sweep: Sweep) -> dict[str, int]:
+    counts = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in SweepFate}
+    return {fate: count for fate, count in counts.items() if count}

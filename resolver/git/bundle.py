@@ -20,13 +20,13 @@ from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit, failure, repository_config
 from resolver.git.remote import OBJECT_ID
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 _PACK_FILES = (".pack", ".idx", ".rev")
 
 # Writable for everyone: the container engine unpacks the files as root, and the sandbox's
 # unprivileged user has to be able to link and remove them.
-_FOLDER, _PLAIN = 0o777, 0o666
+_FOLDER_MODE, _FILE_MODE = 0o777, 0o666
 
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
@@ -36,31 +36,35 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
 
     branch: the branch that HEAD points to, "" for a detached HEAD.
     """
-    config = repository_config(bare=False, wide=len(base) == 64)
+    config = repository_config(bare=False, sha256=len(base) == 64)
     head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
-    small = {"HEAD": head, "config": config}
+    small_files = {"HEAD": head, "config": config}
     if branch:
-        small["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
+        small_files["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
     # The history ends where it ends in the clone; without this file, git would miss the parents.
     shallow = folder / "shallow"
     if shallow.is_file():
-        small["shallow"] = shallow.read_text("ascii")
-    with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as place:
+        small_files["shallow"] = shallow.read_text("ascii")
+    with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as temporary:
         for name in ("refs/heads", "objects/info", "objects/pack"):
-            yield _head(name, 0, tarfile.DIRTYPE, _FOLDER)
-        for name, text in small.items():
+            yield _member_header(name, 0, tarfile.DIRTYPE, _FOLDER_MODE)
+        for name, text in small_files.items():
             data = text.encode("utf-8", "surrogateescape")
-            yield _head(name, len(data), tarfile.REGTYPE, _PLAIN) + data + _padding(len(data))
-        for path in _packs(git, folder, base, Path(place)):
-            yield from _file(f"objects/pack/{path.name}", path)
+            yield (
+                _member_header(name, len(data), tarfile.REGTYPE, _FILE_MODE)
+                + data
+                + _padding(len(data))
+            )
+        for path in _packs(git, folder, base, Path(temporary)):
+            yield from _file_member(f"objects/pack/{path.name}", path)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _packs(git: HostGit, folder: Path, base: str, place: Path) -> list[Path]:
+def _packs(git: HostGit, folder: Path, base: str, target: Path) -> list[Path]:
     """Return packs and their indexes with exactly the history of `base`.
 
     These are the clone's own packs if they contain nothing else, as in a new clone. Otherwise a new
-    pack is written to `place`.
+    pack is written to `target`.
     """
     lines = git.text("count-objects", "-v").splitlines()
     counts = dict(line.split(": ", 1) for line in lines)
@@ -68,26 +72,26 @@ def _packs(git: HostGit, folder: Path, base: str, place: Path) -> list[Path]:
     # packed objects is that of the history of `base`, the packs contain nothing else.
     has_loose = counts["count"] != "0" or "alternate" in counts
     if not has_loose and counts["in-pack"] == git.text("rev-list", "--objects", "--count", base):
-        found = (folder / "objects" / "pack").iterdir()
+        files = (folder / "objects" / "pack").iterdir()
     else:
         git.run(
-            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{place}/pack",
+            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{target}/pack",
             stdin=f"{base}\n".encode(),
         )  # fmt: skip
-        found = place.iterdir()
-    return sorted(path for path in found if path.suffix in _PACK_FILES)
+        files = target.iterdir()
+    return sorted(path for path in files if path.suffix in _PACK_FILES)
 
 
-def _file(name: str, path: Path) -> Iterator[bytes]:
+def _file_member(name: str, path: Path) -> Iterator[bytes]:
     size = path.stat().st_size
-    yield _head(name, size, tarfile.REGTYPE, _PLAIN)
+    yield _member_header(name, size, tarfile.REGTYPE, _FILE_MODE)
     with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(_CHUNK_BYTES):
             yield chunk
     yield _padding(size)
 
 
-def _head(name: str, size: int, kind: bytes, mode: int) -> bytes:
+def _member_header(name: str, size: int, kind: bytes, mode: int) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.type, info.mode = size, kind, mode
     return info.tobuf(tarfile.PAX_FORMAT)
@@ -97,11 +101,11 @@ def _padding(size: int) -> bytes:
     return bytes(-size % tarfile.BLOCKSIZE)
 
 
-MOST_BYTES = 1 << 30
+MAX_BUNDLE_BYTES = 1 << 30
 """Maximum size of a bundle in bytes."""
 
-_LONGEST_LINE = 4096
-_MOST_LINES = 16
+_MAX_LINE_BYTES = 4096
+_MAX_HEADER_LINES = 16
 _NEXT_STEP = "nothing was published; run it again, and look at what ran in the sandbox"
 
 
@@ -124,29 +128,30 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
     whose tree is `tree`. All objects must be valid, and none may be missing. Raises WorkspaceError
     if one of these conditions is not met.
     """
-    for announced in (commit, tree):
-        if not OBJECT_ID.fullmatch(announced) or len(announced) != len(base):
-            raise _broken(f"it announces {announced!r:.100} as an object id")
-    if path.stat().st_size > MOST_BYTES:
-        raise _broken(f"it has more than {MOST_BYTES} bytes")
+    for object_id in (commit, tree):
+        if not OBJECT_ID.fullmatch(object_id) or len(object_id) != len(base):
+            raise _bundle_error(f"it announces {object_id!r:.100} as an object id")
+    if path.stat().st_size > MAX_BUNDLE_BYTES:
+        raise _bundle_error(f"it has more than {MAX_BUNDLE_BYTES} bytes")
     with open(path, "rb", buffering=0) as file:
         _check_header(read_header(file), base, commit)
         # --fix-thin: a bundle has a thin pack, with deltas against objects of the base.
         # --strict: reject malformed objects, such as trees with an entry `.git` or `..`, and links
         # to missing objects. https://git-scm.com/docs/git-index-pack
         args = (
-            "index-pack", "--stdin", "--fix-thin", "--strict", f"--max-input-size={MOST_BYTES}",
+            "index-pack", "--stdin", "--fix-thin", "--strict",
+            f"--max-input-size={MAX_BUNDLE_BYTES}",
         )  # fmt: skip
         # The header was read unbuffered, so the descriptor is at the first byte of the pack.
-        done = git.attempt(*args, stdin=file)
-    if done.status != 0:
-        raise _broken(failure(args, done).what)
+        result = git.attempt(*args, stdin=file)
+    if result.status != 0:
+        raise _bundle_error(failure(args, result).what)
     _check_commit(git, base, commit, tree)
     # Walk from the commit to the base, so that an object that is in neither is found here and not
     # by a later command.
-    whole = git.attempt("rev-list", "--objects", "--quiet", commit, f"^{base}")
-    if whole.status != 0:
-        raise _broken(failure(("rev-list",), whole).what)
+    walk = git.attempt("rev-list", "--objects", "--quiet", commit, f"^{base}")
+    if walk.status != 0:
+        raise _bundle_error(failure(("rev-list",), walk).what)
 
 
 def read_header(file: FileIO) -> BundleHeader:
@@ -155,65 +160,65 @@ def read_header(file: FileIO) -> BundleHeader:
     Raises WorkspaceError if the header is malformed or has a capability other than `object-format`,
     such as `filter`, with which objects may be missing.
     """
-    version = _line(file)
+    version = _read_line(file)
     if version not in (b"# v2 git bundle", b"# v3 git bundle"):
-        raise _broken("it is not a git bundle")
+        raise _bundle_error("it is not a git bundle")
     prerequisites: list[str] = []
     references: list[tuple[str, str]] = []
-    for _ in range(_MOST_LINES):
-        line = _line(file)
+    for _ in range(_MAX_HEADER_LINES):
+        line = _read_line(file)
         if not line:
             return BundleHeader(tuple(prerequisites), tuple(references))
         text = line.decode("utf-8", "replace")
         if text.startswith("@"):
             if version.startswith(b"# v2") or not text.startswith("@object-format="):
-                raise _broken(f"it asks for {text!r:.100}")
+                raise _bundle_error(f"it asks for {text!r:.100}")
         elif text.startswith("-"):
-            prerequisites.append(_object_id(text[1:].partition(" ")[0]))
+            prerequisites.append(_check_object_id(text[1:].partition(" ")[0]))
         else:
             value, _, name = text.partition(" ")
-            references.append((_object_id(value), name))
-    raise _broken("it has too many refs")
+            references.append((_check_object_id(value), name))
+    raise _bundle_error("it has too many refs")
 
 
-def _line(file: FileIO) -> bytes:
+def _read_line(file: FileIO) -> bytes:
     """Read one line, without its newline. Raises WorkspaceError if it is too long or incomplete."""
-    line = file.readline(_LONGEST_LINE)
+    line = file.readline(_MAX_LINE_BYTES)
     if not line.endswith(b"\n"):
-        raise _broken("its header is cut off")
+        raise _bundle_error("its header is cut off")
     return line[:-1]
 
 
-def _object_id(text: str) -> str:
+def _check_object_id(text: str) -> str:
     if not OBJECT_ID.fullmatch(text):
-        raise _broken(f"its header holds {text!r:.100} instead of an object id")
+        raise _bundle_error(f"its header holds {text!r:.100} instead of an object id")
     return text
 
 
 def _check_header(header: BundleHeader, base: str, commit: str) -> None:
     """Raise WorkspaceError unless the header has one ref, at `commit`, and requires only `base`."""
     if len(header.references) != 1:
-        raise _broken(f"it has {len(header.references)} refs and not one")
+        raise _bundle_error(f"it has {len(header.references)} refs and not one")
     if header.references[0][0] != commit:
-        raise _broken("its ref is not the announced commit")
-    if any(needed != base for needed in header.prerequisites):
-        raise _broken("it builds on something other than the base commit")
+        raise _bundle_error("its ref is not the announced commit")
+    if any(prerequisite != base for prerequisite in header.prerequisites):
+        raise _bundle_error("it builds on something other than the base commit")
 
 
 def _check_commit(git: HostGit, base: str, commit: str, tree: str) -> None:
     """Raise WorkspaceError unless the commit has exactly this tree and exactly this parent."""
     # The raw object is parsed: other commands show the parents as the shallow boundary alters them.
-    found = git.attempt("cat-file", "commit", commit, limit=1 << 20)
-    if found.status != 0:
-        raise _broken("the announced commit is not in it")
-    lines = found.stdout.partition(b"\n\n")[0].decode("utf-8", "replace").splitlines()
+    result = git.attempt("cat-file", "commit", commit, limit=1 << 20)
+    if result.status != 0:
+        raise _bundle_error("the announced commit is not in it")
+    lines = result.stdout.partition(b"\n\n")[0].decode("utf-8", "replace").splitlines()
     trees = [line.removeprefix("tree ") for line in lines if line.startswith("tree ")]
     parents = [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
     if trees != [tree]:
-        raise _broken(f"its commit has another tree than the announced {tree}")
+        raise _bundle_error(f"its commit has another tree than the announced {tree}")
     if parents != [base]:
-        raise _broken("its commit is not made directly on the base commit")
+        raise _bundle_error("its commit is not made directly on the base commit")
 
 
-def _broken(why: str) -> WorkspaceError:
-    return WorkspaceError(f"the change from the sandbox can't be used: {why}", _NEXT_STEP)
+def _bundle_error(reason: str) -> WorkspaceError:
+    return WorkspaceError(f"the change from the sandbox can't be used: {reason}", _NEXT_STEP)

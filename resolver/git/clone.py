@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, new_bare
+from resolver.git.git import Credential, HostGit, create_bare_repository
 from resolver.git.history import (
     CommitGraph,
     Remote,
@@ -20,7 +20,7 @@ from resolver.git.history import (
     fetch_selected,
     fetch_tips,
     first_parents,
-    select,
+    select_commits,
 )
 from resolver.git.remote import OBJECT_ID, RefListing, check_url, list_refs
 
@@ -64,8 +64,8 @@ def check_branch(git: HostGit, branch: str) -> str:
     """Return `refs/heads/<branch>`. Raises WorkspaceError if git doesn't accept that name."""
     name = f"refs/heads/{branch}"
     # A lone surrogate or a NUL can't be passed as an argument, so git can't be asked about it.
-    sound = branch.isprintable() and not branch.startswith("-")
-    if not sound or git.attempt("check-ref-format", name).status != 0:
+    is_safe_argument = branch.isprintable() and not branch.startswith("-")
+    if not is_safe_argument or git.attempt("check-ref-format", name).status != 0:
         raise WorkspaceError(f"{branch!r} is not a valid branch name", "choose another name")
     return name
 
@@ -77,7 +77,7 @@ def check_commit(commit: str) -> str:
     return commit
 
 
-def commit_made_at(git: HostGit, commit: str) -> datetime:
+def read_commit_date(git: HostGit, commit: str) -> datetime:
     """Return the committer date of a commit. Raises WorkspaceError if there is no such commit."""
     seconds = int(git.text("show", "-s", "--format=%ct", commit))
     try:
@@ -106,21 +106,21 @@ def clone_url(
     Raises WorkspaceError if the branch or commit doesn't exist or can't be fetched.
     """
     check_url(url)
-    wanted = check_branch(HostGit(), branch) if branch is not None else None
-    if listing is None or (wanted is not None and wanted not in listing.refs):
-        listing = list_refs(url, [wanted] if wanted else [], credential)
-    if wanted is None and listing.default is None:
+    ref = check_branch(HostGit(), branch) if branch is not None else None
+    if listing is None or (ref is not None and ref not in listing.refs):
+        listing = list_refs(url, [ref] if ref else [], credential)
+    if ref is None and listing.default is None:
         raise WorkspaceError(
             f"{url} has no default branch with a commit on it", "push a first commit, or name one"
         )
-    wanted = wanted or listing.default or ""
-    if commit is None and wanted not in listing.refs:
+    ref = ref or listing.default or ""
+    if commit is None and ref not in listing.refs:
         raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
-    some_id = commit or listing.refs[wanted]
-    tip = Tip(BASE_REF, some_id, commit or wanted, depth)
-    git = new_clone(folder, len(some_id))
-    fetch_tips(git, Remote(url, credential, listing.filters, cache), [tip])
-    return CloneBase(_base_of(git, tip.name, url), wanted.removeprefix("refs/heads/"))
+    object_id = commit or listing.refs[ref]
+    tip = Tip(BASE_REF, object_id, commit or ref, depth)
+    git = new_clone(folder, len(object_id))
+    fetch_tips(git, Remote(url, credential, listing.supports_filters, cache), [tip])
+    return CloneBase(_read_base(git, tip.name, url), ref.removeprefix("refs/heads/"))
 
 
 def open_checkout(path: Path) -> HostGit:
@@ -144,23 +144,25 @@ def clone_checkout(
     """
     path = path.absolute()
     git = open_checkout(path)
-    named = check_branch(git, branch) if branch is not None else "HEAD"
-    found = git.attempt("rev-parse", "--verify", "--quiet", f"{commit or named}^{{commit}}")
-    if found.status != 0:
-        what = f"commit {commit}" if commit else f"branch {branch!r}" if branch else "commit yet"
-        raise WorkspaceError(f"{path} has no {what}", "commit something there, or check the name")
+    revision = check_branch(git, branch) if branch is not None else "HEAD"
+    result = git.attempt("rev-parse", "--verify", "--quiet", f"{commit or revision}^{{commit}}")
+    if result.status != 0:
+        missing = f"commit {commit}" if commit else f"branch {branch!r}" if branch else "commit yet"
+        raise WorkspaceError(
+            f"{path} has no {missing}", "commit something there, or check the name"
+        )
     head = git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
-    resolved = found.stdout.decode().strip()
-    target, remote = new_clone(folder, len(resolved)), Remote(str(path))
-    tip = Tip(BASE_REF, resolved, resolved, depth)
+    commit_id = result.stdout.decode().strip()
+    target, remote = new_clone(folder, len(commit_id)), Remote(str(path))
+    tip = Tip(BASE_REF, commit_id, commit_id, depth)
     if depth > 1:
         # The commit graph is on this machine already: commits can be selected without a fetch.
-        graph = CommitGraph(git, {BASE_REF: first_parents(git, resolved, depth)})
-        fetch_selected(target, remote, [tip], select(graph, [tip]))
+        graph = CommitGraph(git, {BASE_REF: first_parents(git, commit_id, depth)})
+        fetch_selected(target, remote, [tip], select_commits(graph, [tip]))
     else:
         fetch_tips(target, remote, [tip])
     return CloneBase(
-        commit=_base_of(target, resolved, str(path)),
+        commit=_read_base(target, commit_id, str(path)),
         branch=branch if branch is not None else head.removeprefix("refs/heads/"),
         source_is_dirty=_is_dirty(git),
     )
@@ -173,7 +175,7 @@ def _is_dirty(git: HostGit) -> bool:
     return bool(status)
 
 
-def _base_of(git: HostGit, name: str, source: str) -> str:
+def _read_base(git: HostGit, name: str, source: str) -> str:
     """Return the id of the fetched base. Raises WorkspaceError if it is not a commit."""
     peeled = git.attempt("rev-parse", "--verify", "--quiet", f"{BASE_REF}^{{commit}}")
     if peeled.status != 0:
@@ -190,4 +192,4 @@ def new_clone(folder: Path, id_length: int) -> HostGit:
     if any(folder.iterdir()):
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
     folder.chmod(0o700)
-    return new_bare(folder, wide=id_length == 64)
+    return create_bare_repository(folder, sha256=id_length == 64)

@@ -18,18 +18,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit, new_bare
+from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import fetch
 
-MOST_REPOSITORIES = 50
+MAX_CACHED_CLONES = 50
 """Maximum number of cached clones."""
-MOST_BYTES = 20 << 30
+MAX_CACHE_BYTES = 20 << 30
 """Maximum size of the whole folder. The least recently used clones are removed first."""
 
-CLONES = "clones"
+CLONES_FOLDER = "clones"
 """Name of the folder within the host's cache folder."""
 
-_CACHED = "refs/resolver/cached"
+_CACHED_PREFIX = "refs/resolver/cached"
 
 logger = logging.getLogger("resolver.git")
 
@@ -52,13 +52,13 @@ class CloneCache:
         try:
             listing = "".join(f"{commit}\n" for commit in commits).encode()
             args = ("cat-file", "--batch-check=%(objectname)")
-            found = HostGit(git_dir=cached).text(*args, stdin=listing).splitlines()
-            known = [line for line in found if not line.endswith(" missing")]
+            objects = HostGit(git_dir=cached).text(*args, stdin=listing).splitlines()
+            cached_commits = [line for line in objects if not line.endswith(" missing")]
             # With refs, git tells the server that it has these commits, so that the server sends
             # only what differs: https://git-scm.com/docs/gitprotocol-v2#_fetch ("have" lines)
-            wants = [f"+{commit}:{_CACHED}/{commit}" for commit in known]
-            if wants:
-                fetch(git, str(cached), wants, ["--depth=1"], None)
+            refspecs = [f"+{commit}:{_CACHED_PREFIX}/{commit}" for commit in cached_commits]
+            if refspecs:
+                fetch(git, str(cached), refspecs, ["--depth=1"], None)
                 os.utime(cached)
         except (WorkspaceError, OSError) as error:
             logger.warning("the cached clone of %s was not used: %s", url, error)
@@ -71,16 +71,18 @@ class CloneCache:
         clone = Path(git.text("rev-parse", "--absolute-git-dir"))
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self._lock() as is_mine:
-                if is_mine:
-                    self._replace(clone, self._path(url), is_wide=_is_wide(git))
-                    self.remove(tuple(self._beyond_bounds()))
+            with self._lock() as has_lock:
+                if has_lock:
+                    self._replace(clone, self._path(url), is_sha256=_uses_sha256(git))
+                    self.remove(tuple(self._clones_over_limits()))
         except (WorkspaceError, OSError) as error:
             logger.warning("the clone of %s was not cached: %s", url, error)
 
     def older_than(self, moment: datetime) -> tuple[Path, ...]:
         """Return the clones last used before `moment`, and leftovers of killed runs before that."""
-        return tuple(path for path, at, _ in self._all() if at < moment.timestamp())
+        return tuple(
+            path for path, last_used, _ in self._list_clones() if last_used < moment.timestamp()
+        )
 
     def remove(self, clones: Collection[Path]) -> None:
         """Delete cached clones. A run that is reading one fetches from the network instead."""
@@ -101,17 +103,17 @@ class CloneCache:
             else:
                 yield True
 
-    def _replace(self, clone: Path, cached: Path, *, is_wide: bool) -> None:
+    def _replace(self, clone: Path, cached: Path, *, is_sha256: bool) -> None:
         """Copy the objects of the clone to a new repository and replace the cached one with that.
 
         A reader never sees a half-copied repository; for a moment between two renames, it sees
         none.
         """
-        with tempfile.TemporaryDirectory(prefix="new-", dir=self.folder) as place:
-            new, old = Path(place) / "new.git", Path(place) / "old.git"
-            new_bare(new, wide=is_wide)
+        with tempfile.TemporaryDirectory(prefix="new-", dir=self.folder) as temporary:
+            new, old = Path(temporary) / "new.git", Path(temporary) / "old.git"
+            create_bare_repository(new, sha256=is_sha256)
             shutil.copytree(
-                clone / "objects", new / "objects", dirs_exist_ok=True, copy_function=_link
+                clone / "objects", new / "objects", dirs_exist_ok=True, copy_function=_link_or_copy
             )
             if (clone / "shallow").is_file():
                 shutil.copyfile(clone / "shallow", new / "shallow")
@@ -119,21 +121,21 @@ class CloneCache:
                 cached.rename(old)
             new.rename(cached)
 
-    def _all(self) -> list[tuple[Path, float, int]]:
+    def _list_clones(self) -> list[tuple[Path, float, int]]:
         """Return path, time of last use, and size in bytes of each cached clone, newest first."""
-        found = []
+        clones = []
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path.is_dir():
-                size = sum(each.lstat().st_size for each in path.rglob("*"))
-                found.append((path, path.stat().st_mtime, size))
-        return sorted(found, key=lambda each: -each[1])
+                size = sum(entry.lstat().st_size for entry in path.rglob("*"))
+                clones.append((path, path.stat().st_mtime, size))
+        return sorted(clones, key=lambda each: -each[1])
 
-    def _beyond_bounds(self) -> Iterator[Path]:
+    def _clones_over_limits(self) -> Iterator[Path]:
         """Yield the clones that exceed the limits, never the newest one."""
         total = 0
-        for number, (path, _, size) in enumerate(self._all()):
+        for number, (path, _, size) in enumerate(self._list_clones()):
             total += size
-            if number and (number >= MOST_REPOSITORIES or total > MOST_BYTES):
+            if number and (number >= MAX_CACHED_CLONES or total > MAX_CACHE_BYTES):
                 yield path
 
 
@@ -145,11 +147,11 @@ def remove_cached_clones(folder: Path, now: datetime, days: float) -> Iterator[s
         yield path.name
 
 
-def _is_wide(git: HostGit) -> bool:
+def _uses_sha256(git: HostGit) -> bool:
     return git.text("rev-parse", "--show-object-format") == "sha256"
 
 
-def _link(source: str, target: str) -> str:
+def _link_or_copy(source: str, target: str) -> str:
     """Make a hard link, or a copy where links are not possible.
 
     Hard links are safe because git never modifies an object file.

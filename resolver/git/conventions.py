@@ -12,19 +12,19 @@ from resolver.git.git import HostGit
 from resolver.git.workspace import Workspace
 from resolver.models.repository import FOLDERS, Conventions, issue_template_paths, template_path
 
-MOST_TEMPLATE = 20_000
+MAX_TEMPLATE_BYTES = 20_000
 """Maximum size of a pull request template in bytes."""
-MOST_CODEOWNERS = 3_000_000
+MAX_CODEOWNERS_BYTES = 3_000_000
 """Maximum size of a CODEOWNERS file in bytes. GitHub ignores larger ones."""
 
-MOST_SUBJECTS = 60
+MAX_SUBJECTS = 60
 """Maximum number of commit subjects that are read."""
-LONGEST_SUBJECT = 300
+MAX_SUBJECT_CHARACTERS = 300
 """Maximum number of characters of a subject."""
 
-MOST_ISSUE_TEMPLATE = 50_000
+MAX_ISSUE_TEMPLATE_BYTES = 50_000
 """Maximum size of an issue template in bytes."""
-MOST_ISSUE_TEMPLATES = 30
+MAX_ISSUE_TEMPLATES = 30
 """Maximum number of issue templates that are read."""
 
 
@@ -34,8 +34,8 @@ def read_conventions(workspace: Workspace) -> Conventions:
     paths = trusted.trusted_paths()
     template, owners = template_path(paths), codeowners_path(paths)
     return Conventions(
-        template=_text(trusted, template, MOST_TEMPLATE),
-        codeowners=_text(trusted, owners, MOST_CODEOWNERS),
+        template=_read_text(trusted, template, MAX_TEMPLATE_BYTES),
+        codeowners=_read_text(trusted, owners, MAX_CODEOWNERS_BYTES),
         subjects=read_subjects(trusted.git, trusted.base),
     )
 
@@ -45,16 +45,16 @@ def read_issue_templates(workspace: Workspace) -> dict[str, bytes]:
 
     Unreadable files are left out.
     """
-    paths = issue_template_paths(workspace.trusted_paths())[:MOST_ISSUE_TEMPLATES]
-    found: dict[str, bytes] = {}
+    paths = issue_template_paths(workspace.trusted_paths())[:MAX_ISSUE_TEMPLATES]
+    templates: dict[str, bytes] = {}
     for path in paths:
         try:
-            content = workspace.read_trusted(path, MOST_ISSUE_TEMPLATE)
+            content = workspace.read_trusted(path, MAX_ISSUE_TEMPLATE_BYTES)
         except WorkspaceError:
             continue
         if content is not None:
-            found[path] = content
-    return found
+            templates[path] = content
+    return templates
 
 
 def codeowners_path(paths: Sequence[str]) -> str:
@@ -62,12 +62,12 @@ def codeowners_path(paths: Sequence[str]) -> str:
 
     The name of the file must be in upper case.
     """
-    there = set(paths)
-    places = [f"{folder}/CODEOWNERS" if folder else "CODEOWNERS" for folder in FOLDERS]
-    return next((path for path in places if path in there), "")
+    existing = set(paths)
+    candidates = [f"{folder}/CODEOWNERS" if folder else "CODEOWNERS" for folder in FOLDERS]
+    return next((path for path in candidates if path in existing), "")
 
 
-def _text(workspace: Workspace, path: str, limit: int) -> str:
+def _read_text(workspace: Workspace, path: str, limit: int) -> str:
     """Return the text of a file, "" if it is missing, too large or not text."""
     if not path:
         return ""
@@ -84,6 +84,6 @@ def _text(workspace: Workspace, path: str, limit: int) -> str:
 
 def read_subjects(git: HostGit, commit: str) -> tuple[str, ...]:
     """Return the subjects of the newest commits, newest first, without those of merge commits."""
-    args = ("log", "--no-merges", f"--max-count={MOST_SUBJECTS}", "-z", "--format=%s", commit)
-    listed = git.run(*args).decode("utf-8", "replace").split("\0")
-    return tuple(subject[:LONGEST_SUBJECT] for subject in listed if subject.strip())
+    args = ("log", "--no-merges", f"--max-count={MAX_SUBJECTS}", "-z", "--format=%s", commit)
+    subjects = git.run(*args).decode("utf-8", "replace").split("\0")
+    return tuple(subject[:MAX_SUBJECT_CHARACTERS] for subject in subjects if subject.strip())

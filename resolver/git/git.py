@@ -20,16 +20,16 @@ from typing import IO, BinaryIO, cast
 from resolver.errors import WorkspaceError
 from resolver.models.known_failures import network_failure, push_failure
 
-TIMEOUT = 900.0
+TIMEOUT_SECONDS = 900.0
 """Time limit of one git command in seconds, long enough to clone or push a large repository."""
 
-MOST_REMEMBERED = 16_000_000
+MAX_CACHED_BYTES = 16_000_000
 """Maximum number of bytes of output that one `ObjectCache` keeps."""
 
 _GLOBAL_CONFIG = Path(__file__).parent / "gitconfig"
 
 # Variables of the host's environment that git inherits. All others (tokens, keys, GIT_*) are unset.
-_KEPT = frozenset(
+_INHERITED_VARIABLES = frozenset(
     {
         "PATH", "TMPDIR", "LD_LIBRARY_PATH",
         "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
@@ -89,7 +89,7 @@ _SETTINGS = (
 _NOT_INSTALLED = 127
 """Exit code of a shell for a program that doesn't exist."""
 
-_ADVICE = (
+_NEXT_STEPS = (
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
     (r"unable to access",
      "check the network and the proxy settings, then run it again"),
@@ -146,7 +146,7 @@ class GitResult:
 class ObjectCache:
     """Keeps the output of git commands that depends on nothing but objects, which never change.
 
-    The oldest outputs are dropped once all of them have more than `MOST_REMEMBERED` bytes.
+    The oldest outputs are dropped once all of them have more than `MAX_CACHED_BYTES` bytes.
     """
 
     def __init__(self) -> None:
@@ -161,11 +161,11 @@ class ObjectCache:
     def add(self, args: tuple[str, ...], stdin: bytes, output: bytes) -> None:
         """Keep the output of the command."""
         with self._lock:
-            if len(output) > MOST_REMEMBERED or (args, stdin) in self._outputs:
+            if len(output) > MAX_CACHED_BYTES or (args, stdin) in self._outputs:
                 return
             self._outputs[args, stdin] = output
             self._size += len(output)
-            while self._size > MOST_REMEMBERED:
+            while self._size > MAX_CACHED_BYTES:
                 _, dropped = self._outputs.popitem(last=False)
                 self._size -= len(dropped)
 
@@ -207,12 +207,12 @@ class HostGit:
 
         Raises WorkspaceError with the last lines of git's stderr if the exit code is not 0.
         """
-        done = self.attempt(
+        result = self.attempt(
             *args, stdin=stdin, settings=settings, environment=environment, credential=credential
         )
-        if done.status != 0:
-            raise failure(args, done)
-        return done.stdout
+        if result.status != 0:
+            raise failure(args, result)
+        return result.stdout
 
     def text(self, *args: str, stdin: bytes | None = None) -> str:
         """Run `git args` and return its stdout as text, without surrounding whitespace."""
@@ -224,11 +224,11 @@ class HostGit:
         args, stdin: they may name existing objects only, by their full ids. Then the output is
         always the same.
         """
-        known = self._objects.get(args, stdin)
-        if known is None:
-            known = self.run(*args, stdin=stdin)
-            self._objects.add(args, stdin, known)
-        return known
+        output = self._objects.get(args, stdin)
+        if output is None:
+            output = self.run(*args, stdin=stdin)
+            self._objects.add(args, stdin, output)
+        return output
 
     def attempt(
         self,
@@ -238,22 +238,22 @@ class HostGit:
         environment: dict[str, str] | None = None,
         credential: Credential | None = None,
         limit: int | None = None,
-        timeout: float = TIMEOUT,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> GitResult:
         """Run `git args` and return its result, whatever its exit code.
 
         limit: maximum number of bytes of stdout; git is killed once it writes more. timeout:
         seconds after which git is killed and WorkspaceError is raised.
         """
-        secret = credential.settings if credential else ()
-        variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        variables.update(self._variables([*_SETTINGS, *settings, *secret]))
+        credential_settings = credential.settings if credential else ()
+        variables = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+        variables.update(self._variables([*_SETTINGS, *settings, *credential_settings]))
         variables.update(environment or {})
-        with _open_stdin(stdin) as source:
+        with _open_stdin(stdin) as stdin_file:
             try:
                 process = subprocess.Popen(
                     [*self._prefix, *args],
-                    stdin=source,
+                    stdin=stdin_file,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=variables,
@@ -261,10 +261,12 @@ class HostGit:
                 )
             except FileNotFoundError:
                 return GitResult(_NOT_INSTALLED, b"", "")
-        done = _collect(process, args, limit, timeout)
+        result = _collect(process, args, limit, timeout)
         if credential is None:
-            return done
-        return GitResult(done.status, done.stdout, credential.redact(done.stderr), done.truncated)
+            return result
+        return GitResult(
+            result.status, result.stdout, credential.redact(result.stderr), result.truncated
+        )
 
     def _variables(self, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
         variables = {**self._environment, "GIT_CONFIG_COUNT": str(len(settings))}
@@ -274,39 +276,39 @@ class HostGit:
         return variables
 
 
-def new_bare(folder: Path, *, wide: bool = False) -> HostGit:
+def create_bare_repository(folder: Path, *, sha256: bool = False) -> HostGit:
     """Create a bare repository in `folder`, and return git in it.
 
     Its files are written here instead of by `git init`, which would be a process of its own.
     Layout: https://git-scm.com/docs/gitrepository-layout
 
-    wide: use SHA-256 object ids instead of SHA-1.
+    sha256: use SHA-256 object ids instead of SHA-1.
     """
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "config").write_text(repository_config(bare=True, wide=wide), "ascii")
+    (folder / "config").write_text(repository_config(bare=True, sha256=sha256), "ascii")
     (folder / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
     return HostGit(git_dir=folder)
 
 
-def repository_config(*, bare: bool, wide: bool) -> str:
+def repository_config(*, bare: bool, sha256: bool) -> str:
     """Return the text of the `config` file of a new repository.
 
-    bare: whether it has no working tree. wide: use SHA-256 object ids instead of SHA-1.
+    bare: whether it has no working tree. sha256: use SHA-256 object ids instead of SHA-1.
     """
     # Extensions need version 1: https://git-scm.com/docs/repository-version
     lines = [
         "[core]",
-        f"\trepositoryformatversion = {int(wide)}",
+        f"\trepositoryformatversion = {int(sha256)}",
         "\tfilemode = true",
         f"\tbare = {str(bare).lower()}",
         *(() if bare else ("\tlogallrefupdates = true",)),
-        *(("[extensions]", "\tobjectformat = sha256") if wide else ()),
+        *(("[extensions]", "\tobjectformat = sha256") if sha256 else ()),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...]:
+def fetch_arguments(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...]:
     """Return the arguments of a fetch that writes the given refspecs and nothing else.
 
     Tags, FETCH_HEAD and submodules are left alone, and no maintenance is started.
@@ -317,23 +319,23 @@ def fetching(url: str, refspecs: Sequence[str], *options: str) -> tuple[str, ...
     )  # fmt: skip
 
 
-def failure(args: Sequence[str], done: GitResult, doing: str = "") -> WorkspaceError:
+def failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
     """Return the error for a failed git command: the last lines of its stderr, without credentials.
 
-    doing: what the command was for, named in the message instead of the command.
+    operation: what the command was for, named in the message instead of the command.
     """
-    if done.status == _NOT_INSTALLED:
+    if result.status == _NOT_INSTALLED:
         return WorkspaceError("git is not installed", "install git 2.39 or newer")
     lines = [
-        line.strip() for line in done.stderr.splitlines() if line.strip() and "hint:" not in line
+        line.strip() for line in result.stderr.splitlines() if line.strip() and "hint:" not in line
     ]
-    words = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
-    what = f"{doing or f'git {args[0]}'} failed: {words or f'exit code {done.status}'}"
-    known = push_failure(done.stderr) or network_failure(done.stderr)
-    if known is not None:
-        return WorkspaceError(what, known.next_step, known.cause)
-    advice = [step for pattern, step in _ADVICE if re.search(pattern, done.stderr)]
-    return WorkspaceError(what, advice[0] if advice else "")
+    message = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
+    what = f"{operation or f'git {args[0]}'} failed: {message or f'exit code {result.status}'}"
+    known_failure = push_failure(result.stderr) or network_failure(result.stderr)
+    if known_failure is not None:
+        return WorkspaceError(what, known_failure.next_step, known_failure.cause)
+    next_steps = [step for pattern, step in _NEXT_STEPS if re.search(pattern, result.stderr)]
+    return WorkspaceError(what, next_steps[0] if next_steps else "")
 
 
 def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:
@@ -360,21 +362,21 @@ def _collect(
     """
     assert process.stdout is not None and process.stderr is not None
     stdout, stderr = process.stdout, process.stderr
-    late = threading.Event()
-    words = bytearray()
+    timed_out = threading.Event()
+    error_output = bytearray()
 
-    def end_late() -> None:
-        late.set()
+    def on_timeout() -> None:
+        timed_out.set()
         _kill(process)
 
-    timer = threading.Timer(timeout, end_late)
+    timer = threading.Timer(timeout, on_timeout)
     # Stderr is read in a thread: git would block if one pipe filled up while the other is read.
-    reader = threading.Thread(target=_keep_tail, args=(stderr, words), daemon=True)
+    reader = threading.Thread(target=_keep_tail, args=(stderr, error_output), daemon=True)
     timer.start()
     reader.start()
     try:
-        out = stdout.read() if limit is None else stdout.read(limit + 1)
-        truncated = limit is not None and len(out) > limit
+        output = stdout.read() if limit is None else stdout.read(limit + 1)
+        truncated = limit is not None and len(output) > limit
         if truncated:
             _kill(process)
         status = process.wait()
@@ -384,18 +386,18 @@ def _collect(
         _kill(process)
         stdout.close()
         stderr.close()
-    if late.is_set():
+    if timed_out.is_set():
         raise WorkspaceError(
             f"git {args[0]} did not end within {timeout:.0f} seconds", "run it again"
         )
-    return GitResult(status, out, words.decode("utf-8", "replace"), truncated)
+    return GitResult(status, output, error_output.decode("utf-8", "replace"), truncated)
 
 
-def _keep_tail(stream: IO[bytes], kept: bytearray, most: int = 64_000) -> None:
-    """Read a stream to its end into `kept`, which holds at most its last `most` bytes."""
+def _keep_tail(stream: IO[bytes], tail: bytearray, max_bytes: int = 64_000) -> None:
+    """Read a stream to its end into `tail`, which holds at most its last `max_bytes` bytes."""
     while chunk := stream.read(8192):
-        kept += chunk
-        del kept[:-most]
+        tail += chunk
+        del tail[:-max_bytes]
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -17,32 +17,32 @@ from pathlib import Path
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, new_bare
+from resolver.git.git import Credential, HostGit, create_bare_repository
 from resolver.git.remote import fetch
 
-LEVELS = 25
+LEVELS_PER_REQUEST = 25
 """Levels of the commit graph that one request reads.
 
 A larger number brings more side branches, most of which are not selected; a smaller one takes more
 requests.
 """
 
-MOST_ROUNDS = 4
+MAX_GRAPH_REQUESTS = 4
 """Maximum number of requests that read the commit graph."""
-MOST_MERGED = 2
+MAX_MERGED_PER_COMMIT = 2
 """Maximum number of commits of side branches per first-parent commit."""
 
-MOST_OF_PULL = 300
+MAX_PULL_REQUEST_COMMITS = 300
 """Maximum number of a pull request's own commits that are fetched."""
 
-MOST_GROWTH = 1.25
+MAX_GROWTH = 1.25
 """Growth limit for fetching history from a server that can't leave out trees.
 
 The clone is deepened while its size is at most this multiple of its size with one commit. The limit
 is low because each step is larger than the ones before it.
 """
 
-_DEEPER = (["--deepen=500"], ["--unshallow"])
+_DEEPEN_OPTIONS = (["--deepen=500"], ["--unshallow"])
 """Fetch options tried in turn if the graph is too shallow to show the merge base of two commits."""
 
 
@@ -50,13 +50,13 @@ _DEEPER = (["--deepen=500"], ["--unshallow"])
 class Remote:
     """A repository to fetch from.
 
-    filters: True if the server supports shallow and filtered fetches.
+    supports_filters: True if the server supports shallow and filtered fetches.
     cache: clones of earlier runs, in which commits are looked up before the server is asked.
     """
 
     url: str
     credential: Credential | None = None
-    filters: bool = False
+    supports_filters: bool = False
     cache: CloneCache | None = None
 
 
@@ -92,22 +92,22 @@ class CommitGraph:
 class Selection:
     """The commits to fetch.
 
-    whole: commits whose parents are fetched too.
+    interior: commits whose parents are fetched too.
     boundary: commits where the history ends.
     """
 
-    whole: set[str] = field(default_factory=set)
+    interior: set[str] = field(default_factory=set)
     boundary: set[str] = field(default_factory=set)
 
     def close(self, graph: HostGit, tips: Sequence[str]) -> None:
-        """Complete the boundary: every parent and every tip is in `whole` or in `boundary` then."""
+        """Complete the boundary: then every parent and tip is in `interior` or in `boundary`."""
         # The graph doesn't contain the parents of its shallow commits, so they can't be selected.
-        self.whole -= read_shallow(graph)
-        listing = "".join(f"{commit}\n" for commit in sorted(self.whole)).encode()
+        self.interior -= read_shallow(graph)
+        listing = "".join(f"{commit}\n" for commit in sorted(self.interior)).encode()
         args = ("rev-list", "--no-walk=unsorted", "--parents", "--stdin")
-        rows = graph.text(*args, stdin=listing).split("\n") if self.whole else []
+        rows = graph.text(*args, stdin=listing).split("\n") if self.interior else []
         parents = {parent for row in rows for parent in row.split()[1:]}
-        self.boundary = (parents | self.boundary | set(tips)) - self.whole
+        self.boundary = (parents | self.boundary | set(tips)) - self.interior
 
 
 def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
@@ -116,9 +116,9 @@ def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
         _fetch_by_name(git, remote, tips, [])
     elif all(tip.commits == 1 for tip in tips):
         _fetch_by_name(git, remote, tips, ["--depth=1"])
-    elif remote.filters:
+    elif remote.supports_filters:
         with remote_graph(remote, tips) as graph:
-            fetch_selected(git, remote, tips, select(graph, tips))
+            fetch_selected(git, remote, tips, select_commits(graph, tips))
     else:
         _fetch_in_steps(git, remote, tips)
 
@@ -141,30 +141,30 @@ def fetch_pull_request(
     WorkspaceError if a fetch fails.
     """
     tips = [*others, base, head]
-    if not remote.filters or any(tip.commits == 0 for tip in tips):
+    if not remote.supports_filters or any(tip.commits == 0 for tip in tips):
         fetch_tips(git, remote, [replace(tip, commits=0) for tip in tips] if for_merge else tips)
         return _find_merge_base(git, remote, base, head, tips)
     with remote_graph(remote, tips) as graph:
         shallow = read_shallow(graph.git)
-        parted = _find_merge_base(
+        merge_base = _find_merge_base(
             graph.git, remote, base, head, tips, "--filter=tree:0", for_merge=for_merge
         )
         if read_shallow(graph.git) != shallow:
             graph = CommitGraph(graph.git, _read_chains(graph.git, tips))
-        selection = select(graph, tips)
-        if parted is not None:
+        selection = select_commits(graph, tips)
+        if merge_base is not None:
             sides = [head.commit, base.commit] if for_merge else [head.commit]
-            most = () if for_merge else (f"--max-count={MOST_OF_PULL}",)
-            own = graph.git.text("rev-list", *most, *sides, f"^{parted}")
-            selection.whole |= set(own.split())
-            selection.boundary.add(parted)
+            limit_option = () if for_merge else (f"--max-count={MAX_PULL_REQUEST_COMMITS}",)
+            commits = graph.git.text("rev-list", *limit_option, *sides, f"^{merge_base}")
+            selection.interior |= set(commits.split())
+            selection.boundary.add(merge_base)
             selection.close(graph.git, [tip.commit for tip in tips])
         fetch_selected(git, remote, tips, selection)
     # Two branches that were merged into each other may have several merge bases, which git merges
     # first. That takes older history, up to the merge base of the merge bases, and so on.
-    if for_merge and read_shallow(git) and _merge_bases(git, base, head) != [parted]:
+    if for_merge and read_shallow(git) and _merge_bases(git, base, head) != [merge_base]:
         _fetch_by_name(git, remote, tips, ["--unshallow"])
-    return parted
+    return merge_base
 
 
 def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
@@ -174,18 +174,20 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
     in between and that began before the clone's shallow boundary. Raises WorkspaceError if a fetch
     fails.
     """
-    if read_shallow(git) and not _missing(git, {tip.commit}):
+    if read_shallow(git) and not _missing_commits(git, {tip.commit}):
         git.run("update-ref", "--no-deref", tip.ref, tip.commit)
         return
-    if read_shallow(git) and remote.filters:
+    if read_shallow(git) and remote.supports_filters:
         with remote_graph(remote, [tip]) as graph:
             chain = graph.chains[tip.ref]
-            missing = _missing(git, set(chain))
+            missing = _missing_commits(git, set(chain))
             # Count up to the newest first-parent commit that the clone has already.
-            count = next((n for n, each in enumerate(chain, 1) if each not in missing), len(chain))
+            count = next(
+                (n for n, commit in enumerate(chain, 1) if commit not in missing), len(chain)
+            )
             tip = replace(tip, commits=count)
-            newer = CommitGraph(graph.git, {tip.ref: dict(list(chain.items())[:count])})
-            fetch_selected(git, remote, [tip], select(newer, [tip]))
+            newer_graph = CommitGraph(graph.git, {tip.ref: dict(list(chain.items())[:count])})
+            fetch_selected(git, remote, [tip], select_commits(newer_graph, [tip]))
         if git.attempt("merge-base", "--is-ancestor", start, tip.ref).status == 0:
             return
     _fetch_by_name(git, remote, [tip], [])
@@ -207,23 +209,25 @@ def _find_merge_base(
     """
 
     def find() -> str | None:
-        found = _merge_bases(git, base, head)
-        if not found or not for_merge:
-            return found[0] if found else None
-        since = git.text("rev-list", head.commit, base.commit, *(f"^{each}" for each in found))
-        return None if read_shallow(git) & set(since.split()) else found[0]
+        merge_bases = _merge_bases(git, base, head)
+        if not merge_bases or not for_merge:
+            return merge_bases[0] if merge_bases else None
+        commits_since = git.text(
+            "rev-list", head.commit, base.commit, *(f"^{commit}" for commit in merge_bases)
+        )
+        return None if read_shallow(git) & set(commits_since.split()) else merge_bases[0]
 
-    parted = find()
-    for deeper in _DEEPER:
-        if parted is None and read_shallow(git):
-            _fetch_by_name(git, remote, tips, [*deeper, *options])
-            parted = find()
-    return parted
+    merge_base = find()
+    for deepen_options in _DEEPEN_OPTIONS:
+        if merge_base is None and read_shallow(git):
+            _fetch_by_name(git, remote, tips, [*deepen_options, *options])
+            merge_base = find()
+    return merge_base
 
 
 def _merge_bases(git: HostGit, base: Tip, head: Tip) -> list[str]:
-    found = git.attempt("merge-base", "--all", base.commit, head.commit)
-    return found.stdout.decode().split() if found.status == 0 else []
+    result = git.attempt("merge-base", "--all", base.commit, head.commit)
+    return result.stdout.decode().split() if result.status == 0 else []
 
 
 @contextmanager
@@ -238,71 +242,71 @@ def remote_graph(remote: Remote, tips: Sequence[Tip]) -> Iterator[CommitGraph]:
     https://git-scm.com/docs/gitprotocol-v2#_fetch
     """
     with temporary_directory() as folder:
-        graph = new_bare(folder / "graph.git", wide=len(tips[0].commit) == 64)
-        wanted = {tip.ref: tip.commit for tip in tips}
+        graph = create_bare_repository(folder / "graph.git", sha256=len(tips[0].commit) == 64)
+        requested = {tip.ref: tip.commit for tip in tips}
         # Each round continues behind the oldest first-parent commit of each tip whose history is
         # still too short, so the graph grows along first parents and not along side branches.
-        for _ in range(MOST_ROUNDS):
-            specs = [f"+{commit}:{ref}" for ref, commit in wanted.items()]
-            options = [f"--depth={LEVELS}", "--filter=tree:0"]
-            fetch(graph, remote.url, specs, options, remote.credential)
+        for _ in range(MAX_GRAPH_REQUESTS):
+            refspecs = [f"+{commit}:{ref}" for ref, commit in requested.items()]
+            options = [f"--depth={LEVELS_PER_REQUEST}", "--filter=tree:0"]
+            fetch(graph, remote.url, refspecs, options, remote.credential)
             shallow = read_shallow(graph)
             chains = _read_chains(graph, tips)
             oldest = {ref: list(chain)[-1] for ref, chain in chains.items()}
-            wanted = {
+            requested = {
                 f"{tip.ref}-behind": oldest[tip.ref]
                 for tip in tips
                 if len(chains[tip.ref]) < tip.commits and oldest[tip.ref] in shallow
             }
-            if not wanted:
+            if not requested:
                 break
         yield CommitGraph(graph, chains)
 
 
-def select(graph: CommitGraph, tips: Sequence[Tip]) -> Selection:
+def select_commits(graph: CommitGraph, tips: Sequence[Tip]) -> Selection:
     """Return the commits to fetch for the tips.
 
     These are the first-parent commits of each tip and the newest commits merged by them, which are
     at least as new as the oldest selected first-parent commit.
     """
-    whole: set[str] = set()
-    ends: set[str] = set()
-    merged: set[str] = set()
+    interior: set[str] = set()
+    oldest_commits: set[str] = set()
+    merged_commits: set[str] = set()
     for tip in tips:
         chain = graph.chains[tip.ref]
         oldest = list(chain)[-1]
-        is_cut = len(chain) == tip.commits
-        whole |= set(chain) - ({oldest} if is_cut else set())
-        ends |= {oldest} if is_cut else set()
+        is_truncated = len(chain) == tip.commits
+        interior |= set(chain) - ({oldest} if is_truncated else set())
+        oldest_commits |= {oldest} if is_truncated else set()
         if tip.commits > 1:
-            count = len(chain) * (1 + MOST_MERGED)
-            bounds = (f"--max-age={chain[oldest]}", f"--max-count={count}")
-            merged |= set(graph.git.text("rev-list", *bounds, tip.commit).split())
-    selection = Selection(whole | (merged - ends))
+            count = len(chain) * (1 + MAX_MERGED_PER_COMMIT)
+            limits = (f"--max-age={chain[oldest]}", f"--max-count={count}")
+            merged_commits |= set(graph.git.text("rev-list", *limits, tip.commit).split())
+    selection = Selection(interior | (merged_commits - oldest_commits))
     selection.close(graph.git, [tip.commit for tip in tips])
     return selection
 
 
 def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection: Selection) -> None:
     """Fetch the selected commits with all their files, and set the clone's shallow boundary."""
-    missing = _missing(git, selection.whole | selection.boundary)
+    missing = _missing_commits(git, selection.interior | selection.boundary)
     if remote.cache is not None:
         remote.cache.fetch(git, remote.url, missing)
-        missing = _missing(git, missing)
-    by_ref = {tip.ref: tip.commit for tip in tips}
-    wants = [f"+{commit}:{ref}" for ref, commit in by_ref.items() if commit in missing]
-    wants += sorted(missing - set(by_ref.values()))
-    if wants:
+        missing = _missing_commits(git, missing)
+    commit_by_ref = {tip.ref: tip.commit for tip in tips}
+    refspecs = [f"+{commit}:{ref}" for ref, commit in commit_by_ref.items() if commit in missing]
+    refspecs += sorted(missing - set(commit_by_ref.values()))
+    if refspecs:
         # Every selected commit is requested by its id with depth 1, which makes each one a shallow
         # boundary. Commits whose parents were fetched too are removed from the `shallow` file
         # afterwards, which joins the single commits to a history.
-        fetch(git, remote.url, wants, ["--depth=1"], remote.credential)
-    unchanged = {ref: commit for ref, commit in by_ref.items() if commit not in missing}
+        fetch(git, remote.url, refspecs, ["--depth=1"], remote.credential)
+    unchanged = {ref: commit for ref, commit in commit_by_ref.items() if commit not in missing}
     if unchanged:  # the fetch has written the others
         lines = "".join(f"update {ref} {commit}\n" for ref, commit in unchanged.items())
         git.run("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
-    _write_shallow(git, read_shallow(git) - selection.whole)
-    if remote.cache is not None and wants:
+    _write_shallow(git, read_shallow(git) - selection.interior)
+    if remote.cache is not None and refspecs:
         remote.cache.keep(git, remote.url)
 
 
@@ -332,9 +336,9 @@ def _write_shallow(git: HostGit, commits: set[str]) -> None:
     if not commits:
         path.unlink(missing_ok=True)
         return
-    new = path.with_name("shallow.new")
-    new.write_text("".join(f"{commit}\n" for commit in sorted(commits)), "ascii")
-    new.replace(path)
+    new_file = path.with_name("shallow.new")
+    new_file.write_text("".join(f"{commit}\n" for commit in sorted(commits)), "ascii")
+    new_file.replace(path)
 
 
 def _shallow_file(git: HostGit) -> Path:
@@ -344,11 +348,11 @@ def _shallow_file(git: HostGit) -> Path:
     return Path(path)
 
 
-def _missing(git: HostGit, commits: set[str]) -> set[str]:
+def _missing_commits(git: HostGit, commits: set[str]) -> set[str]:
     """Return those of the commits that the clone doesn't have."""
     listing = "".join(f"{commit}\n" for commit in sorted(commits)).encode()
-    found = git.text("cat-file", "--batch-check=%(objectname)", stdin=listing).splitlines()
-    return {line.split()[0] for line in found if line.endswith(" missing")}
+    rows = git.text("cat-file", "--batch-check=%(objectname)", stdin=listing).splitlines()
+    return {line.split()[0] for line in rows if line.endswith(" missing")}
 
 
 def _fetch_by_name(
@@ -356,27 +360,27 @@ def _fetch_by_name(
 ) -> None:
     # A tip is fetched by its ref if the ref points to it: not every server serves commits by id
     # (`uploadpack.allowReachableSHA1InWant`, https://git-scm.com/docs/git-config).
-    specs = [f"+{tip.name}:{tip.ref}" for tip in tips]
-    fetch(git, remote.url, specs, options, remote.credential)
+    refspecs = [f"+{tip.name}:{tip.ref}" for tip in tips]
+    fetch(git, remote.url, refspecs, options, remote.credential)
 
 
 def _fetch_in_steps(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
     """Fetch one commit of each tip, then deepen while the clone stays below the growth limit."""
     _fetch_by_name(git, remote, tips, ["--depth=1"])
-    most = _size(git) * MOST_GROWTH
-    depth, wanted = 1, max(tip.commits for tip in tips)
-    while read_shallow(git) and depth < wanted and _size(git) <= most:
-        more = min(2 * depth, wanted - depth)
-        _fetch_by_name(git, remote, tips, [f"--deepen={more}"])
-        depth += more
+    max_size = _objects_size(git) * MAX_GROWTH
+    depth, max_depth = 1, max(tip.commits for tip in tips)
+    while read_shallow(git) and depth < max_depth and _objects_size(git) <= max_size:
+        step = min(2 * depth, max_depth - depth)
+        _fetch_by_name(git, remote, tips, [f"--deepen={step}"])
+        depth += step
 
 
-def _size(git: HostGit) -> int:
+def _objects_size(git: HostGit) -> int:
     """Return the size of the objects in KiB."""
-    counts = _counts(git.text("count-objects", "-v"))
+    counts = _parse_counts(git.text("count-objects", "-v"))
     return counts["size"] + counts["size-pack"]
 
 
-def _counts(text: str) -> Mapping[str, int]:
+def _parse_counts(text: str) -> Mapping[str, int]:
     rows = (line.split(": ", 1) for line in text.splitlines())
     return {name: int(value) for name, value in rows if value.isdigit()}

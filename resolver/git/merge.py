@@ -20,20 +20,20 @@ from resolver.models.run import ConflictResolution
 MARKERS = (b"<<<<<<<", b"|||||||", b">>>>>>>")
 """Prefixes of the lines that git writes around the versions of a conflict."""
 
-BETWEEN = b"======="
+SEPARATOR = b"======="
 """The line that git writes between two versions."""
 
-MOST_NOTES = 200
+MAX_NOTES = 200
 """Maximum number of git's messages about one merge that are kept."""
 
 # A commit's id depends on its author, committer and dates. With fixed ones, the same merge has the
 # same id wherever and whenever it is made.
-_NOBODY = {
+_FIXED_IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "Resolver"), ("EMAIL", "resolver@localhost"), ("DATE", "@0 +0000"))
 }
-_MERGE = ("merge-tree", "--write-tree", "-z", "--name-only")
+_MERGE_COMMAND = ("merge-tree", "--write-tree", "-z", "--name-only")
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,18 @@ def merge(git: HostGit, ours: str, theirs: str) -> MergeResult:
     Conflict markers name the two sides by these ids. Raises WorkspaceError if the commits have no
     common history.
     """
-    args = (*_MERGE, check_commit(ours), check_commit(theirs))
-    done = git.attempt(*args)
-    if done.status not in (0, 1):
-        raise failure(args, done, f"merging {theirs[:12]} into {ours[:12]}")
+    args = (*_MERGE_COMMAND, check_commit(ours), check_commit(theirs))
+    result = git.attempt(*args)
+    if result.status not in (0, 1):
+        raise failure(args, result, f"merging {theirs[:12]} into {ours[:12]}")
     # With -z and --name-only: the tree, the paths in conflict, an empty field, the messages.
-    fields = done.stdout.split(b"\0")
+    fields = result.stdout.split(b"\0")
     tree = check_commit(fields[0].decode("ascii", "replace").strip())
-    if done.status == 0:
+    if result.status == 0:
         return MergeResult(tree)
-    end = fields.index(b"", 1)
-    notes = tuple(_notes(fields[end + 1 :]))[:MOST_NOTES]
-    return MergeResult(tree, tuple(dict.fromkeys(fields[1:end])), notes)
+    paths_end = fields.index(b"", 1)
+    notes = tuple(_notes(fields[paths_end + 1 :]))[:MAX_NOTES]
+    return MergeResult(tree, tuple(dict.fromkeys(fields[1:paths_end])), notes)
 
 
 def _notes(fields: list[bytes]) -> Iterator[str]:
@@ -76,14 +76,14 @@ def _notes(fields: list[bytes]) -> Iterator[str]:
     A record consists of a number, that many paths, a type such as "CONFLICT (contents)", and the
     message. Informational records such as "Auto-merging" are skipped.
     """
-    at = 0
-    while at < len(fields) and fields[at].isdigit():
-        kind = at + 1 + int(fields[at])
-        if kind + 1 >= len(fields):
+    position = 0
+    while position < len(fields) and fields[position].isdigit():
+        type_position = position + 1 + int(fields[position])
+        if type_position + 1 >= len(fields):
             return
-        if fields[kind].startswith(b"CONFLICT"):
-            yield " ".join(fields[kind + 1].decode("utf-8", "replace").split())
-        at = kind + 2
+        if fields[type_position].startswith(b"CONFLICT"):
+            yield " ".join(fields[type_position + 1].decode("utf-8", "replace").split())
+        position = type_position + 2
 
 
 def replay_commits(git: HostGit, base: str, tree: str, onto: str) -> MergeResult:
@@ -96,11 +96,11 @@ def replay_commits(git: HostGit, base: str, tree: str, onto: str) -> MergeResult
     # history. Three commits with an artificial history make it find the right one: a root with the
     # tree of `base`, and the two sides as its children. No ref ever points to them.
     root = _commit(git, f"{check_commit(base)}^{{tree}}")
-    left = _commit(git, f"{check_commit(onto)}^{{tree}}", root)
-    return merge(git, left, _commit(git, check_commit(tree), root))
+    our_commit = _commit(git, f"{check_commit(onto)}^{{tree}}", root)
+    return merge(git, our_commit, _commit(git, check_commit(tree), root))
 
 
-def unfinished(git: HostGit, merged: MergeResult, ours: str, theirs: str) -> str:
+def commit_unfinished_merge(git: HostGit, merged: MergeResult, ours: str, theirs: str) -> str:
     """Return a commit of the merge including its conflict markers, for somebody to resolve them.
 
     Its parents are the two merged commits. It is never published. The same merge gives the same
@@ -111,10 +111,10 @@ def unfinished(git: HostGit, merged: MergeResult, ours: str, theirs: str) -> str
 
 def _commit(git: HostGit, tree: str, *parents: str) -> str:
     """Return the id of a commit of the tree with the given parents and a fixed author and date."""
-    given = [part for parent in parents for part in ("-p", check_commit(parent))]
-    found = git.text("rev-parse", "--verify", tree)
-    args = ("commit-tree", "--no-gpg-sign", *given, "-m", "merge", found)
-    return git.run(*args, environment=_NOBODY).decode().strip()
+    parent_options = [part for parent in parents for part in ("-p", check_commit(parent))]
+    tree_id = git.text("rev-parse", "--verify", tree)
+    args = ("commit-tree", "--no-gpg-sign", *parent_options, "-m", "merge", tree_id)
+    return git.run(*args, environment=_FIXED_IDENTITY).decode().strip()
 
 
 def is_ancestor(git: HostGit, earlier: str, later: str) -> bool:
@@ -122,17 +122,17 @@ def is_ancestor(git: HostGit, earlier: str, later: str) -> bool:
 
     Also returns False if the clone doesn't have enough history to tell.
     """
-    given = (check_commit(earlier), check_commit(later))
-    return git.attempt("merge-base", "--is-ancestor", *given).status == 0
+    commits = (check_commit(earlier), check_commit(later))
+    return git.attempt("merge-base", "--is-ancestor", *commits).status == 0
 
 
 def merge_base(git: HostGit, one: str, other: str) -> str | None:
     """Return the merge base of two commits, None if the clone has none."""
-    found = git.attempt("merge-base", check_commit(one), check_commit(other))
-    return found.stdout.decode().strip() if found.status == 0 else None
+    result = git.attempt("merge-base", check_commit(one), check_commit(other))
+    return result.stdout.decode().strip() if result.status == 0 else None
 
 
-def unresolved(
+def find_unresolved_paths(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
 ) -> tuple[bytes, ...]:
     """Return the paths of `tree` with a conflict of the merge that is still as git left it.
@@ -143,49 +143,55 @@ def unresolved(
     names = (ours.encode(), theirs.encode())
     suffixes = tuple(b"~" + name for name in names)
     entries = {e.path: e.id for e in read_tree(git, tree) if e.mode != GITLINK}
-    before = {e.path: e.id for e in read_tree(git, merged.tree) if e.mode != GITLINK}
-    left = {path for path in entries if any(part.endswith(suffixes) for part in path.split(b"/"))}
+    merged_entries = {e.path: e.id for e in read_tree(git, merged.tree) if e.mode != GITLINK}
+    unresolved = {
+        path for path in entries if any(part.endswith(suffixes) for part in path.split(b"/"))
+    }
     # A line such as `=======` may be regular content (a heading in a README). It counts only in a
     # file in conflict, and only if it was in neither side's version. A marker that names one of
     # the two commits is always left from this merge.
-    known = _were_there(git, (ours, theirs), merged.conflicts)
-    anywhere = frozenset[bytes]().union(*known.values())
+    known_markers = _existing_markers(git, (ours, theirs), merged.conflicts)
+    all_known_markers = frozenset[bytes]().union(*known_markers.values())
     contents: dict[str, list[bytes]] = {}
     for path, blob in entries.items():
-        if path in merged.conflicts or before.get(path) != blob:
+        if path in merged.conflicts or merged_entries.get(path) != blob:
             contents.setdefault(blob, []).append(path)
     for blob, data in read_blobs(git, contents):
         for line in _markers(data):
-            named = any(name in line for name in names)
-            left |= {
+            names_a_side = any(name in line for name in names)
+            unresolved |= {
                 path
                 for path in contents[blob]
-                if named or (path in merged.conflicts and line not in known.get(path, anywhere))
+                if names_a_side
+                or (
+                    path in merged.conflicts
+                    and line not in known_markers.get(path, all_known_markers)
+                )
             }
-    return tuple(sorted(left))
+    return tuple(sorted(unresolved))
 
 
-def _were_there(
+def _existing_markers(
     git: HostGit, commits: Iterable[str], paths: tuple[bytes, ...]
 ) -> dict[bytes, set[bytes]]:
     """Return by path the lines that look like conflict markers in the files of the given commits.
 
     These lines were there before the merge and may stay.
     """
-    found: dict[bytes, set[bytes]] = {}
+    markers_by_path: dict[bytes, set[bytes]] = {}
     for commit in commits:
         entries = [e for e in read_tree(git, commit) if e.path in paths and e.mode != GITLINK]
         markers = {id: set(_markers(data)) for id, data in read_blobs(git, {e.id for e in entries})}
         for entry in entries:
-            found.setdefault(entry.path, set()).update(markers[entry.id])
-    return found
+            markers_by_path.setdefault(entry.path, set()).update(markers[entry.id])
+    return markers_by_path
 
 
 def _markers(data: bytes) -> Iterator[bytes]:
     """Yield the lines that look like conflict markers."""
     for line in data.splitlines():
         is_marker = line.startswith(MARKERS) and line[7:8] in (b"", b" ")
-        if is_marker or line == BETWEEN:
+        if is_marker or line == SEPARATOR:
             yield line.rstrip()
 
 
@@ -209,35 +215,39 @@ def settled_conflicts(
 
     A path that is in neither side, nor in the merged tree, nor in `tree` is left out.
     """
-    now, left, own, other = (
-        {e.path: (e.mode, e.id) for e in read_tree(git, each)}
-        for each in (tree, merged.tree, ours, theirs)
+    entries, merged_entries, our_entries, their_entries = (
+        {e.path: (e.mode, e.id) for e in read_tree(git, version)}
+        for version in (tree, merged.tree, ours, theirs)
     )
-    found = []
+    files = []
     for path in merged.conflicts:
-        entry = now.get(path)
-        if entry is None and not any(path in side for side in (left, own, other)):
+        entry = entries.get(path)
+        if entry is None and not any(
+            path in versions for versions in (merged_entries, our_entries, their_entries)
+        ):
             continue
         kept: ConflictResolution = "merged"
         if entry is None:
             kept = "deleted"
-        elif entry == own.get(path):
+        elif entry == our_entries.get(path):
             kept = "ours"
-        elif entry == other.get(path):
+        elif entry == their_entries.get(path):
             kept = "theirs"
-        found.append(SettledFile(path, kept, entry == left.get(path)))
-    return tuple(found)
+        files.append(SettledFile(path, kept, entry == merged_entries.get(path)))
+    return tuple(files)
 
 
-def taken_over(git: HostGit, merged: MergeResult, tree: str, theirs: str) -> frozenset[bytes]:
+def find_paths_as_theirs(
+    git: HostGit, merged: MergeResult, tree: str, theirs: str
+) -> frozenset[bytes]:
     """Return the paths in conflict at which `tree` has exactly what `theirs` has.
 
     That includes paths that neither has. Nothing at these paths was written by whoever resolved the
     conflicts.
     """
-    there = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
-    now = {e.path: (e.mode, e.id) for e in read_tree(git, tree)}
-    return frozenset(p for p in merged.conflicts if there.get(p) == now.get(p))
+    their_entries = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
+    entries = {e.path: (e.mode, e.id) for e in read_tree(git, tree)}
+    return frozenset(p for p in merged.conflicts if their_entries.get(p) == entries.get(p))
 
 
 def format_patch(git: HostGit, commit: str, limit: int) -> bytes | None:
@@ -246,9 +256,9 @@ def format_patch(git: HostGit, commit: str, limit: int) -> bytes | None:
         "format-patch", "--stdout", "--no-signature", "--binary", "--full-index", "--no-renames",
         "--no-ext-diff", "--no-textconv", "--no-color", "--no-attach", "-1", check_commit(commit),
     )  # fmt: skip
-    done = git.attempt(*args, limit=limit)
-    if done.truncated:
+    result = git.attempt(*args, limit=limit)
+    if result.truncated:
         return None
-    if done.status != 0:
-        raise WorkspaceError(f"the change can't be shown: {done.stderr.strip()[-500:]}")
-    return done.stdout
+    if result.status != 0:
+        raise WorkspaceError(f"the change can't be shown: {result.stderr.strip()[-500:]}")
+    return result.stdout

@@ -8,22 +8,22 @@ from resolver.git.git import HostGit
 from resolver.git.tree import quote, read_blobs, read_changes, read_tree
 from resolver.models.repository import LocalCommit, NewEntry
 
-_MOST_COMMITS = 20
+_MAX_COMMITS = 20
 
 
-def made_commits(git: HostGit, commit: str) -> tuple[LocalCommit, ...]:
+def read_new_commits(git: HostGit, commit: str) -> tuple[LocalCommit, ...]:
     """Return the commit and those of its ancestors that were made here, oldest first.
 
     Commits that were fetched can be reached from a ref of the clone; those that were made here
     can't. At most 20 are returned. Raises WorkspaceError for a path that is not valid UTF-8, which
     JSON can't represent.
     """
-    args = ("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST_COMMITS}")
-    found = git.text(*args, check_commit(commit), "--not", "--all").split()
-    return tuple(_made(git, each) for each in found)
+    args = ("rev-list", "--topo-order", "--reverse", f"--max-count={_MAX_COMMITS}")
+    commits = git.text(*args, check_commit(commit), "--not", "--all").split()
+    return tuple(_read_commit(git, each) for each in commits)
 
 
-def _made(git: HostGit, commit: str) -> LocalCommit:
+def _read_commit(git: HostGit, commit: str) -> LocalCommit:
     """Return a commit as data: message, parents, changed entries and new blobs."""
     raw = git.run("cat-file", "commit", commit)
     head, _, message = raw.partition(b"\n\n")
@@ -39,12 +39,16 @@ def _made(git: HostGit, commit: str) -> LocalCommit:
             # A file that became a folder, or a folder that became a file, is replaced by the new
             # entry. Deleting it as well would delete the new entry.
             if not _is_replaced(change.path, written):
-                entries.append(NewEntry(path=_text(change.path), mode=change.old_mode))
+                entries.append(NewEntry(path=_decode_path(change.path), mode=change.old_mode))
             continue
-        entries.append(NewEntry(path=_text(change.path), mode=change.new_mode, id=change.new_id))
+        entries.append(
+            NewEntry(path=_decode_path(change.path), mode=change.new_mode, id=change.new_id)
+        )
         if change.new_blob is not None:
             blobs[change.new_blob] = None
-    known = {entry.id for parent in parents for entry in read_tree(git, parent)} if blobs else set()
+    existing_ids = (
+        {entry.id for parent in parents for entry in read_tree(git, parent)} if blobs else set()
+    )
     return LocalCommit(
         id=commit,
         message=message.decode("utf-8", "replace"),
@@ -52,11 +56,11 @@ def _made(git: HostGit, commit: str) -> LocalCommit:
         parents=parents,
         base_tree=git.text("rev-parse", f"{parents[0]}^{{tree}}"),
         entries=tuple(entries),
-        blobs=tuple(blob for blob in blobs if blob not in known),
+        blobs=tuple(blob for blob in blobs if blob not in existing_ids),
     )
 
 
-def contents(git: HostGit, commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
+def read_new_blobs(git: HostGit, commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
     """Yield the id and content of each new blob of the commit, reading them in batches."""
     return read_blobs(git, commit.blobs)
 
@@ -64,11 +68,11 @@ def contents(git: HostGit, commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
 def _is_replaced(path: bytes, written: set[bytes]) -> bool:
     """Return True if an entry is written above or below the deleted `path`."""
     parts = path.split(b"/")
-    above = {b"/".join(parts[:length]) for length in range(1, len(parts))}
-    return bool(above & written) or any(other.startswith(path + b"/") for other in written)
+    parent_paths = {b"/".join(parts[:length]) for length in range(1, len(parts))}
+    return bool(parent_paths & written) or any(other.startswith(path + b"/") for other in written)
 
 
-def _text(path: bytes) -> str:
+def _decode_path(path: bytes) -> str:
     try:
         return path.decode()
     except UnicodeDecodeError:

@@ -23,11 +23,13 @@ def write_orphans(git: HostGit, commits: Sequence[OrphanCommit]) -> tuple[str, .
 
     One process writes all of their objects: https://git-scm.com/docs/git-fast-import
     """
-    stream = b"".join(part for n, each in enumerate(commits) for part in _commands(n, each))
+    stream = b"".join(
+        part for number, commit in enumerate(commits) for part in _commands(number, commit)
+    )
     # An id that a ref of the temporary repository had before is of no interest to anybody.
     args = ("fast-import", "--quiet", "--force", "--date-format=now", "--done")
-    written = git.run(*args, stdin=stream + b"done\n")
-    return tuple(written.decode("ascii").split())
+    output = git.run(*args, stdin=stream + b"done\n")
+    return tuple(output.decode("ascii").split())
 
 
 def _commands(number: int, commit: OrphanCommit) -> Iterator[bytes]:

@@ -30,17 +30,17 @@ from resolver.git.workspace import Workspace
 from resolver.models.run import FileChange, Patch
 from resolver.security.formats import find_credentials
 
-_NAMED = 10
+_MAX_NAMED_PATHS = 10
 """Maximum number of paths that one sentence of a message names."""
 
 # Formats that are too common in tests and documentation to be evidence of a leaked credential.
-_TOO_COMMON = frozenset(
+_IGNORED_FORMATS = frozenset(
     {"Authorization header", "API key header", "password in a URL", "JSON web token"}
 )
 
 # Characters that HFS+ ignores when it compares names. There, `.git<U+200C>hub` is `.github`. Git
 # protects `.git` against the same trick (`core.protectHFS`, https://git-scm.com/docs/git-config).
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -59,30 +59,33 @@ class PatchPolicy:
 
 
 def check(
-    workspace: Workspace, patch: Patch, policy: PatchPolicy, settled: Collection[bytes] = ()
+    workspace: Workspace,
+    patch: Patch,
+    policy: PatchPolicy,
+    taken_from_base: Collection[bytes] = (),
 ) -> None:
     """Raise a PolicyViolation that names all problems of the patch, if there are any.
 
-    settled: paths at which a merge conflict was resolved by taking the file of the base branch as
-    it is. People with write access have put these files there, so they may be protected, or
-    submodules.
+    taken_from_base: paths at which a merge conflict was resolved by taking the file of the base
+    branch as it is. People with write access have put these files there, so they may be protected,
+    or submodules.
     """
     changes = read_changes(workspace.git, patch.base, patch.tree)
-    too_large = [*_too_large(workspace, patch, policy, changes)]
-    own = tuple(change for change in changes if change.path not in settled)
-    bounds = [*too_large, *_protected(workspace, patch, policy, own)]
+    too_large = [*_size_problems(workspace, patch, policy, changes)]
+    own_changes = tuple(change for change in changes if change.path not in taken_from_base)
+    limit_problems = [*too_large, *_protection_problems(workspace, patch, policy, own_changes)]
     problems = [
-        *bounds,
-        *_submodules(own),
-        *_links_out(workspace, patch, changes),
+        *limit_problems,
+        *_submodule_problems(own_changes),
+        *_symlink_problems(workspace, patch, changes),
         # The files of a change that is too large are not read.
-        *(() if too_large else _credentials(workspace, changes)),
+        *(() if too_large else _credential_problems(workspace, changes)),
     ]
     if problems:
         raise PolicyViolation(
             "; ".join(problems),
             "the patch is kept with the run's output: review it, and apply manually what is right",
-            settings_decide=len(problems) == len(bounds),
+            settings_decide=len(problems) == len(limit_problems),
         )
 
 
@@ -91,16 +94,20 @@ def is_protected(path: str, globs: Iterable[str]) -> bool:
     return any(_Glob(text).matches(path.encode()) for text in globs)
 
 
-def protected_in(workspace: Workspace, base: str, tree: str, globs: Iterable[str]) -> str:
+def describe_protected_changes(
+    workspace: Workspace, base: str, tree: str, globs: Iterable[str]
+) -> str:
     """Return the protected files that differ between the commit `base` and `tree`, as a text.
 
     The text lists the paths for a person, and is "" if there are none.
     """
     patch = Patch(base=base, tree=tree)
-    return _list(_protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree)))
+    return _quote_paths(
+        _protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree))
+    )
 
 
-def _too_large(
+def _size_problems(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
     if len(changes) > policy.max_files:
@@ -110,23 +117,23 @@ def _too_large(
         yield f"it has {size} bytes or more, above the limit of {policy.max_bytes}"
 
 
-def _protected(
+def _protection_problems(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
-    found = _protected_paths(workspace, patch, policy.protected_paths, changes)
-    if found:
-        yield f"it changes protected files: {_list(found)}"
+    paths = _protected_paths(workspace, patch, policy.protected_paths, changes)
+    if paths:
+        yield f"it changes protected files: {_quote_paths(paths)}"
 
 
 def _protected_paths(
     workspace: Workspace, patch: Patch, protected: Iterable[str], changes: tuple[TreeChange, ...]
 ) -> set[bytes]:
     globs = [_Glob(text) for text in protected]
-    found = {c.path for c in changes if any(glob.covers(c) for glob in globs)}
-    return found | _through_links(workspace, patch, globs, changes)
+    paths = {change.path for change in changes if any(glob.covers(change) for glob in globs)}
+    return paths | _changed_through_symlinks(workspace, patch, globs, changes)
 
 
-def _through_links(
+def _changed_through_symlinks(
     workspace: Workspace, patch: Patch, globs: list["_Glob"], changes: tuple[TreeChange, ...]
 ) -> set[bytes]:
     """Return the changed paths that affect a protected path through a symlink of the base.
@@ -135,25 +142,33 @@ def _through_links(
     protected file without naming it. So does a change that makes a protected symlink point to
     another place.
     """
-    before = workspace.symlinks(patch.base)
-    guarded = [link for link in before if any(g.matches(link) or g.is_below(link) for g in globs)]
-    if not guarded:
+    old_links = workspace.symlinks(patch.base)
+    protected_links = [
+        link for link in old_links if any(g.matches(link) or g.is_below(link) for g in globs)
+    ]
+    if not protected_links:
         return set()
-    after = workspace.symlinks(patch.tree)
-    places = [place for link in guarded if (place := resolve_symlink(before, link)) is not None]
-    found = {c.path for c in changes for p in places if c.path == p or c.path.startswith(p + b"/")}
-    return found | {
-        link for link in guarded if resolve_symlink(before, link) != resolve_symlink(after, link)
+    new_links = workspace.symlinks(patch.tree)
+    targets = [
+        target
+        for link in protected_links
+        if (target := resolve_symlink(old_links, link)) is not None
+    ]
+    paths = {c.path for c in changes for p in targets if c.path == p or c.path.startswith(p + b"/")}
+    return paths | {
+        link
+        for link in protected_links
+        if resolve_symlink(old_links, link) != resolve_symlink(new_links, link)
     }
 
 
-def _submodules(changes: tuple[TreeChange, ...]) -> Iterator[str]:
-    found = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)}
-    if found:
-        yield f"it changes submodules, or contains another git repository: {_list(found)}"
+def _submodule_problems(changes: tuple[TreeChange, ...]) -> Iterator[str]:
+    paths = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)}
+    if paths:
+        yield f"it changes submodules, or contains another git repository: {_quote_paths(paths)}"
 
 
-def _links_out(
+def _symlink_problems(
     workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
     """Yield a problem if the change adds symlinks that lead out of the repository.
@@ -163,51 +178,53 @@ def _links_out(
     """
     if not any(SYMLINK in (c.old_mode, c.new_mode) for c in changes):
         return
-    before = escaping_symlinks(workspace.symlinks(patch.base))
-    found = {link for link, _ in escaping_symlinks(workspace.symlinks(patch.tree)) - before}
-    if found:
-        yield f"it has symlinks that point outside the repository: {_list(found)}"
+    escaping_before = escaping_symlinks(workspace.symlinks(patch.base))
+    links = {
+        link for link, _ in escaping_symlinks(workspace.symlinks(patch.tree)) - escaping_before
+    }
+    if links:
+        yield f"it has symlinks that point outside the repository: {_quote_paths(links)}"
 
 
-def _credentials(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:
+def _credential_problems(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:
     """Yield a problem if the change adds credentials, in a file's content or name.
 
     A credential that some changed file had before is not counted: the change only moves it.
     """
-    old = {c.old_blob for c in changes if c.old_blob is not None}
+    old_blobs = {c.old_blob for c in changes if c.old_blob is not None}
     paths: dict[str, list[bytes]] = {}
     for change in changes:
-        if change.new_blob is not None and change.new_blob not in old:
+        if change.new_blob is not None and change.new_blob not in old_blobs:
             paths.setdefault(change.new_blob, []).append(change.path)
-    forms = {
-        blob: tuple(_credential_forms(data))
-        for blob, data in read_blobs(workspace.git, {*old, *paths})
+    credentials = {
+        blob: tuple(_credentials_in(data))
+        for blob, data in read_blobs(workspace.git, {*old_blobs, *paths})
     }
-    known = {value for blob in old for _, value, _ in forms[blob]}
-    found = [
+    old_values = {value for blob in old_blobs for _, value, _ in credentials[blob]}
+    places = [
         f"{name} in {quote(path)} line {line}"
         for blob in sorted(paths)
-        for name, value, line in forms[blob]
-        if value not in known
+        for name, value, line in credentials[blob]
+        if value not in old_values
         for path in paths[blob]
     ]
-    if any(True for change in changes if change.new_blob for _ in _credential_forms(change.path)):
-        found.append("the name of a file")
-    if found:
-        yield f"it adds what looks like a credential: {_shorten(found)}"
+    if any(True for change in changes if change.new_blob for _ in _credentials_in(change.path)):
+        places.append("the name of a file")
+    if places:
+        yield f"it adds what looks like a credential: {_shorten(places)}"
 
 
-def _credential_forms(data: bytes) -> Iterator[tuple[str, str, int]]:
+def _credentials_in(data: bytes) -> Iterator[tuple[str, str, int]]:
     """Yield the kind, the value and the line number of each credential in `data`.
 
     NUL bytes are removed first, so that UTF-16 text can be searched like ASCII.
     """
     text = data.replace(b"\0", b"").decode("latin-1")
-    for found in find_credentials(text):
-        value = text[found.start : found.end]
+    for match in find_credentials(text):
+        value = text[match.start : match.end]
         # Example values in the documentation of vendors contain this word.
-        if found.name not in _TOO_COMMON and "EXAMPLE" not in value:
-            yield found.name, value, text.count("\n", 0, found.start) + 1
+        if match.name not in _IGNORED_FORMATS and "EXAMPLE" not in value:
+            yield match.name, value, text.count("\n", 0, match.start) + 1
 
 
 class _Glob:
@@ -260,24 +277,26 @@ def _folded(text: str) -> str:
 
     Ignored characters are removed, and the rest is normalized (NFC) and case-folded.
     """
-    return unicodedata.normalize("NFC", _IGNORED.sub("", text)).casefold()
+    return unicodedata.normalize("NFC", _IGNORED_CHARACTERS.sub("", text)).casefold()
 
 
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def _list(paths: Iterable[bytes]) -> str:
+def _quote_paths(paths: Iterable[bytes]) -> str:
     return _shorten([quote(path) for path in sorted(paths)])
 
 
 def _shorten(items: list[str]) -> str:
-    more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
-    return ", ".join(items[:_NAMED]) + more
+    rest_note = (
+        f" and {len(items) - _MAX_NAMED_PATHS} more" if len(items) > _MAX_NAMED_PATHS else ""
+    )
+    return ", ".join(items[:_MAX_NAMED_PATHS]) + rest_note
 
 
-_BINARY = re.compile(rb"^GIT binary patch\n(?:.+\n)+\n(?:(?:.+\n)+\n)?", re.MULTILINE)
-_ADDED = re.compile(rb"^\+.*$", re.MULTILINE)
+_BINARY_PATCH = re.compile(rb"^GIT binary patch\n(?:.+\n)+\n(?:(?:.+\n)+\n)?", re.MULTILINE)
+_ADDED_LINE = re.compile(rb"^\+.*$", re.MULTILINE)
 
 
 class SecretMatcher(Protocol):
@@ -301,33 +320,36 @@ def withhold_secrets(
     too_large = growth(workspace.git, changes) > max_bytes
     leaking = {c.path for c in changes if redactor.holds_secret(quote(c.path))}
     if not too_large:
-        leaking |= _bringing_in(workspace, patch, changes, redactor)
+        leaking |= _files_adding_secrets(workspace, patch, changes, redactor)
     diff = patch.diff
     if leaking or too_large:
-        diff = _BINARY.sub(b"Binary content left out\n", diff)
+        diff = _BINARY_PATCH.sub(b"Binary content left out\n", diff)
     if redactor.holds_secret(_as_text(diff)):
         diff = redactor.redact_text(_as_text(diff)).encode("utf-8", "surrogateescape")
-    files = tuple(_renamed(file, redactor) for file in patch.files)
+    files = tuple(_redact_path(file, redactor) for file in patch.files)
     names = tuple(redactor.redact_text(quote(path)) for path in sorted(leaking))
     return patch.model_copy(update={"diff": diff, "files": files}), names
 
 
-def _bringing_in(
+def _files_adding_secrets(
     workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: SecretMatcher
 ) -> set[bytes]:
     """Return the paths of the files that the change adds a secret to."""
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
     # NUL bytes are removed, so that UTF-16 text can be searched like ASCII.
-    holding = {
+    blobs_with_secret = {
         blob
         for blob, data in read_blobs(workspace.git, blobs)
         if redactor.holds_secret(_as_text(data.replace(b"\0", b"")))
     }
     # A secret may be a plain word that was in the file before, such as the password of a test
     # database. So a file that had a secret counts only if some line added by the change has one.
-    added = redactor.holds_secret(_as_text(b"\n".join(_ADDED.findall(patch.diff))))
+    is_secret_added = redactor.holds_secret(_as_text(b"\n".join(_ADDED_LINE.findall(patch.diff))))
     return {
-        c.path for c in changes if c.new_blob in holding and (added or c.old_blob not in holding)
+        c.path
+        for c in changes
+        if c.new_blob in blobs_with_secret
+        and (is_secret_added or c.old_blob not in blobs_with_secret)
     }
 
 
@@ -335,7 +357,7 @@ def _as_text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _renamed(file: FileChange, redactor: SecretMatcher) -> FileChange:
+def _redact_path(file: FileChange, redactor: SecretMatcher) -> FileChange:
     if not redactor.holds_secret(file.path):
         return file
     return file.model_copy(update={"path": redactor.redact_text(file.path)})

@@ -17,7 +17,7 @@ from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
 from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
 from resolver.git.git import Credential, GitResult, HostGit, failure
-from resolver.git.history import LEVELS, Remote, Tip, fetch_successor
+from resolver.git.history import LEVELS_PER_REQUEST, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
 from resolver.models.known_failures import OUTAGES
@@ -25,51 +25,51 @@ from resolver.models.known_failures import OUTAGES
 PREFIX = "agent/"
 """Prefix of every branch that Resolver creates."""
 
-_LONGEST = 50
+_MAX_SLUG_CHARACTERS = 50
 """Maximum length of a slug in characters."""
 
 
 def slug(title: str) -> str:
     """Return 1 to 50 ASCII lower-case letters, digits and single hyphens made from `title`."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-    if len(words) > _LONGEST:
-        cut = words[: _LONGEST + 1].rpartition("-")[0]
-        words = (cut or words)[:_LONGEST].strip("-")
-    return words or "change"
+    ascii_title = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    text = re.sub(r"[^a-z0-9]+", "-", ascii_title).strip("-")
+    if len(text) > _MAX_SLUG_CHARACTERS:
+        whole_words = text[: _MAX_SLUG_CHARACTERS + 1].rpartition("-")[0]
+        text = (whole_words or text)[:_MAX_SLUG_CHARACTERS].strip("-")
+    return text or "change"
 
 
-def branch_name(title: str, number: int | None = None, *, of: str = "issue") -> str:
+def branch_name(title: str, number: int | None = None, *, kind: str = "issue") -> str:
     """Return the preferred branch name for work on a title, such as `agent/issue-12-<slug>`.
 
-    Without a number, it is `agent/<slug>`. of: what the number belongs to, `issue` or `pull`.
+    Without a number, it is `agent/<slug>`. kind: what the number belongs to, `issue` or `pull`.
     """
-    return f"{PREFIX}{of}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
+    return f"{PREFIX}{kind}-{number}-{slug(title)}" if number is not None else PREFIX + slug(title)
 
 
-def branches_of_issue(number: int) -> str:
+def issue_branch_prefix(number: int) -> str:
     """Return the prefix of the branches that Resolver creates for work on an issue."""
     return f"{PREFIX}issue-{number}-"
 
 
-def free_branch(existing: Collection[str], wanted: str) -> str:
-    """Return `wanted`, or `wanted-2`, `wanted-3` and so on if that is in `existing`.
+def free_branch(existing: Collection[str], preferred: str) -> str:
+    """Return `preferred`, or `preferred-2`, `preferred-3` and so on if that is in `existing`.
 
-    Names are compared without case, because some file systems do so. A branch below `wanted/` also
-    makes the name unavailable, because a ref can't be a file and a folder at once.
+    Names are compared without case, because some file systems do so. A branch below `preferred/`
+    also makes the name unavailable, because a ref can't be a file and a folder at once.
     """
     taken = [name.casefold() for name in existing]
-    number, name = 1, wanted
+    number, name = 1, preferred
     while any(t == name.casefold() or t.startswith(f"{name.casefold()}/") for t in taken):
         number += 1
-        name = f"{wanted}-{number}"
+        name = f"{preferred}-{number}"
     return name
 
 
 TIP_REF = "refs/resolver/tip"
 """The ref of the clone to which the newest commit of a branch is fetched."""
 
-_TROUBLE = re.compile(
+_TRANSIENT_FAILURE = re.compile(
     r"returned error: (?:429|5\d\d)|HTTP (?:429|5\d\d)|RPC failed; curl|hung up unexpectedly"
     r"|early EOF|unexpected disconnect|[Ee]mpty reply|[Cc]ould not resolve host"
     r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
@@ -105,14 +105,14 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     listing = list_refs(check_url(url), [ref], credential)
     if ref not in listing.refs:
         return None
-    moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
-    remote = Remote(url, credential, listing.filters)
-    tip = Tip(TIP_REF, listing.refs[ref], ref, 2 * LEVELS)
-    fetch_successor(git, remote, tip, STARTS_AT_REF if moved else BASE_REF)
+    was_moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
+    remote = Remote(url, credential, listing.supports_filters)
+    tip = Tip(TIP_REF, listing.refs[ref], ref, 2 * LEVELS_PER_REQUEST)
+    fetch_successor(git, remote, tip, STARTS_AT_REF if was_moved else BASE_REF)
     return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
 
 
-def push_onto(
+def fast_forward_branch(
     git: HostGit,
     commit: str,
     branch: str,
@@ -146,7 +146,7 @@ def push_ref(
     """Set `branch` to `commit` if it holds `previous`, or if it doesn't exist and `previous` is "".
 
     Repeating it has no effect. retries: for a server that fails or can't be reached. Raises the
-    same errors as `push_onto`.
+    same errors as `fast_forward_branch`.
     """
     ref = check_branch(git, branch)
     check_commit(commit)
@@ -162,8 +162,10 @@ def _wait_after_push(error: ResolverError) -> float | None:
     """Return 0.0 if the push may be tried again, None if the server has rejected it."""
     if isinstance(error, PushRefused | BranchTaken):
         return None
-    in_trouble = error.cause in OUTAGES or (not error.cause and _TROUBLE.search(error.what))
-    return 0.0 if in_trouble else None
+    is_transient = error.cause in OUTAGES or (
+        not error.cause and _TRANSIENT_FAILURE.search(error.what)
+    )
+    return 0.0 if is_transient else None
 
 
 def _log_wait(error: ResolverError, wait: float) -> None:
@@ -181,28 +183,28 @@ def _push_once(
     branch = ref.removeprefix("refs/heads/")
     # Despite its name, --force-with-lease makes the push safer here: the server updates the ref
     # only if it still has the expected value ("" means that it must not exist), so a concurrent
-    # push of somebody else is never overwritten. `push_onto` has checked that the new commit is a
-    # descendant of the old one. https://git-scm.com/docs/git-push
+    # push of somebody else is never overwritten. `fast_forward_branch` has checked that the new
+    # commit is a descendant of the old one. https://git-scm.com/docs/git-push
     args = (
         "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
         url, f"{commit}:{ref}",
     )  # fmt: skip
-    done = git.attempt(*args, credential=credential)
-    if done.status == 0:
+    result = git.attempt(*args, credential=credential)
+    if result.status == 0:
         return
     # The push may have succeeded although the answer was lost, or failed because an earlier attempt
     # had succeeded. The commit that the branch holds now decides.
-    listed = git.attempt("ls-remote", "--", url, ref, credential=credential)
-    lines = listed.stdout.decode("utf-8", "replace").splitlines()
-    there = [line.partition("\t")[0] for line in lines if line.endswith(f"\t{ref}")]
-    if there == [commit]:
+    listing = git.attempt("ls-remote", "--", url, ref, credential=credential)
+    lines = listing.stdout.decode("utf-8", "replace").splitlines()
+    remote_commits = [line.partition("\t")[0] for line in lines if line.endswith(f"\t{ref}")]
+    if remote_commits == [commit]:
         return
-    if there and there != [previous]:
-        raise taken(branch, url)
-    raise _refused(args, done, f"pushing {branch} to {url}", credential)
+    if remote_commits and remote_commits != [previous]:
+        raise branch_taken_error(branch, url)
+    raise _push_error(args, result, f"pushing {branch} to {url}", credential)
 
 
-def require_push(
+def require_push_access(
     git: HostGit, commit: str, branch: str, url: str, credential: Credential | None
 ) -> None:
     """Raise PushRefused if the server doesn't let this account write `branch`.
@@ -215,44 +217,48 @@ def require_push(
         "push", "--dry-run", "--porcelain", "--no-verify", "--",
         check_url(url), f"{check_commit(commit)}:{ref}",
     )  # fmt: skip
-    done = git.attempt(*args, credential=credential)
-    if done.status == 0:
+    result = git.attempt(*args, credential=credential)
+    if result.status == 0:
         return
-    error = _refused(args, done, f"asking whether {branch} at {url} can be pushed to", credential)
+    error = _push_error(
+        args, result, f"asking whether {branch} at {url} can be pushed to", credential
+    )
     if isinstance(error, PushRefused):
         raise error
 
 
-def _refused(
-    args: tuple[str, ...], done: GitResult, doing: str, credential: Credential | None
+def _push_error(
+    args: tuple[str, ...], result: GitResult, operation: str, credential: Credential | None
 ) -> WorkspaceError:
     """Return the error of a failed push: PushRefused for a known reason, else WorkspaceError."""
     lines = [
         line.split("\t")[-1]
-        for line in done.stdout.decode("utf-8", "replace").splitlines()
+        for line in result.stdout.decode("utf-8", "replace").splitlines()
         if line.startswith("!")
     ]
-    said = "\n".join([done.stderr, *lines])
-    words = credential.redact(said) if credential else said
-    error = failure(args, GitResult(done.status, b"", words), doing)
-    for pattern, why, next_step in _REFUSALS:
-        if re.search(pattern, words):
-            of_branch = why == "the branch is protected"
-            refused = PushRefused(f"{error.what} ({why})", next_step, why, of_branch=of_branch)
-            refused.cause = error.cause
-            return refused
+    output = "\n".join([result.stderr, *lines])
+    clean_output = credential.redact(output) if credential else output
+    error = failure(args, GitResult(result.status, b"", clean_output), operation)
+    for pattern, reason, next_step in _REFUSALS:
+        if re.search(pattern, clean_output):
+            is_branch_protected = reason == "the branch is protected"
+            refusal = PushRefused(
+                f"{error.what} ({reason})", next_step, reason, of_branch=is_branch_protected
+            )
+            refusal.cause = error.cause
+            return refusal
     return error
 
 
-def taken(branch: str, where: str) -> BranchTaken:
+def branch_taken_error(branch: str, location: str) -> BranchTaken:
     """Return the error for a branch that holds another commit."""
     return BranchTaken(
-        f"the branch {branch} already exists in {where} with other commits",
+        f"the branch {branch} already exists in {location} with other commits",
         "delete it there, or choose another name",
     )
 
 
-_KEPT = "\n\t\u2060"
+_KEPT_CHARACTERS = "\n\t\u2060"
 """Characters that are kept in a commit message although they are not printable.
 
 U+2060 (word joiner) is inserted into `@name`, so that the message doesn't mention anybody.
@@ -290,7 +296,7 @@ def write_commit(
     tree: str,
     message: str,
     author: Identity,
-    at: datetime,
+    committed_at: datetime,
     co_authors: Sequence[Identity],
     merged: str = "",
 ) -> str:
@@ -298,11 +304,11 @@ def write_commit(
 
     merged: a second parent, which makes it a merge commit.
     """
-    clean = "".join(c for c in message if c in _KEPT or c.isprintable()).strip()
+    clean_message = "".join(c for c in message if c in _KEPT_CHARACTERS or c.isprintable()).strip()
     trailers = "\n".join(dict.fromkeys(f"Co-authored-by: {person}" for person in co_authors))
-    text = f"{clean or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
-    date = f"@{int(at.timestamp())} +0000"
-    made = git.run(
+    text = f"{clean_message or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
+    date = f"@{int(committed_at.timestamp())} +0000"
+    output = git.run(
         "commit-tree", "--no-gpg-sign", "-p", base, *(("-p", merged) if merged else ()), "-F", "-",
         tree,
         stdin=text.encode("utf-8", "replace"),
@@ -315,7 +321,7 @@ def write_commit(
             "GIT_COMMITTER_DATE": date,
         },
     )  # fmt: skip
-    return made.decode().strip()
+    return output.decode().strip()
 
 
 def push_branch(
@@ -341,10 +347,10 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
     It adds objects and one ref and runs no hook. Raises BranchTaken if the branch holds another
     commit.
     """
-    theirs = HostGit(checkout=path.absolute())
-    ref = _our_branch(git, branch)
+    repository = HostGit(checkout=path.absolute())
+    ref = _agent_branch_ref(git, branch)
     check_commit(commit)
-    if _is_there(theirs, ref, commit, branch, path):
+    if _branch_has_commit(repository, ref, commit, branch, path):
         return
     # index-pack adds the objects without running a hook or writing FETCH_HEAD, as a push or fetch
     # would. The user's repository has the base, so only the objects that are new are packed.
@@ -352,39 +358,41 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
         "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet",
         stdin=f"{commit}\n^{base}\n".encode(),
     )  # fmt: skip
-    theirs.run("index-pack", "--stdin", "--strict", stdin=pack)
+    repository.run("index-pack", "--stdin", "--strict", stdin=pack)
     args = ("update-ref", "--no-deref", "-m", "branch: made by Resolver", ref, commit)
-    done = theirs.attempt(*args, "0" * len(commit))
-    if done.status != 0 and not _is_there(theirs, ref, commit, branch, path):
-        raise failure(args, done, f"writing {branch} into {path}")
+    result = repository.attempt(*args, "0" * len(commit))
+    if result.status != 0 and not _branch_has_commit(repository, ref, commit, branch, path):
+        raise failure(args, result, f"writing {branch} into {path}")
 
 
-def _is_there(theirs: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
+def _branch_has_commit(repository: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
     """Return True if the branch exists with `commit`. Raises BranchTaken if it has another one."""
-    found = theirs.attempt("rev-parse", "--verify", "--quiet", ref)
-    if found.status == 0 and found.stdout.decode().strip() != commit:
-        raise taken(branch, str(path))
-    return found.status == 0
+    result = repository.attempt("rev-parse", "--verify", "--quiet", ref)
+    if result.status == 0 and result.stdout.decode().strip() != commit:
+        raise branch_taken_error(branch, str(path))
+    return result.status == 0
 
 
-def list_branches(where: str | Path, credential: Credential | None) -> frozenset[str]:
+def list_branches(location: str | Path, credential: Credential | None) -> frozenset[str]:
     """Return the branches that start with `agent/`, at a URL or in a local repository."""
-    if isinstance(where, Path):
+    if isinstance(location, Path):
         pattern = f"refs/heads/{PREFIX}"
-        out = open_checkout(where).text("for-each-ref", "--format=%(refname)", pattern)
-        names = out.splitlines()
+        output = open_checkout(location).text("for-each-ref", "--format=%(refname)", pattern)
+        names = output.splitlines()
     else:
-        args = ("ls-remote", "--heads", "--", check_url(where), f"refs/heads/{PREFIX}*")
-        listed = HostGit().attempt(*args, credential=credential)
-        if listed.status != 0:
-            raise failure(args, listed, f"reading the branches of {where}")
-        lines = listed.stdout.decode("utf-8", "surrogateescape").splitlines()
+        args = ("ls-remote", "--heads", "--", check_url(location), f"refs/heads/{PREFIX}*")
+        listing = HostGit().attempt(*args, credential=credential)
+        if listing.status != 0:
+            raise failure(args, listing, f"reading the branches of {location}")
+        lines = listing.stdout.decode("utf-8", "surrogateescape").splitlines()
         names = [line.partition("\t")[2] for line in lines]
-    full = f"refs/heads/{PREFIX}"
-    return frozenset(n.removeprefix("refs/heads/") for n in names if n.startswith(full))
+    full_prefix = f"refs/heads/{PREFIX}"
+    return frozenset(
+        name.removeprefix("refs/heads/") for name in names if name.startswith(full_prefix)
+    )
 
 
-def _our_branch(git: HostGit, branch: str) -> str:
+def _agent_branch_ref(git: HostGit, branch: str) -> str:
     """Return the full ref name. Raises WorkspaceError unless the branch starts with `agent/`."""
     _require_prefix(branch)
     return check_branch(git, branch)

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import Credential, HostGit, failure, fetching
+from resolver.git.git import Credential, HostGit, failure, fetch_arguments
 
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_NOT_THERE = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
+_MISSING_COMMIT = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
 
 # The server's capabilities for the fetch command, as they appear in git's packet trace:
 # https://git-scm.com/docs/gitprotocol-v2#_fetch
@@ -20,7 +20,7 @@ _FETCH_FEATURES = re.compile(r"packet: +\S+< fetch=(.*)$", re.MULTILINE)
 # Errors that old tools left in the history of real repositories. They concern names, dates and the
 # format of modes, and are harmless to read. In a change from a sandbox, they are not tolerated.
 # https://git-scm.com/docs/git-fsck#_fsck_messages
-_TOLERATED = (
+_TOLERATED_ERRORS = (
     "zeroPaddedFilemode", "zeroPaddedDate", "badFilemode", "badTimezone", "badDate",
     "badDateOverflow", "badEmail", "badName", "missingEmail", "missingNameBeforeEmail",
     "missingSpaceBeforeEmail", "missingSpaceBeforeDate", "nulInCommit", "nullSha1",
@@ -56,12 +56,13 @@ class RefListing:
 
     refs: ids of commits by the full names of refs.
     default: the full name of the default branch, None if it has no commit.
-    filters: True if the server supports shallow fetches and fetches without trees and files.
+    supports_filters: True if the server supports shallow fetches, and fetches without trees and
+        files.
     """
 
     refs: dict[str, str]
     default: str | None
-    filters: bool
+    supports_filters: bool
 
 
 def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> RefListing:
@@ -72,13 +73,13 @@ def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> 
     # https://git-scm.com/docs/git (GIT_TRACE_PACKET)
     with tempfile.NamedTemporaryFile(prefix="resolver-trace-") as trace:
         environment = {"GIT_TRACE_PACKET": trace.name}
-        listed = HostGit().attempt(*args, environment=environment, credential=credential)
+        result = HostGit().attempt(*args, environment=environment, credential=credential)
         features = _FETCH_FEATURES.search(Path(trace.name).read_text("utf-8", "replace"))
-    if listed.status != 0:
-        raise failure(args, listed, f"reading {url}")
-    refs, default = _parse_listing(listed.stdout.decode("utf-8", "surrogateescape"))
-    can = features[1].split() if features else []
-    return RefListing(refs, default, {"shallow", "filter"} <= set(can))
+    if result.status != 0:
+        raise failure(args, result, f"reading {url}")
+    refs, default = _parse_listing(result.stdout.decode("utf-8", "surrogateescape"))
+    capabilities = features[1].split() if features else []
+    return RefListing(refs, default, {"shallow", "filter"} <= set(capabilities))
 
 
 def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
@@ -100,26 +101,26 @@ def fetch(
     git: HostGit,
     url: str,
     refspecs: Sequence[str],
-    depth: Sequence[str],
+    options: Sequence[str],
     credential: Credential | None,
 ) -> None:
     """Fetch into a clone of the host and check every object.
 
-    depth: git's options for the depth and filter of the fetch. Raises WorkspaceError if it fails.
+    options: git's options for the depth and filter of the fetch. Raises WorkspaceError if it fails.
     """
     # --update-shallow accepts refs from a source that is shallow itself, such as a cached clone or
     # a user's shallow checkout. https://git-scm.com/docs/git-fetch
-    args = fetching(url, refspecs, "--update-shallow", *depth)
-    tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED]
-    done = git.attempt(*args, settings=tolerated, credential=credential)
-    if done.status == 0:
+    args = fetch_arguments(url, refspecs, "--update-shallow", *options)
+    tolerated = [(f"fetch.fsck.{name}", "ignore") for name in _TOLERATED_ERRORS]
+    result = git.attempt(*args, settings=tolerated, credential=credential)
+    if result.status == 0:
         return
-    wanted = [spec.removeprefix("+").partition(":")[0] for spec in refspecs]
-    commits = [name for name in wanted if OBJECT_ID.fullmatch(name)]
-    if commits and _NOT_THERE.search(done.stderr):
-        missing = next((name for name in commits if name in done.stderr), commits[-1])
+    requested = [spec.removeprefix("+").partition(":")[0] for spec in refspecs]
+    commits = [name for name in requested if OBJECT_ID.fullmatch(name)]
+    if commits and _MISSING_COMMIT.search(result.stderr):
+        missing = next((name for name in commits if name in result.stderr), commits[-1])
         raise WorkspaceError(
             f"{url} has no commit {missing} any more",
             "its branch was force-pushed: start a new run",
         )
-    raise failure(args, done, f"cloning {url}")
+    raise failure(args, result, f"cloning {url}")

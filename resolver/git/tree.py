@@ -22,7 +22,7 @@ from resolver.models.run import FileChange, Patch
 SYMLINK = "120000"
 GITLINK = "160000"
 _ABSENT = "000000"
-_BATCH = 32 << 20
+_BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
 Status = Literal["added", "modified", "deleted", "type_changed"]
@@ -86,8 +86,8 @@ def quote(path: bytes) -> str:
 
 
 def _escape(char: str) -> str:
-    known = _ESCAPES.get(ord(char))
-    return known or (char if char.isprintable() else _octal(char.encode()))
+    escape = _ESCAPES.get(ord(char))
+    return escape or (char if char.isprintable() else _octal(char.encode()))
 
 
 def _octal(data: bytes) -> str:
@@ -143,12 +143,12 @@ def _count_lines(
     git: HostGit, base: str, tree: str, settings: list[tuple[str, str]]
 ) -> dict[bytes, tuple[int | None, int | None]]:
     """Return added and deleted lines of each path, None for binary files."""
-    out = git.run(
+    output = git.run(
         "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
         base, tree, settings=settings,
     )  # fmt: skip
     counts: dict[bytes, tuple[int | None, int | None]] = {}
-    for record in out.split(b"\0")[:-1]:
+    for record in output.split(b"\0")[:-1]:
         added, deleted, path = record.split(b"\t", 2)
         counts[path] = (None, None) if added == b"-" else (int(added), int(deleted))
     return counts
@@ -169,7 +169,7 @@ def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
 def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
     """Yield every file, symlink and submodule of a tree, or of the tree of a commit."""
     for record in _list_tree(git, tree).split(b"\0")[:-1]:
-        yield _entry(record)
+        yield _parse_entry(record)
 
 
 def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
@@ -179,7 +179,7 @@ def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
     # The end of another path that contains a tab may look like the whole path, so each place that
     # matches is compared.
     while (end := listing.find(b"\t" + path + b"\0", end + 1)) >= 0:
-        entry = _entry(listing[listing.rfind(b"\0", 0, end) + 1 : end + 1 + len(path)])
+        entry = _parse_entry(listing[listing.rfind(b"\0", 0, end) + 1 : end + 1 + len(path)])
         if entry.path == path:
             return entry
     return None
@@ -189,7 +189,7 @@ def _list_tree(git: HostGit, tree: str) -> bytes:
     return git.read_objects("ls-tree", "-r", "-z", "--full-tree", tree)
 
 
-def _entry(record: bytes) -> TreeEntry:
+def _parse_entry(record: bytes) -> TreeEntry:
     meta, _, path = record.partition(b"\t")
     mode, _, id = meta.decode("ascii").split(" ")
     return TreeEntry(path, mode, id)
@@ -197,12 +197,14 @@ def _entry(record: bytes) -> TreeEntry:
 
 def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
     """Return the size of each blob in bytes."""
-    asked = sorted(set(blobs))
-    if not asked:
+    blob_ids = sorted(set(blobs))
+    if not blob_ids:
         return {}
-    stdin = "".join(f"{blob}\n" for blob in asked).encode()
-    out = git.read_objects("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
-    return {name: int(size) for name, size in (line.split() for line in out.decode().splitlines())}
+    stdin = "".join(f"{blob}\n" for blob in blob_ids).encode()
+    output = git.read_objects("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
+    return {
+        name: int(size) for name, size in (line.split() for line in output.decode().splitlines())
+    }
 
 
 def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -210,7 +212,7 @@ def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]
     batch: list[str] = []
     size = 0
     for blob, length in read_sizes(git, blobs).items():
-        if batch and size + length > _BATCH:
+        if batch and size + length > _BATCH_BYTES:
             yield from _read_batch(git, batch)
             batch, size = [], 0
         batch.append(blob)
@@ -221,17 +223,19 @@ def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
     # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
-    out = git.read_objects("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
-    at = 0
+    output = git.read_objects(
+        "cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode()
+    )
+    position = 0
     for _ in blobs:
-        end = out.index(b"\n", at)
-        name, _, size = out[at:end].decode("ascii").split(" ")
-        start = end + 1
-        at = start + int(size) + 1
-        yield name, out[start : at - 1]
+        header_end = output.index(b"\n", position)
+        name, _, size = output[position:header_end].decode("ascii").split(" ")
+        start = header_end + 1
+        position = start + int(size) + 1
+        yield name, output[start : position - 1]
 
 
-_MOST_HOPS = 40
+_MAX_SYMLINKS = 40
 """Maximum number of links that are followed, as in Linux.
 
 A longer chain is treated as a loop: https://man7.org/linux/man-pages/man7/path_resolution.7.html
@@ -244,32 +248,32 @@ def resolve_symlink(links: Mapping[bytes, bytes], link: bytes) -> bytes | None:
     links: target of every symlink of the tree. An absolute target, a path above the root, and
     anything in `.git` are outside. A link into a loop leads to itself.
     """
-    place = link.split(b"/")[:-1]
-    rest = [link.split(b"/")[-1]]
+    path = link.split(b"/")[:-1]
+    remaining = [link.split(b"/")[-1]]
     hops = 0
-    while rest:
-        name = rest.pop(0)
+    while remaining:
+        name = remaining.pop(0)
         if name in (b"", b"."):
             continue
         if name == b"..":
-            if not place:
+            if not path:
                 return None
-            place.pop()
+            path.pop()
             continue
         if name.lower() == b".git":
             return None
-        place.append(name)
-        target = links.get(b"/".join(place))
+        path.append(name)
+        target = links.get(b"/".join(path))
         if target is None:
             continue
         hops += 1
-        if hops > _MOST_HOPS:
+        if hops > _MAX_SYMLINKS:
             return link
         if target.startswith(b"/"):
             return None
-        place.pop()
-        rest = target.split(b"/") + rest
-    return b"/".join(place)
+        path.pop()
+        remaining = target.split(b"/") + remaining
+    return b"/".join(path)
 
 
 def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
@@ -279,7 +283,7 @@ def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
     }
 
 
-MOST_BYTES = 1 << 30
+MAX_CONTEXT_BYTES = 1 << 30
 """Maximum size of a context, in bytes of content."""
 
 
@@ -291,29 +295,29 @@ def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iter
     """Yield a tar of the Dockerfile and the files below `folder` that are not ignored.
 
     folder: "." for the root. Raises WorkspaceError if the folder or the Dockerfile doesn't exist,
-    or the files have more than MOST_BYTES.
+    or the files have more than MAX_CONTEXT_BYTES.
     """
     tree = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
-    described = tree.get(dockerfile.encode("utf-8", "surrogateescape"))
+    dockerfile_entry = tree.get(dockerfile.encode("utf-8", "surrogateescape"))
     prefix = b"" if folder == "." else folder.encode("utf-8", "surrogateescape") + b"/"
     entries = {p.removeprefix(prefix): e for p, e in tree.items() if p.startswith(prefix)}
-    if described is None or described.mode == SYMLINK or not entries:
-        missing = folder if described else dockerfile
+    if dockerfile_entry is None or dockerfile_entry.mode == SYMLINK or not entries:
+        missing = folder if dockerfile_entry else dockerfile
         raise WorkspaceError(f"there is no {missing} to build from", "correct the path")
     entries = _without_ignored(git, entries)
-    entries[DOCKERFILE_NAME.encode()] = described
+    entries[DOCKERFILE_NAME.encode()] = dockerfile_entry
     by_blob: dict[str, list[tuple[bytes, str]]] = {}
     for path, entry in sorted(entries.items()):
         by_blob.setdefault(entry.id, []).append((path, entry.mode))
     sizes = read_sizes(git, by_blob)
-    if sum(sizes[blob] * len(places) for blob, places in by_blob.items()) > MOST_BYTES:
+    if sum(sizes[blob] * len(members) for blob, members in by_blob.items()) > MAX_CONTEXT_BYTES:
         raise WorkspaceError(
-            f"the build's context {folder} has more than {MOST_BYTES:,} bytes",
+            f"the build's context {folder} has more than {MAX_CONTEXT_BYTES:,} bytes",
             "exclude more files with .dockerignore",
         )
     for blob, content in read_blobs(git, by_blob):
         for path, mode in by_blob[blob]:
-            yield _member(path, mode, content)
+            yield _tar_member(path, mode, content)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
@@ -337,15 +341,15 @@ def _patterns(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _member(path: bytes, mode: str, content: bytes) -> bytes:
+def _tar_member(path: bytes, mode: str, content: bytes) -> bytes:
     info = tarfile.TarInfo(path.decode("utf-8", "surrogateescape"))
     info.mode = 0o755 if mode == "100755" else 0o644
     if mode == SYMLINK:
         info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
         return info.tobuf(tarfile.PAX_FORMAT)
     info.size = len(content)
-    out = io.BytesIO()
-    out.write(info.tobuf(tarfile.PAX_FORMAT))
-    out.write(content)
-    out.write(bytes(-len(content) % tarfile.BLOCKSIZE))
-    return out.getvalue()
+    member = io.BytesIO()
+    member.write(info.tobuf(tarfile.PAX_FORMAT))
+    member.write(content)
+    member.write(bytes(-len(content) % tarfile.BLOCKSIZE))
+    return member.getvalue()

@@ -25,7 +25,7 @@ from resolver.git.clone import (
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, ObjectCache, failure
 from resolver.git.history import Remote, Tip, fetch_tips
-from resolver.git.pull_request import TRUSTED_REF, clone_pull, numbered_diff, read_patches
+from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
 from resolver.git.push import Identity, list_branches, push_branch, write_branch, write_commit
 from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
@@ -103,7 +103,7 @@ class Workspace:
         return cls(folder, source, base.commit, base.branch, base.source_is_dirty)
 
     @classmethod
-    def clone_pull(
+    def clone_pull_request(
         cls,
         source: str,
         folder: Path,
@@ -121,10 +121,12 @@ class Workspace:
         head. Raises WorkspaceError if it can't be cloned.
         """
         folder = folder.absolute()
-        known, default = clone_pull(
+        completed, default = clone_pull_request(
             source, folder, pull, depth, credential, cache, for_merge=for_merge
         )
-        return cls(folder, source, pull.head, f"pull/{pull.number}", pull=known, default=default)
+        return cls(
+            folder, source, pull.head, f"pull/{pull.number}", pull=completed, default=default
+        )
 
     @property
     def trusted(self) -> "Workspace":
@@ -187,7 +189,7 @@ class Workspace:
         patch: Patch,
         message: str,
         author: Identity,
-        at: datetime,
+        committed_at: datetime,
         co_authors: Sequence[Identity] = (),
         parent: str | None = None,
         merged: str = "",
@@ -200,9 +202,11 @@ class Workspace:
             run, the new commit contains what has changed since that run.
         merged: a second parent, "" for none.
         """
-        onto = patch.base if parent is None else check_commit(parent)
-        made = write_commit(self.git, onto, patch.tree, message, author, at, co_authors, merged)
-        return patch.model_copy(update={"commit": made})
+        parent_commit = patch.base if parent is None else check_commit(parent)
+        commit_id = write_commit(
+            self.git, parent_commit, patch.tree, message, author, committed_at, co_authors, merged
+        )
+        return patch.model_copy(update={"commit": commit_id})
 
     def tree(self, commit: str) -> str:
         """Return the id of the tree of a commit in the clone."""
@@ -232,9 +236,9 @@ class Workspace:
         write_branch(self.git, self.base, path, branch, commit)
 
     @staticmethod
-    def branches(where: str | Path, credential: Credential | None = None) -> frozenset[str]:
+    def branches(location: str | Path, credential: Credential | None = None) -> frozenset[str]:
         """Return the `agent/...` branches at a URL (str) or in a local repository (Path)."""
-        return list_branches(where, credential)
+        return list_branches(location, credential)
 
     def read(self, path: str, commit: str | None = None, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at `commit` (the base if None).
@@ -242,18 +246,18 @@ class Workspace:
         None if there is no such file; symlinks and folders are not files. Raises WorkspaceError if
         the file has more than `limit` bytes.
         """
-        where = self.base if commit is None else check_commit(commit)
+        commit_id = self.base if commit is None else check_commit(commit)
         if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
             return None
-        entry = find_entry(self.git, where, path.encode("utf-8", "surrogateescape"))
+        entry = find_entry(self.git, commit_id, path.encode("utf-8", "surrogateescape"))
         if entry is None or entry.mode in {SYMLINK, GITLINK}:
             return None
-        found = self.git.attempt("cat-file", "blob", entry.id, limit=limit)
-        if found.truncated:
+        result = self.git.attempt("cat-file", "blob", entry.id, limit=limit)
+        if result.truncated:
             raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
-        if found.status != 0:
-            raise failure(("cat-file",), found, f"reading {path}")
-        return found.stdout
+        if result.status != 0:
+            raise failure(("cat-file",), result, f"reading {path}")
+        return result.stdout
 
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at the default branch, as `read` does.
@@ -286,7 +290,7 @@ class Workspace:
         return {path: targets[blob] for path, blob in links.items()}
 
 
-def at_branch(
+def workspace_at_branch(
     workspace: Workspace, branch: str, depth: int, credential: Credential | None
 ) -> Workspace:
     """Return the same clone with the tip of `branch` as its base.
@@ -302,13 +306,13 @@ def at_branch(
             f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
-    remote = Remote(workspace.source, credential, listing.filters)
+    remote = Remote(workspace.source, credential, listing.supports_filters)
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, listing.refs[ref], ref, depth)])
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     return replace(workspace, base=base, branch=branch, default=workspace.base)
 
 
-def at_pull(
+def workspace_at_pull_request(
     workspace: Workspace, pull: OpenPullRequest, depth: int, credential: Credential | None
 ) -> Workspace:
     """Return the same clone with the head of a pull request of this repository as its base.
@@ -317,11 +321,11 @@ def at_pull(
     doesn't exist any more.
     """
     git = workspace.git
-    asked = f"refs/pull/{pull.number}/head"
-    listing = list_refs(workspace.source, [asked], credential)
+    head_ref = f"refs/pull/{pull.number}/head"
+    listing = list_refs(workspace.source, [head_ref], credential)
     # Use the ref if it still points to the commit: not every server serves commits by id.
-    name = asked if listing.refs.get(asked) == pull.head else check_commit(pull.head)
-    remote = Remote(workspace.source, credential, listing.filters)
+    name = head_ref if listing.refs.get(head_ref) == pull.head else check_commit(pull.head)
+    remote = Remote(workspace.source, credential, listing.supports_filters)
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, pull.head, name, depth)])
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     if base != pull.head:
@@ -342,6 +346,6 @@ def with_default_branch(
     default = listing.default
     if default is None or default == f"refs/heads/{workspace.branch}":
         return workspace
-    remote = Remote(workspace.source, credential, listing.filters)
+    remote = Remote(workspace.source, credential, listing.supports_filters)
     fetch_tips(git, remote, [Tip(TRUSTED_REF, listing.refs[default], default, depth)])
     return replace(workspace, default=git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}"))

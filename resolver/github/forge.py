@@ -196,7 +196,7 @@ class Forge(Protocol):
         """
         ...
 
-    def bring_up(self, report: Report) -> PullRequest | None:
+    def update_existing_pull_request(self, report: Report) -> PullRequest | None:
         """Update the trigger's pull request with what the run added to it, and return it.
 
         The text and the draft status are updated. Returns None, and changes nothing, if the pull
@@ -230,7 +230,7 @@ class Forge(Protocol):
         """
         ...
 
-    def has_begun(self, trigger: Trigger) -> bool:
+    def has_active_run(self, trigger: Trigger) -> bool:
         """Return True if a comment says that the run with this key waits or is active."""
         ...
 

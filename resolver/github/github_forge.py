@@ -43,7 +43,7 @@ ACTIONS_LOGIN = "github-actions[bot]"
 CONFIRMED = "+1"
 """The reaction that confirms that an active run has received a comment."""
 
-MOST_REACTIONS = 100
+MAX_REACTIONS = 100
 
 
 class GitHubForge:
@@ -75,9 +75,9 @@ class GitHubForge:
         return people.own_account(self._access, self._client)
 
     def account(self) -> Actor:
-        own = None if self._access.bot_login else self._own_account
-        if own is not None and own.id is not None:
-            return own
+        account = None if self._access.bot_login else self._own_account
+        if account is not None and account.id is not None:
+            return account
         return people.account_of(self._access, self._client, self.whoami())
 
     def permission(self, login: str) -> str:
@@ -90,8 +90,8 @@ class GitHubForge:
 
     def operator_may_push(self) -> bool:
         with self._access.asking(f"read {self._name}", "metadata: read"):
-            rights = self._repository.complete().raw_data.get("permissions") or {}
-        return bool(rights.get("push"))
+            permissions = self._repository.complete().raw_data.get("permissions") or {}
+        return bool(permissions.get("push"))
 
     def acknowledge(self, trigger: Trigger) -> None:
         add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
@@ -106,10 +106,10 @@ class GitHubForge:
             return False  # only issue comments control a run
         with self._access.asking("read the reactions to the request", "issues: read"):
             path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
-            found = self._polled.get(path, {"content": CONFIRMED, "per_page": MOST_REACTIONS})
-            return _is_confirmed_by(found.data, self.whoami())
+            answer = self._polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
+            return _is_confirmed_by(answer.data, self.whoami())
 
-    def is_told(self, trigger: Trigger) -> bool:
+    def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
         own = self.whoami()
         with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
@@ -117,7 +117,7 @@ class GitHubForge:
 
     def say(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
-        what = f"comment on {self._name}#{trigger.number}"
+        operation = f"comment on {self._name}#{trigger.number}"
         find_or_create.say_once(
             self._access,
             self._issue(trigger),
@@ -125,13 +125,13 @@ class GitHubForge:
             trigger,
             answer_marker(trigger.key),
             text,
-            what,
+            operation,
         )
 
-    def markdown_files(self, folder: str, most: int) -> dict[str, bytes]:
-        """Return at most `most` markdown files of a folder of the default branch, by path."""
+    def markdown_files(self, folder: str, max_files: int) -> dict[str, bytes]:
+        """Return at most `max_files` markdown files of a folder of the default branch, by path."""
         with self._access.asking(f"read {folder} of {self._name}", "contents: read"):
-            return markdown_files(self._repository, folder, most)
+            return markdown_files(self._repository, folder, max_files)
 
     def origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
@@ -168,7 +168,7 @@ class GitHubForge:
 
     def board(self) -> GitHubBoard:
         """Return the forge of the dashboard; see `Forge.board`."""
-        return GitHubBoard(self._access.in_haste(), self._name, self.whoami())
+        return GitHubBoard(self._access.with_short_timeouts(), self._name, self.whoami())
 
     def labelled(self, label: str) -> LabelledIssues:
         """Return the open issues that have the label."""
@@ -180,28 +180,28 @@ class GitHubForge:
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         own = self.whoami()
-        what = f"look for an earlier run on {self._name}#{trigger.number}"
+        operation = f"look for an earlier run on {self._name}#{trigger.number}"
         self._newest_pulls = find_or_create.newest_pulls(self._repository)
-        with self._access.asking(what, "pull-requests: read"):
+        with self._access.asking(operation, "pull-requests: read"):
             pull = find_or_create.pull_request_of_run(self._newest_pulls, own, trigger)
-        with self._access.asking(what, "issues: read"):
+        with self._access.asking(operation, "issues: read"):
             comment = find_or_create.comment_of_run(self._issue(trigger), own, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
-            told = comment.html_url if comment and ending and ending.is_final else None
-            if trigger.in_thread and told is None:
-                answer = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
-                told = answer.html_url if answer else None
+            comment_url = comment.html_url if comment and ending and ending.is_final else None
+            if trigger.in_thread and comment_url is None:
+                reply = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
+                comment_url = reply.html_url if reply else None
             if pull is None:
                 review = _review_of(self._repository, self._number(trigger), trigger, own)
-                done = told or review is not None
-                return Publication(comment_url=told, review=review, repeated=True) if done else None
+                earlier = Publication(comment_url=comment_url, review=review, repeated=True)
+                return earlier if comment_url or review is not None else None
             if ending is not Ending.PULL_REQUEST:
-                told = None
+                comment_url = None
             return Publication(
                 branch=pull.head.ref,
                 commit=pull.head.sha,
                 pull_request=find_or_create.describe_pull_request(pull),
-                comment_url=told,
+                comment_url=comment_url,
                 repeated=True,
             )
 
@@ -228,7 +228,7 @@ class GitHubForge:
             self._access, self._repository, self.whoami(), report, branch
         )
 
-    def bring_up(self, report: Report) -> PullRequest | None:
+    def update_existing_pull_request(self, report: Report) -> PullRequest | None:
         number = self._number(report.trigger)
         return opening.update_pull_request(
             self._access, self._repository, self.whoami(), report, number
@@ -261,13 +261,13 @@ class GitHubForge:
     def comment(self, report: Report, seconds: float | None = None) -> str:
         return self.run_comments.tell(report, seconds).html_url
 
-    def has_begun(self, trigger: Trigger) -> bool:
+    def has_active_run(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None
 
     def apart(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
-        hasty = self._access.in_haste(self.whoami(), pause_between_writes=0.0)
-        return GitHubForge(hasty, self._name).run_comments
+        hasty_access = self._access.with_short_timeouts(self.whoami(), pause_between_writes=0.0)
+        return GitHubForge(hasty_access, self._name).run_comments
 
     @property
     def run_comments(self) -> RunComments:
@@ -299,7 +299,9 @@ class GitHubForge:
 
 def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:
     """Return True if the account of this login is among those that have confirmed."""
-    confirmed = (each["user"] or {} for each in reactions if each["content"] == CONFIRMED)
+    confirmed = (
+        reaction["user"] or {} for reaction in reactions if reaction["content"] == CONFIRMED
+    )
     return any(user.get("login", "").casefold() == login.casefold() for user in confirmed)
 
 
@@ -307,7 +309,7 @@ def _review_of(
     repository: Repository, number: int, trigger: Trigger, own: str
 ) -> PublishedReview | None:
     """Return the review that an earlier run of this request published, or None."""
-    may_be = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
-    if not may_be or not trigger.is_pull_request:
+    may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
+    if not may_have_review or not trigger.is_pull_request:
         return None
     return published_review(repository.get_pull(number), own, trigger.key)

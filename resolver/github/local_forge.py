@@ -148,7 +148,7 @@ class LocalForge:
             title=pull_request_title(report), body=pull_request_body(report), draft=report.draft
         )
 
-    def bring_up(self, report: Report) -> None:
+    def update_existing_pull_request(self, report: Report) -> None:
         """Return None: there are no pull requests."""
 
     def publish_check_run(self, report: Report, commit: str) -> None:
@@ -167,13 +167,13 @@ class LocalForge:
     ) -> AnsweredThreads:
         return AnsweredThreads()
 
-    def has_begun(self, trigger: Trigger) -> bool:  # noqa: ARG002 - there are no comments
+    def has_active_run(self, trigger: Trigger) -> bool:  # noqa: ARG002 - there are no comments
         return False
 
     def apart(self) -> "LocalForge":
         return self
 
-    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:  # noqa: ARG002
+    def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:  # noqa: ARG002
         return None  # the terminal shows it
 
     def close_dead(self, progress: RunProgress) -> None:

@@ -20,8 +20,8 @@ from resolver.events.run_log import BRANCH_STAGE
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
 from resolver.git.merge import replay_commits
-from resolver.git.objects import contents, made_commits
-from resolver.git.push import branch_name, free_branch, push_onto
+from resolver.git.objects import read_new_blobs, read_new_commits
+from resolver.git.push import branch_name, fast_forward_branch, free_branch
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication, TriggerKind
@@ -41,12 +41,12 @@ def push_signed_commits(
     if signer is None:
         return None
     git = making.workspace.git
-    commits = made_commits(git, commit)
+    commits = read_new_commits(git, commit)
     if not commits:
         return None  # the server has all commits already
 
     def read(each: LocalCommit) -> Iterator[tuple[str, bytes]]:
-        return contents(git, each)
+        return read_new_blobs(git, each)
 
     try:
         placed = signer.put(commits, read, branch, previous)
@@ -84,7 +84,7 @@ def create_branch(making: CommitBuilder, commit: str) -> tuple[str, str]:
     request, forge = making.request, making.forge
     task = request.task
     number, kind = task.trigger.subject, "pull" if task.pull else "issue"
-    wanted = branch_name(task.title, number, of=kind)
+    wanted = branch_name(task.title, number, kind=kind)
     intended = request.log.intended_branch(request.run) if request.log else None
     if intended and (placed := _create(making, commit, intended)):
         return intended, placed
@@ -139,7 +139,9 @@ def advance_branch(making: CommitBuilder, commit: str, branch: str, url: str, pr
         if own and (signed := push_signed_commits(making, commit, branch, previous)):
             return signed
         retries = RetryPolicy(making.request.settings.retry_seconds.github_writes)
-        push_onto(making.workspace.git, commit, branch, url, credential, previous, retries)
+        fast_forward_branch(
+            making.workspace.git, commit, branch, url, credential, previous, retries
+        )
     except BranchTaken:
         return ""
     return commit

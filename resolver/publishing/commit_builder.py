@@ -138,7 +138,7 @@ class CommitBuilder:
             patch.model_copy(update={"tree": tree}),
             message=self._merge_message(merged) if merged else self._message(),
             author=self._author,
-            at=request.committed_at,
+            committed_at=request.committed_at,
             co_authors=co_authors(request.trigger, self._server),
             parent=parent,
             merged=merged,

@@ -121,7 +121,7 @@ def _described(making: CommitBuilder, publication: Publication) -> Publication:
     A failure only adds a notice; the change remains published.
     """
     try:
-        pull = making.forge.bring_up(making.request.report_with(publication))
+        pull = making.forge.update_existing_pull_request(making.request.report_with(publication))
     except ForgeError as error:
         making.request.notices.append(f"{error.what}; {error.next_step}")
         return publication

@@ -9,8 +9,8 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.git.merge import format_patch, is_ancestor, merge_base
-from resolver.git.policy import protected_in
-from resolver.git.push import fetch_tip, require_push
+from resolver.git.policy import describe_protected_changes
+from resolver.git.push import fetch_tip, require_push_access
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
@@ -97,7 +97,7 @@ def require_way(making: CommitBuilder) -> None:
         return
     git, credential = making.workspace.git, making.request.credential()
     try:
-        require_push(git, pull.head, pull.head_branch, url_of(making), credential)
+        require_push_access(git, pull.head, pull.head_branch, url_of(making), credential)
     except PushRefused as refused:
         raise _not_taken(pull, refused) from refused
 
@@ -258,7 +258,9 @@ def why_no_branch(making: CommitBuilder, commit: str, missed: BranchUnavailable)
     if settings.fork_changes != "branch":
         return missed.why
     base = merge_base(workspace.git, pull.base, commit) or pull.merge_base
-    found = protected_in(workspace, base, workspace.tree(commit), settings.protected_paths)
+    found = describe_protected_changes(
+        workspace, base, workspace.tree(commit), settings.protected_paths
+    )
     if not found:
         return ""
     return (

@@ -22,7 +22,7 @@ from resolver.events import observations as o
 from resolver.events.base import ObservationBase
 from resolver.events.log import Event
 from resolver.events.run_log import DONE_STATES, RunLog
-from resolver.git.pull_request import MOST_MESSAGE
+from resolver.git.pull_request import MAX_MESSAGE_CHARACTERS
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.comments.review import remark_body, review_body
@@ -136,7 +136,7 @@ def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
         each.model_copy(
             update={
                 "author": with_invisible_shown(each.author),
-                "message": with_invisible_shown(each.message)[:MOST_MESSAGE],
+                "message": with_invisible_shown(each.message)[:MAX_MESSAGE_CHARACTERS],
             }
         )
         for each in pull.commits

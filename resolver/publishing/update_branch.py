@@ -13,12 +13,12 @@ from resolver.errors import ForgeError, PolicyViolation, Refused
 from resolver.git.clone import check_branch
 from resolver.git.merge import (
     MergeResult,
+    commit_unfinished_merge,
+    find_paths_as_theirs,
+    find_unresolved_paths,
     is_ancestor,
     merge,
     settled_conflicts,
-    taken_over,
-    unfinished,
-    unresolved,
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
@@ -126,7 +126,7 @@ def _with_conflicts(
             "conflict_notes": tuple(with_invisible_shown(note) for note in merged.notes),
         }
     )
-    commit = unfinished(workspace.git, merged, pull.head, pull.base)
+    commit = commit_unfinished_merge(workspace.git, merged, pull.head, pull.base)
     return BranchUpdate(
         "agent",
         replace(workspace, base=commit, pull=pull),
@@ -179,7 +179,7 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
         return ()
     git = workspace.git
     merged = merge(git, pull.head, pull.base)
-    left = unresolved(git, merged, patch.tree, pull.head, pull.base)
+    left = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
     if left:
         raise PolicyViolation(
             f"unresolved conflicts are left in {', '.join(quote(p) for p in left[:10])}",
@@ -190,7 +190,7 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
             "the agent says that not all conflicts are resolved, so the merge was not published",
             "resolve them manually, or comment how they should be resolved",
         )
-    return taken_over(git, merged, patch.tree, pull.base)
+    return find_paths_as_theirs(git, merged, patch.tree, pull.base)
 
 
 def publish_merge(making: CommitBuilder) -> PushedChange:

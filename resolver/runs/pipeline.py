@@ -199,7 +199,7 @@ def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
     """Raise NotAllowed if the requester may not start work. The error is marked silent if the
     operator has set `refusals` to "silent"."""
     try:
-        authorize(request.trigger, forge, settings.who_may)
+        authorize(request.trigger, forge, settings.access_policy)
     except NotAllowed as refused:
         refused.is_silent = settings.refusals == "silent"
         if refused.is_silent:

@@ -17,13 +17,18 @@ from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
-from resolver.git.clone import commit_made_at, is_url
+from resolver.git.clone import is_url, read_commit_date
 from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions, read_issue_templates
 from resolver.git.pull_request import with_code
-from resolver.git.push import branches_of_issue
+from resolver.git.push import issue_branch_prefix
 from resolver.git.remote import RefListing
-from resolver.git.workspace import Workspace, at_branch, at_pull, with_default_branch
+from resolver.git.workspace import (
+    Workspace,
+    with_default_branch,
+    workspace_at_branch,
+    workspace_at_pull_request,
+)
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
@@ -59,7 +64,7 @@ def find_pushed_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
     """Return what an earlier attempt of this run has pushed without writing its final comment."""
     if not request.publish:
         return None
-    prefix = branches_of_issue(request.trigger.subject or 0)
+    prefix = issue_branch_prefix(request.trigger.subject or 0)
     earlier = forge.heads().pushed(request.trigger, request.run, prefix)
     return _as_repeated(request, earlier) if earlier else None
 
@@ -159,7 +164,7 @@ def clone(
         return ClonedRepository(
             task=task.model_copy(update={"base_branch": branch}),
             workspace=workspace,
-            base_made=commit_made_at(workspace.git, workspace.base),
+            base_made=read_commit_date(workspace.git, workspace.base),
             warnings=warnings,
         )
     pull = readable_pull_request(workspace.pull)
@@ -178,7 +183,7 @@ def _cloned(
     clones = read.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
     if task.pull is not None:
-        return Workspace.clone_pull(
+        return Workspace.clone_pull_request(
             task.source,
             folder,
             task.pull,
@@ -211,7 +216,7 @@ def _listing(
         return None
     branch = f"refs/heads/{snapshot.branch}"
     # GitHub's servers can leave out trees and files.
-    return RefListing({branch: snapshot.tip}, branch, filters=True)
+    return RefListing({branch: snapshot.tip}, branch, supports_filters=True)
 
 
 def configure(
@@ -299,7 +304,7 @@ def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
         left_out = (*task.left_out, *more)
         return replace(
             prepared,
-            workspace=at_pull(workspace, follows, depth, credential),
+            workspace=workspace_at_pull_request(workspace, follows, depth, credential),
             task=task.model_copy(update={**known, "left_out": left_out}),
             settings=_without_kept_setup(settings),
             base_made=None,
@@ -307,12 +312,12 @@ def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
     branch = settings.base_branch
     if branch in {"", workspace.branch}:
         return prepared
-    moved = at_branch(workspace, branch, depth, credential)
+    moved = workspace_at_branch(workspace, branch, depth, credential)
     return replace(
         prepared,
         workspace=moved,
         task=task.model_copy(update={"base_branch": branch}),
-        base_made=commit_made_at(moved.git, moved.base),
+        base_made=read_commit_date(moved.git, moved.base),
     )
 
 
@@ -327,7 +332,7 @@ def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
     """Return Resolver's open pull request for the issue; None if its branch is one that is never
     pushed to."""
     trigger = prepared.request.trigger
-    found = forge.heads().of_issue(trigger, branches_of_issue(trigger.subject or 0))
+    found = forge.heads().of_issue(trigger, issue_branch_prefix(trigger.subject or 0))
     if found is None or found.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
         return None
     return prepared.redactor.redact_model(found)

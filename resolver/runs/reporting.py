@@ -8,7 +8,7 @@ from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
-from resolver.github.comments.comment_text import TRACE_ROOM
+from resolver.github.comments.comment_text import RESERVED_TRACE_LENGTH
 from resolver.github.comments.report import Report, RunFailure
 from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
@@ -137,7 +137,7 @@ def build_report(
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",
-        base_made=values.base_made,
+        base_committed_at=values.base_made,
         patch=values.patch,
         verification=values.verification,
         commands=_commands_of_agent(values, course),
@@ -148,16 +148,16 @@ def build_report(
         draft=is_draft(settings.draft, missing),
         unverified=missing,
         **({"conventions": prepared.conventions} if prepared else {}),
-        wishes=settings.wishes,
+        preferences=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=render_comment_trace(events, TRACE_ROOM) if log else "",
+        trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
         log_url=request.log_url,
         page=request.page,
         course=course,
-        told=values.progress.told if values.progress else None,
+        progress_comment_id=values.progress.comment_id if values.progress else None,
         continues=request.continues and log is not None,
         publishable=publishable(values, failure),
-        wanted=wanted or (pending_approval_in(log.state) if log else None),
+        pending_approval=wanted or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
         how=publication.how,
         publication=publication,

@@ -7,7 +7,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events.actions import CmdRun
 from resolver.runtime.environment.images import PREPARED_LABEL
 from tests.parts.model_endpoint import ModelEndpoint
@@ -65,7 +65,7 @@ def test_an_environment_that_one_repository_prepared_is_never_another_s(
 def kept(engine: docker.DockerClient) -> Iterator[str]:
     """Name of the image that was kept for another repository, with its source inside."""
     key = "0123abcd" * 8
-    name = f"{PREPARED}:{key}"
+    name = f"{PREPARED_PREFIX}:{key}"
     container = engine.containers.create(
         "resolver-test/busybox:latest", ["sh", "-c", f"echo {SECRET} >/source"]
     )
@@ -73,7 +73,7 @@ def kept(engine: docker.DockerClient) -> Iterator[str]:
         container.start()
         container.wait()
         label = [f"LABEL {PREPARED_LABEL}={key}"]
-        container.commit(repository=PREPARED, tag=key, changes=label)
+        container.commit(repository=PREPARED_PREFIX, tag=key, changes=label)
     finally:
         container.remove()
     yield name

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from resolver.cli.listening import (
+from resolver.entrypoints.listening import (
     BoundedConnection,
     ShortRequestConnection,
     listen,

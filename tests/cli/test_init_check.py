@@ -7,7 +7,7 @@ import docker
 import pytest
 
 from resolver.cli.main import run
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.git.clone import repository_identity
 from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
 from tests.parts.runs import git, make_checkout
@@ -77,7 +77,7 @@ def test_the_image_is_tried_and_nothing_is_kept(
     assert check(root, RESOLVER_RUNTIME="docker") == 0, capsys.readouterr().out
     assert f"in a sandbox of {image}" in capsys.readouterr().out
     label = f"{REPOSITORY_LABEL}={owner}"
-    assert engine.images.list(name=PREPARED, filters={"label": label}) == []
+    assert engine.images.list(name=PREPARED_PREFIX, filters={"label": label}) == []
     (root / ".github/resolver.yml").write_text("image: resolver-test/none:1\nsetup: 'true'\n")
     assert check(root, RESOLVER_RUNTIME="docker") == 1
     assert "resolver-test/none:1 is not on the engine" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import yaml
 from resolver.cli.agent_workflow import workflow_text
 from resolver.config.publishing_settings import PublishingSettings
 from resolver.config.setting_names import variable_names
-from resolver.config.settings import HEARING, Settings, load_settings
+from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from scripts.settings_docs import settings_page
@@ -109,7 +109,7 @@ def workflows_with_close() -> dict[str, str]:
 
 def heard_with(job: Any) -> dict[str, Any]:
     """What its step is given of the knobs by which an event is understood, as variables."""
-    heard = [(k, f) for k, f in Settings.model_fields.items() if k in HEARING]
+    heard = [(k, f) for k, f in Settings.model_fields.items() if k in EVENT_SETTINGS]
     names = {name for knob, field in heard for name in variable_names(knob, field)}
     [step] = [s for s in job["steps"] if {"model", "close"} & set(s.get("with", {}))]
     given = step.get("env", {}) | {f"INPUT_{n.upper()}": v for n, v in step["with"].items()}

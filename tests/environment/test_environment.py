@@ -10,7 +10,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.settings import load_settings
 from resolver.git.workspace import Workspace
 from resolver.runs.wiring.sandbox import RunHost, open_environment
@@ -51,7 +51,7 @@ class Shelf:
             REPOSITORY_LABEL: environment.repository,
             **{name.replace("_", "."): value for name, value in labels.items()},
         }
-        return self.make(f"{PREPARED}:{key or environment.key}", given)
+        return self.make(f"{PREPARED_PREFIX}:{key or environment.key}", given)
 
     def make(self, name: str, labels: dict[str, str]) -> str:
         repository, _, tag = name.partition(":")
@@ -145,8 +145,8 @@ def test_the_newest_environments_of_a_repository_stay_and_others_are_left_alone(
     for number in range(MAX_PREPARED_IMAGES + 1):
         shelf.keep(kept(owner, number))
     remove_older_environments(engine, owner)
-    stay = [f"{PREPARED}:{owner}-{number}" for number in range(2, MAX_PREPARED_IMAGES + 1)]
-    assert shelf.names_now() == [f"{PREPARED}:{other}-0", *stay]
+    stay = [f"{PREPARED_PREFIX}:{owner}-{number}" for number in range(2, MAX_PREPARED_IMAGES + 1)]
+    assert shelf.names_now() == [f"{PREPARED_PREFIX}:{other}-0", *stay]
 
 
 def test_a_name_that_a_person_gave_to_a_kept_image_stays(
@@ -155,7 +155,7 @@ def test_a_name_that_a_person_gave_to_a_kept_image_stays(
     owner = uuid.uuid4().hex
     shelf.keep(Environment(BASE, None, owner, owner))
     theirs = f"resolver-test-theirs:{owner}"
-    engine.images.get(f"{PREPARED}:{owner}").tag(*theirs.split(":"))
+    engine.images.get(f"{PREPARED_PREFIX}:{owner}").tag(*theirs.split(":"))
     shelf.names.append(theirs)
     remove_older_environments(engine, owner, keep_count=0)
     assert shelf.names_now() == [theirs]

@@ -11,7 +11,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.config.image_reference import BUILT
+from resolver.config.image_reference import BUILT_PREFIX
 from resolver.errors import SandboxError, UsageError, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.tree import DOCKERFILE_NAME, context_tar
@@ -168,7 +168,7 @@ def test_a_dockerfile_is_built_once_for_one_content(
         assert name not in remove_old_images(engine, later, timedelta(days=1))
         assert name in remove_old_images(engine, later, timedelta(minutes=59))
     finally:
-        if name in {tag for image in engine.images.list(name=BUILT) for tag in image.tags}:
+        if name in {tag for image in engine.images.list(name=BUILT_PREFIX) for tag in image.tags}:
             engine.images.remove(name, force=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -140,7 +140,7 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
             scene = Scene(first, tmp_path / "one")
             assert scene.set_up(script, key).ok
             assert scene.run("cat README") == "one"
-        image = find_kept_image(engine, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        image = find_kept_image(engine, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
         assert image is not None
         assert engine.images.get(image).labels[REPOSITORY_LABEL] == "owner"
         with Runtime(new_machine(DOCKER_PYTHON, image=image), command_timeout=30) as second:
@@ -165,4 +165,4 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
             ]
             assert second.export_change(base)["bundle"] is None
     finally:
-        engine.images.remove(f"{PREPARED}:{key}", force=True)
+        engine.images.remove(f"{PREPARED_PREFIX}:{key}", force=True)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from resolver.git.conventions import (
-    MOST_SUBJECTS,
+    MAX_SUBJECTS,
     codeowners_path,
     read_conventions,
     read_issue_templates,
 )
-from resolver.git.workspace import Workspace, at_branch
+from resolver.git.workspace import Workspace, workspace_at_branch
 from resolver.models.repository import issue_template_paths, template_path
 from tests.git.scene import commit_all, link, make_repository, plain_git, write
 
@@ -88,12 +88,12 @@ def test_all_of_it_is_read(tmp_path: Path) -> None:
         "CODEOWNERS": "* @me\n",
     }
     source = make_repository(tmp_path / "source", files)
-    for number in range(MOST_SUBJECTS + 5):
+    for number in range(MAX_SUBJECTS + 5):
         commit_all(source, f"Change {number}\n\nbody")
     found = read_conventions(Workspace.clone(str(source), tmp_path / "clone.git"))
     assert found.template == "## What\n" and found.codeowners == "* @me\n"
-    assert len(found.subjects) == MOST_SUBJECTS
-    assert found.subjects[:2] == (f"Change {MOST_SUBJECTS + 4}", f"Change {MOST_SUBJECTS + 3}")
+    assert len(found.subjects) == MAX_SUBJECTS
+    assert found.subjects[:2] == (f"Change {MAX_SUBJECTS + 4}", f"Change {MAX_SUBJECTS + 3}")
 
 
 def test_merges_say_nothing_about_how_people_write(tmp_path: Path) -> None:
@@ -128,7 +128,9 @@ def test_work_that_starts_elsewhere_is_told_by_the_default_branch(tmp_path: Path
     plain_git(source, "checkout", "-q", "main")
     served = f"file://{source}"
     clone = Workspace.clone(str(source), tmp_path / "clone.git")
-    moved = at_branch(Workspace(clone.folder, served, clone.base, clone.branch), "develop", 1, None)
+    moved = workspace_at_branch(
+        Workspace(clone.folder, served, clone.base, clone.branch), "develop", 1, None
+    )
     assert moved.branch == "develop" and moved.base != clone.base
     assert moved.read("pull_request_template.md") == b"develop's"
     assert read_conventions(moved).template == "main's"

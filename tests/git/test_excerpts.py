@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.pull_request import AROUND, MOST_LINES, with_code
+from resolver.git.pull_request import CONTEXT_LINES, MAX_EXCERPT_LINES, with_code
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import AskedThread, PullRequestContext, ReviewThread
 
@@ -29,7 +29,10 @@ def test_the_lines_are_shown_with_those_around_them() -> None:
     assert [line for line in lines if line.startswith(">")] == [
         f">    {n}  line {n}" for n in (28, 29, 30)
     ]
-    assert (lines[0].split()[0], lines[-1].split()[0]) == (str(28 - AROUND), str(30 + AROUND))
+    assert (lines[0].split()[0], lines[-1].split()[0]) == (
+        str(28 - CONTEXT_LINES),
+        str(30 + CONTEXT_LINES),
+    )
     assert (found.is_then, found.place) == (False, "a.py:30")
 
 
@@ -87,4 +90,4 @@ def test_a_comment_on_a_whole_file_has_no_lines() -> None:
 )
 def test_whatever_the_diff_is_the_lines_are_bounded(hunk: str, line: int | None, side: str) -> None:
     found = told(hunk=hunk, original_line=line, is_outdated=True, side=side)
-    assert len(found.code.split("\n")) <= MOST_LINES
+    assert len(found.code.split("\n")) <= MAX_EXCERPT_LINES

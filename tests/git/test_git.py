@@ -7,7 +7,7 @@ import pytest
 
 from resolver.errors import WorkspaceError
 from resolver.git import git as host_git
-from resolver.git.git import HostGit, ObjectCache, new_bare
+from resolver.git.git import HostGit, ObjectCache, create_bare_repository
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scene import make_repository, plain_git, write
@@ -69,7 +69,7 @@ def test_what_depends_on_objects_alone_is_read_once(tmp_path: Path) -> None:
 
 
 def test_what_is_remembered_of_objects_is_bounded() -> None:
-    objects, half = ObjectCache(), bytes(host_git.MOST_REMEMBERED // 2)
+    objects, half = ObjectCache(), bytes(host_git.MAX_CACHED_BYTES // 2)
     for name in ("a", "b", "c"):
         objects.add((name,), b"", half)
     assert [name for name in ("a", "b", "c") if objects.get((name,), b"")] == ["b", "c"]
@@ -90,7 +90,7 @@ def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_commits_without_parents_are_written(tmp_path: Path, wide: bool) -> None:
-    git = new_bare(tmp_path / "new.git", wide=wide)
+    git = create_bare_repository(tmp_path / "new.git", sha256=wide)
     assert git.text("rev-parse", "--is-bare-repository") == "true"
     content = b"\x00done\nget-mark :9\n"
     given = OrphanCommit("refs/x", "Words", {"b": content, "a.jsonl": b""})

@@ -9,7 +9,7 @@ import pytest
 from resolver.git.git import HostGit
 from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
-from resolver.git.workspace import Workspace, at_branch, at_pull
+from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from tests.git.scene import AT, US, Scene, commit_all, enter_sandbox, plain_git, write
 from tests.parts.git_http import git_http_app, token_gate
@@ -144,7 +144,10 @@ def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path
     plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
     first = Workspace.clone(served.url, tmp_path / "clone", depth=10)
     pull = OpenPullRequest(number=7, title="Side", branch="side", head=tip, base_branch="main")
-    for moved in (at_branch(first, "side", 10, None), at_pull(first, pull, 10, None)):
+    for moved in (
+        workspace_at_branch(first, "side", 10, None),
+        workspace_at_pull_request(first, pull, 10, None),
+    ):
         for commit in (moved.base, moved.default):
             chain = moved.git.text("rev-list", "--first-parent", commit).split()
             assert len(chain) >= 10
@@ -164,7 +167,7 @@ def test_a_pull_request_comes_with_its_own_commits_however_far_behind_it_is(
         tip = plain_git(served.path, "commit-tree", tree, "-p", tip, "-m", f"work {number}")
     plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
     pull = PullRequestContext(number=7, head=tip, base_branch="main")
-    workspace = Workspace.clone_pull(served.url, tmp_path / "clone", pull, depth=3)
+    workspace = Workspace.clone_pull_request(served.url, tmp_path / "clone", pull, depth=3)
     assert workspace.pull is not None
     assert workspace.pull.merge_base == start
     assert [c.message for c in workspace.pull.commits] == [f"work {n}" for n in range(12)]
@@ -187,7 +190,7 @@ def _branch_of(served: Served, start: str, files: dict[str, str], *merged: str) 
 def _clone_for_merge(served: Served, folder: Path, head: str) -> tuple[Workspace, MergeResult]:
     plain_git(served.path, "update-ref", "refs/pull/7/head", head)
     pull = PullRequestContext(number=7, head=head, base_branch="main")
-    clone = Workspace.clone_pull(served.url, folder, pull, depth=3, for_merge=True)
+    clone = Workspace.clone_pull_request(served.url, folder, pull, depth=3, for_merge=True)
     assert clone.pull is not None
     _is_whole(folder)
     return clone, merge(clone.git, head, clone.pull.base)

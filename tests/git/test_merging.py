@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.merge import (
+    commit_unfinished_merge,
+    find_paths_as_theirs,
+    find_unresolved_paths,
     format_patch,
     is_ancestor,
     merge,
     replay_commits,
     settled_conflicts,
-    taken_over,
-    unfinished,
-    unresolved,
 )
 from resolver.git.tree import read_tree
 from tests.git.scene import commit_all, make_repository, plain_git, write
@@ -130,7 +130,7 @@ def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None
     ours = clone.commit("ours", {"a.txt": edited(3, "x")})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
-    made = {unfinished(git, merge(git, ours, theirs), ours, theirs) for _ in range(2)}
+    made = {commit_unfinished_merge(git, merge(git, ours, theirs), ours, theirs) for _ in range(2)}
     [commit] = made
     assert git.text("log", "-1", "--format=%P", commit).split() == [ours, theirs]
     assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
@@ -141,11 +141,11 @@ def test_whatever_is_left_of_a_conflict_is_found(clone: Clone) -> None:
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
     merged = merge(git, ours, theirs)
-    assert unresolved(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
+    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
 
     def left(**files: str) -> tuple[bytes, ...]:
         named: Files = {name.replace("_", "."): text for name, text in files.items()}
-        return unresolved(git, merged, clone.tree_with(ours, named), ours, theirs)
+        return find_unresolved_paths(git, merged, clone.tree_with(ours, named), ours, theirs)
 
     assert left(a_txt=edited(3, "both")) == ()
     assert left(a_txt=edited(3, "<<<<<<< mine")) == (b"a.txt",)
@@ -164,7 +164,7 @@ def test_a_marker_that_was_in_the_file_before_may_stay(tmp_path: Path) -> None:
     git = clone.git
     merged = merge(git, ours, theirs)
     tree = clone.tree_with(ours, {"a.txt": shown})
-    assert unresolved(git, merged, tree, ours, theirs) == ()
+    assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
 
 
 def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path)
     git = clone.git
     merged = merge(git, ours, theirs)
     tree = clone.tree_with(ours, both)
-    assert unresolved(git, merged, tree, ours, theirs) == ()
+    assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
     tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
-    assert unresolved(git, merged, tree, ours, theirs) == (b"b.md",)
+    assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"b.md",)
 
 
 def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
@@ -203,7 +203,7 @@ def test_a_file_that_git_put_beside_its_place_is_left_over(clone: Clone) -> None
     theirs = clone.commit("theirs", {"d/inner": "a folder\n"})
     git = clone.git
     merged = merge(git, ours, theirs)
-    left = unresolved(git, merged, merged.tree, ours, theirs)
+    left = find_unresolved_paths(git, merged, merged.tree, ours, theirs)
     assert left and all(b"~" in path for path in left)
 
 
@@ -213,8 +213,8 @@ def test_only_what_is_theirs_to_the_bit_was_taken_over(clone: Clone) -> None:
     git = clone.git
     merged = merge(git, ours, theirs)
     tree = clone.tree_with(ours, {"a.txt": edited(3, "y"), "b.txt": "y \n"})
-    assert taken_over(git, merged, tree, theirs) == {b"a.txt"}
-    assert taken_over(git, merged, f"{theirs}^{{tree}}", theirs) == {b"a.txt", b"b.txt"}
+    assert find_paths_as_theirs(git, merged, tree, theirs) == {b"a.txt"}
+    assert find_paths_as_theirs(git, merged, f"{theirs}^{{tree}}", theirs) == {b"a.txt", b"b.txt"}
 
 
 def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
@@ -243,5 +243,5 @@ def test_any_merge_is_clean_or_leaves_a_conflict_that_is_found(
     git = clone.git
     merged = merge(git, ours, theirs)
     assert {e.path for e in read_tree(git, merged.tree)} == {b"a", b"n", b"m"}
-    left = unresolved(git, merged, merged.tree, ours, theirs)
+    left = find_unresolved_paths(git, merged, merged.tree, ours, theirs)
     assert left == merged.conflicts

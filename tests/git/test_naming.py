@@ -44,7 +44,7 @@ def test_git_accepts_the_branch_of_any_title(title: str) -> None:
 
 def test_the_branch_names_what_the_work_is_on() -> None:
     assert branch_name("Crash on start", 12) == "agent/issue-12-crash-on-start"
-    assert branch_name("Crash on start", 7, of="pull") == "agent/pull-7-crash-on-start"
+    assert branch_name("Crash on start", 7, kind="pull") == "agent/pull-7-crash-on-start"
     assert branch_name("Crash on start") == "agent/crash-on-start"
 
 

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.pull_request import MOST, MOST_OF_FILE, FilePatch, numbered_diff
+from resolver.git.pull_request import (
+    MAX_DIFF_CHARACTERS,
+    MAX_FILE_CHARACTERS,
+    FilePatch,
+    numbered_diff,
+)
 from resolver.git.workspace import Workspace
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
@@ -33,7 +38,7 @@ def clone(github: GitHubServer, tmp_path: Path) -> Clone:
         pull = PullRequestContext(number=issue.number, head=head, base_branch=base_branch, **known)
         url = f"{github.server_url}/{NAME}.git"
         folder = tmp_path / f"clone-{issue.number}.git"
-        return Workspace.clone_pull(url, folder, pull, depth=depth)
+        return Workspace.clone_pull_request(url, folder, pull, depth=depth)
 
     return cloned
 
@@ -153,7 +158,7 @@ def test_a_base_branch_that_is_no_name_is_refused(
 ) -> None:
     pull = PullRequestContext(number=1, head="1" * 40, base_branch=branch)
     with pytest.raises(WorkspaceError):
-        Workspace.clone_pull("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
+        Workspace.clone_pull_request("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
 
 
 def patch(path: str, lines: int) -> FilePatch:
@@ -164,7 +169,7 @@ def patch(path: str, lines: int) -> FilePatch:
 
 def test_a_diff_beyond_all_bounds_is_cut_and_says_so() -> None:
     told = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
-    assert len(told) < MOST * 1.5
+    assert len(told) < MAX_DIFF_CHARACTERS * 1.5
     assert "more lines of this file's diff are not shown" in told
     assert "[not shown, for length]" in told
     assert "more files are not shown" in told
@@ -176,7 +181,7 @@ def test_the_bounds_hold_for_what_is_shown_of_hidden_characters() -> None:
     file = DiffFile(path="x", status="added", additions=400, deletions=0)
     told = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
     assert "[U+200B][U+200B]" in told
-    assert len(told) < MOST_OF_FILE + 200
+    assert len(told) < MAX_FILE_CHARACTERS + 200
     assert "396 more lines" in told
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.errors import BranchTaken, PushRefused, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.push import fetch_tip, push_onto, push_ref
+from resolver.git.push import fast_forward_branch, fetch_tip, push_ref
 from resolver.git.workspace import Workspace
 from tests.git.scene import AT, US
 from tests.parts.clock import PassingTime
@@ -34,7 +34,7 @@ class Pushing:
         return made
 
     def push(self, commit: str, previous: str, branch: str = "work") -> None:
-        push_onto(self.workspace.git, commit, branch, self.url, self.credential, previous)
+        fast_forward_branch(self.workspace.git, commit, branch, self.url, self.credential, previous)
 
     @property
     def there(self) -> str | None:
@@ -136,7 +136,7 @@ def test_a_server_that_fails_is_pushed_to_again_until_it_takes_the_commit(
     pushing.github.cut_next("POST", "git-receive-pack", after=after)
     git, url = pushing.workspace.git, pushing.url
     retries = time.retries()
-    push_onto(git, made, "work", url, pushing.credential, pushing.tip, retries)
+    fast_forward_branch(git, made, "work", url, pushing.credential, pushing.tip, retries)
     assert pushing.there == made
     assert time.waits != []
 
@@ -147,5 +147,5 @@ def test_what_a_server_refuses_is_not_pushed_again(pushing: Pushing) -> None:
     pushing.github.fail_next("POST", "git-receive-pack", 403, times=9)
     git, url = pushing.workspace.git, pushing.url
     with pytest.raises(PushRefused):
-        push_onto(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
+        fast_forward_branch(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
     assert time.waits == []

@@ -3,7 +3,9 @@
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH108, PTH112, PTH113, PTH114, PTH118
 
+import fnmatch
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +17,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.bundle import read_header
 from resolver.git.tree import quote
 from resolver.git.workspace import Workspace
+from resolver.sandbox.setup_files import PATTERNS
 from tests.git.scene import (
     Scene,
     commit_all,
@@ -25,10 +28,14 @@ from tests.git.scene import (
     write,
 )
 
+# Generated files stay out of a change on purpose. hypothesis also draws from the constants of the
+# code under test, and so sometimes a name of the list itself.
+_GENERATED = re.compile("|".join(fnmatch.translate(os.fsdecode(p)) for p in PATTERNS))
 NAMES = st.one_of(
     st.sampled_from([b"a", b"b", b"A", b"-x", b"c d", b"e\nf", b".gitignore", b".gitattributes"]),
     st.binary(min_size=1, max_size=8),
 ).filter(lambda n: not set(n) & {0, 47} and n not in (b".", b"..") and n.lower() != b".git")
+NAMES = NAMES.filter(lambda name: not _GENERATED.match(os.fsdecode(name)))
 # A folder called .gitattributes is refused by the checks that GitHub makes as well.
 PATHS = (
     st.lists(NAMES, min_size=1, max_size=3)

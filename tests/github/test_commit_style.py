@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.comments.titles import (
-    USUAL,
+    DEFAULT_SUBJECT_LENGTH,
     CommitSubject,
     change_kind_of,
     read_style,
@@ -78,14 +78,14 @@ GITMOJI_CODES = [
 ]
 
 FIX = CommitSubject(
-    words="Keep the sign of an amount",
+    text="Keep the sign of an amount",
     paths=("src/parser/money.py", "tests/test_money.py"),
     issue=12,
 )
 
 
 def with_words(words: str, *paths: str, issue: int | None = 12, **more: str) -> CommitSubject:
-    return CommitSubject(words=words, paths=paths or FIX.paths, issue=issue, **more)  # type: ignore[arg-type]
+    return CommitSubject(text=words, paths=paths or FIX.paths, issue=issue, **more)  # type: ignore[arg-type]
 
 
 NOT_WRITTEN = ["Merge branch 'x'", 'Revert "y"', "v1.2.3", "Bump a from 1 to 2", "Release 2"] * 3
@@ -138,9 +138,11 @@ def test_files_of_several_areas_have_no_scope() -> None:
 
 def test_a_ticket_is_named_where_the_issue_names_one() -> None:
     style = read_style(TICKETS)
-    told = with_words("Keep the sign", said="see SHOP-481 and OTHER-1")
+    told = with_words("Keep the sign", ticket_text="see SHOP-481 and OTHER-1")
     assert write_subject(style, told) == "SHOP-481: Keep the sign"
-    assert write_subject(style, with_words("Keep the sign", said="OTHER-1")) == "Keep the sign"
+    assert (
+        write_subject(style, with_words("Keep the sign", ticket_text="OTHER-1")) == "Keep the sign"
+    )
 
 
 def test_without_a_number_nothing_is_made_up() -> None:
@@ -163,7 +165,7 @@ def test_without_a_number_nothing_is_made_up() -> None:
 def test_the_sort_of_work_is_seen_in_files_labels_and_words(
     words: str, paths: tuple[str, ...], labels: tuple[str, ...], work: str
 ) -> None:
-    assert change_kind_of(CommitSubject(words=words, paths=paths, labels=labels)) == work
+    assert change_kind_of(CommitSubject(text=words, paths=paths, labels=labels)) == work
 
 
 def test_the_words_for_a_sort_of_work_are_the_repositorys_own() -> None:
@@ -188,14 +190,14 @@ def test_a_proper_name_keeps_its_letters() -> None:
 def test_a_long_subject_is_cut_between_words() -> None:
     style = read_style(UPPER)
     subject = with_words("Keep the sign " * 20)
-    short = write_subject(style, subject, limit=style.longest)
-    assert len(short) <= USUAL and short.endswith("sign…")
+    short = write_subject(style, subject, limit=style.max_length)
+    assert len(short) <= DEFAULT_SUBJECT_LENGTH and short.endswith("sign…")
     assert len(write_subject(style, subject)) > 200
 
 
 def test_where_subjects_are_long_they_may_be() -> None:
     assert (
-        read_style([f"Fix {'a long thing ' * 7}"] * 9).longest
+        read_style([f"Fix {'a long thing ' * 7}"] * 9).max_length
         == len(f"Fix {'a long thing ' * 7}") - 1
     )
 
@@ -210,8 +212,8 @@ def test_what_a_subject_names_can_do_nothing() -> None:
 @given(st.lists(st.text(max_size=60), max_size=30), st.text(min_size=1, max_size=80))
 def test_any_history_and_any_words_give_one_line(subjects: list[str], words: str) -> None:
     style = read_style(subjects)
-    line = write_subject(style, with_words(words), limit=style.longest)
-    assert "\n" not in line and len(line) <= style.longest
+    line = write_subject(style, with_words(words), limit=style.max_length)
+    assert "\n" not in line and len(line) <= style.max_length
 
 
 PREFIXES = st.sampled_from(
@@ -236,4 +238,4 @@ def test_this_repositorys_own_history_is_read() -> None:
     style = read_style(subjects)
     assert style.kind == "plain"
     line = write_subject(style, with_words("keep the sign", "resolver/a.py"))
-    assert line == ("Keep the sign" if style.first == "upper" else "keep the sign")
+    assert line == ("Keep the sign" if style.first_letter == "upper" else "keep the sign")

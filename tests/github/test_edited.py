@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 
 from resolver.github.comments.markers import ending_of, run_marker
 from resolver.github.comments.pull_request_text import (
+    add_newest_section,
     body_is_ours,
     drafting_in,
-    room_below,
+    has_section_of_run,
+    remaining_length,
     run_marker_of,
-    tells_of,
+    text_marker,
     text_of,
     title_is_ours,
     with_drafting,
-    with_newest,
-    words_marker,
 )
 from resolver.github.comments.report import Ending
 from resolver.github.text.comment_markdown import MAX_BODY
@@ -25,7 +25,7 @@ LATER = run_marker("later", Ending.PULL_REQUEST, 12, "run-2")
 
 
 def body_of(title: str, text: str, *, draft: bool = False) -> str:
-    return f"{MARKER}\n{words_marker(title, text, draft=draft)}\n\n{text}\n"
+    return f"{MARKER}\n{text_marker(title, text, draft=draft)}\n\n{text}\n"
 
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=200)
@@ -60,18 +60,24 @@ def test_who_has_changed_whether_it_is_a_draft_decides_from_then_on() -> None:
 @given(TEXTS, TEXTS)
 def test_what_stands_above_the_newest_is_replaced(first: str, second: str) -> None:
     first, second = f"1{first}1", f"2{second}2"
-    once = with_newest(body_of("t", "x"), LATER, "a", beside=True, run="r1", standing=first)
-    twice = with_newest(once, LATER, "b", beside=True, run="r2", standing=second)
-    assert tells_of(twice, "r1") and tells_of(twice, "r2") and not tells_of(twice, "r3")
+    once = add_newest_section(
+        body_of("t", "x"), LATER, "a", keep_earlier=True, run="r1", warning=first
+    )
+    twice = add_newest_section(once, LATER, "b", keep_earlier=True, run="r2", warning=second)
+    assert (
+        has_section_of_run(twice, "r1")
+        and has_section_of_run(twice, "r2")
+        and not has_section_of_run(twice, "r3")
+    )
     assert first in once and second in twice and twice.count("resolver:standing") == 1
-    assert "resolver:standing" not in with_newest(twice, LATER, "c", beside=True)
+    assert "resolver:standing" not in add_newest_section(twice, LATER, "c", keep_earlier=True)
     assert run_marker_of(twice) == LATER and run_marker_of("mine") == ""
 
 
 def test_a_mark_further_down_means_nothing() -> None:
     text = "theirs"
     assert not body_is_ours(f"hello\n\n{body_of('t', text)}")
-    assert not body_is_ours(f"> {words_marker('t', text, draft=False)}\n\n{text}")
+    assert not body_is_ours(f"> {text_marker('t', text, draft=False)}\n\n{text}")
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -79,19 +85,19 @@ def test_a_persons_text_stays_and_what_is_new_stands_once(
     theirs: str, first: str, second: str
 ) -> None:
     theirs, first, second = f"T{theirs}T", f"1{first}1", f"2{second}2"
-    once = with_newest(body_of("t", theirs) + "edited", LATER, first)
-    twice = with_newest(once, LATER, second)
-    beside = with_newest(once, LATER, second, beside=True)
+    once = add_newest_section(body_of("t", theirs) + "edited", LATER, first)
+    twice = add_newest_section(once, LATER, second)
+    beside = add_newest_section(once, LATER, second, keep_earlier=True)
     assert beside.count("resolver:newest") == 2 and first in beside and second in beside
     assert text_of(twice).startswith(f"{theirs}\nedited")
     assert twice.count("resolver:newest") == 1 and second in twice
     assert ending_of(twice, "later") is Ending.PULL_REQUEST
     assert not body_is_ours(twice) and title_is_ours("t", twice)
-    assert with_newest(twice, LATER, second) == twice
+    assert add_newest_section(twice, LATER, second) == twice
 
 
 @given(st.integers(min_value=0, max_value=3_000))
 def test_a_body_never_grows_over_the_limit(short_of: int) -> None:
     theirs = "😀" * ((MAX_BODY - short_of) // 2 - 200)
-    body = with_newest(theirs, LATER, "x" * max(0, room_below(theirs)))
+    body = add_newest_section(theirs, LATER, "x" * max(0, remaining_length(theirs)))
     assert utf16_length(body) <= MAX_BODY and theirs in body

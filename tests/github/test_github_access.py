@@ -28,7 +28,7 @@ def access(github: GitHubServer, token: str, **changes: object) -> GitHubAccess:
         "api_url": github.api_url,
         "server_url": github.server_url,
         "graphql_url": github.graphql_url,
-        "backoff": 0.02,
+        "backoff_seconds": 0.02,
         "pause_between_writes": 0.0,
         **changes,
     }
@@ -86,7 +86,7 @@ def test_a_reset_beyond_the_bound_is_told_at_once(
 def test_a_secondary_limit_without_a_time_is_waited_for(github: GitHubServer, token: str) -> None:
     body = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
     github.fail_next("GET", ".", 403, {}, body)
-    assert branches(github, token, longest_wait=0.3) == {"main"}
+    assert branches(github, token, max_wait_seconds=0.3) == {"main"}
 
 
 def test_a_long_wait_is_told_in_the_log(

@@ -45,13 +45,13 @@ def bodies(issue: Issue) -> list[str]:
 def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     apart = forge.apart()
-    told = apart.tell_progress(progress(issue), None)
-    assert apart.tell_progress(progress(issue, iterations=3, max_iterations=9), told) == told
+    told = apart.write_progress(progress(issue), None)
+    assert apart.write_progress(progress(issue, iterations=3, max_iterations=9), told) == told
     [body] = bodies(issue)
     assert "Work: 3 of at most 9 iterations" in body and "- [ ] Reproduce" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
-    forge.comment(report_on(issue, told=told))
+    forge.comment(report_on(issue, progress_comment_id=told))
     [body] = bodies(issue)
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
@@ -106,9 +106,9 @@ def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
 
 
 def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:
-    first = forge_for(github).apart().tell_progress(progress(issue), None)
+    first = forge_for(github).apart().write_progress(progress(issue), None)
     later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
-    assert forge_for(github).apart().tell_progress(later, None) == first
+    assert forge_for(github).apart().write_progress(later, None) == first
     [body] = bodies(issue)
     assert at_work_in(body) == later.at_work
 
@@ -117,16 +117,16 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    told = forge.apart().tell_progress(progress(issue), None)
+    told = forge.apart().write_progress(progress(issue), None)
     issue.comments.clear()
-    assert forge.apart().tell_progress(progress(issue, iterations=1), told) is None
-    forge.comment(report_on(issue, told=told))
+    assert forge.apart().write_progress(progress(issue, iterations=1), told) is None
+    forge.comment(report_on(issue, progress_comment_id=told))
     assert len(bodies(issue)) == 1
 
 
 def test_only_a_comment_of_ours_is_written_over(github: GitHubServer, issue: Issue) -> None:
     theirs = github.add_comment(issue, "mine", "alice")
-    forge_for(github).comment(report_on(issue, told=theirs.id))
+    forge_for(github).comment(report_on(issue, progress_comment_id=theirs.id))
     assert theirs.body == "mine" and len(bodies(issue)) == 1
 
 
@@ -144,12 +144,14 @@ def test_a_run_has_died_when_its_job_is_over(
     github: GitHubServer, issue: Issue, answer: dict[str, Any] | int, dies: bool
 ) -> None:
     forge = forge_for(github)
-    forge.apart().tell_progress(progress(issue), None)
+    forge.apart().write_progress(progress(issue), None)
     status = answer if isinstance(answer, int) else 200
     words = {"message": "Resource not accessible by integration"}
     body = words if isinstance(answer, int) else {"id": 123, **answer}
     github.fail_next("GET", r"/actions/runs/123$", status, body=body)
-    assert forge.run_comments.close_died(issue.number, NOW, "@agent") == int(dies)
+    assert forge.run_comments.close_comments_of_killed_runs(issue.number, NOW, "@agent") == int(
+        dies
+    )
     [told] = bodies(issue)
     assert ("**ended unexpectedly**" in told and "/octo/demo/actions/runs/123)" in told) is dies
     assert is_of_run(told, trigger_on(issue).key)
@@ -159,10 +161,19 @@ def test_without_a_job_a_run_has_died_when_its_time_is_over(
     github: GitHubServer, issue: Issue
 ) -> None:
     comments = forge_for(github).run_comments
-    comments.tell_progress(progress(issue, job=""), None)
-    assert comments.close_died(issue.number, NOW + timedelta(hours=3), "@agent") == 0
-    assert comments.close_died(issue.number, NOW + timedelta(hours=5), "@agent") == 1
-    assert comments.close_died(issue.number, NOW + timedelta(hours=6), "@agent") == 0
+    comments.write_progress(progress(issue, job=""), None)
+    assert (
+        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=3), "@agent")
+        == 0
+    )
+    assert (
+        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=5), "@agent")
+        == 1
+    )
+    assert (
+        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=6), "@agent")
+        == 0
+    )
 
 
 def test_the_run_that_looks_leaves_its_own_comment_alone(
@@ -170,7 +181,7 @@ def test_the_run_that_looks_leaves_its_own_comment_alone(
 ) -> None:
     comments = forge_for(github).run_comments
     own = progress(issue, until=NOW - timedelta(hours=1))
-    comments.tell_progress(own, None)
+    comments.write_progress(own, None)
     comments.close_dead(own)
     assert "**ended unexpectedly**" not in bodies(issue)[0]
 
@@ -179,18 +190,20 @@ def test_anybody_may_write_a_marker_and_nothing_comes_of_it(
     github: GitHubServer, issue: Issue
 ) -> None:
     comments = forge_for(github).run_comments
-    comments.tell_progress(progress(issue, job=""), None)
+    comments.write_progress(progress(issue, job=""), None)
     [forged] = bodies(issue)
     issue.comments.clear()
     github.add_comment(issue, forged, "mallory")
-    assert comments.close_died(issue.number, NOW + timedelta(days=1), "@agent") == 0
-    told = comments.tell_progress(progress(issue), None)
+    assert (
+        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(days=1), "@agent") == 0
+    )
+    told = comments.write_progress(progress(issue), None)
     assert len(issue.comments) == 2 and issue.comments[-1].id == told
 
 
 def test_a_plan_beyond_all_measure_fits(github: GitHubServer, issue: Issue) -> None:
     plan = tuple(PlanItem(title="<img src=x> @mona " * 500, status="done") for _ in range(500))
-    forge_for(github).run_comments.tell_progress(progress(issue, plan=plan), None)
+    forge_for(github).run_comments.write_progress(progress(issue, plan=plan), None)
     [body] = bodies(issue)
     assert len(body) < 65_536 and "<img" not in body and "and 470 more" in body
 
@@ -208,5 +221,5 @@ def test_the_runs_own_comment_is_not_told_of_as_left_out(
 ) -> None:
     forge = forge_for(github)
     asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
-    forge.apart().tell_progress(progress(issue, trigger=asked), None)
+    forge.apart().write_progress(progress(issue, trigger=asked), None)
     assert not any("earlier comment" in line for line in forge.read(asked).left_out)

@@ -80,7 +80,7 @@ WRITES: dict[str, tuple[str, Write, Count]] = {
     ),
     "progress": (
         r"/issues/\d+/comments$",
-        lambda scene, forge: forge.run_comments.tell_progress(progress(scene.issue), None),
+        lambda scene, forge: forge.run_comments.write_progress(progress(scene.issue), None),
         lambda scene: len(scene.issue.comments),
     ),
     "review": (

@@ -77,7 +77,7 @@ LOOKS: dict[str, Look] = {
     "who has spoken": lambda github, _, pull: board(github).voices(pull.number),
     "the dashboard": lambda github, _, __: board(github).find(),
     "the issues of checks": lambda _, forge, __: forge.check_places().issues(),
-    "a fix of a check": lambda _, forge, pull: forge.check_places().fix_of(pull.number),
+    "a fix of a check": lambda _, forge, pull: forge.check_places().find_fix(pull.number),
     "attempts at a check": lambda _, forge, pull: forge.check_places().attempts(
         [pull.number], "main", str, ""
     ),

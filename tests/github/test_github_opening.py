@@ -53,7 +53,11 @@ def patch(*paths: str) -> Patch:
 def wished(issue: Issue, wishes: PullRequestPreferences, *paths: str, **changes: Any) -> Report:
     conventions = Conventions(codeowners=OWNERS)
     return report_on(
-        issue, wishes=wishes, conventions=conventions, patch=patch(*paths or ("a.py",)), **changes
+        issue,
+        preferences=wishes,
+        conventions=conventions,
+        patch=patch(*paths or ("a.py",)),
+        **changes,
     )
 
 

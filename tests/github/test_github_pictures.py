@@ -188,7 +188,7 @@ def test_pictures_are_bounded_in_number_and_together(github: GitHubServer, read:
 
 
 def test_no_pictures_are_fetched_where_none_are_wanted(github: GitHubServer, read: Read) -> None:
-    task = read(f"![x]({url(github, PNG)})", WantedContext(pictures=0))
+    task = read(f"![x]({url(github, PNG)})", WantedContext(max_pictures=0))
     assert only(task).why_not == "none are"
     assert asked_for(github) == []
 

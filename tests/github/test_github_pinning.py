@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from resolver.errors import ForgeError, Refused
-from resolver.github.context.pinning import MOST_PAGES, NOT_KNOWN
+from resolver.github.context.pinning import MAX_PAGES, NOT_KNOWN
 from resolver.github.events.parse import parse_github_event
 from resolver.models.run import Trigger
 from tests.github.test_github_pulls import TEXT, pull, read
@@ -62,7 +62,7 @@ def test_a_fork_that_was_pushed_to_without_end_is_not_worked_on(github: GitHubSe
     with pytest.raises(Refused, match="not known which commit"):
         forge_for(github).read(trigger)
     asked = [e for e in github.requests if e.path.endswith("/activity")]
-    assert len(asked) == MOST_PAGES
+    assert len(asked) == MAX_PAGES
 
 
 def test_a_fork_that_is_gone_since_the_request_is_not_worked_on(github: GitHubServer) -> None:

@@ -10,7 +10,7 @@ import pytest
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import check_marker, review_marker, run_marker, thread_marker
-from resolver.github.comments.pull_request_text import with_newest
+from resolver.github.comments.pull_request_text import add_newest_section
 from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.context.review_threads import Conversation, ThreadBounds
@@ -108,7 +108,9 @@ def test_our_own_threads_are_known_and_our_reviews_words_are_not(
 
 def test_our_own_markers_are_no_hidden_text(github: GitHubServer, pull: Issue) -> None:
     marker = run_marker("key", Ending.PULL_REQUEST, 1, "run-1")
-    body = with_newest(f"{marker}\n\nSo it is.", marker, "more", run="run-2", standing="a draft")
+    body = add_newest_section(
+        f"{marker}\n\nSo it is.", marker, "more", run="run-2", warning="a draft"
+    )
     issue = github.create_issue(NAME, "Check fails", f"{check_marker('ci')}\n\nIt fails.", BOT)
     ours = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
     github.edit_issue(pull, body=f"{marker} as #{ours.number}")
@@ -415,7 +417,7 @@ def test_what_is_named_on_the_code_and_in_reviews_is_read(
     assert {reference.number for reference in task.references} == set(named)
 
 
-FEW = ThreadBounds(page=2, oldest=1, newest=2, searched=9)
+FEW = ThreadBounds(page_size=2, oldest_pages=1, newest_pages=2, searched_pages=9)
 
 
 def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:

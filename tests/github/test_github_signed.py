@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.errors import BranchTaken, ForgeError, WorkspaceError
-from resolver.git.objects import contents, made_commits
+from resolver.git.objects import read_new_blobs, read_new_commits
 from resolver.git.workspace import Workspace
-from resolver.github.comments.signed_commits import MOST_BLOBS, SignedCommits
+from resolver.github.comments.signed_commits import MAX_BLOBS, SignedCommits
 from resolver.models.repository import LocalCommit
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -82,10 +82,10 @@ class Host:
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
     def made(self, commit: str) -> tuple[LocalCommit, ...]:
-        return made_commits(self.workspace.git, commit)
+        return read_new_commits(self.workspace.git, commit)
 
     def read(self, commit: LocalCommit) -> list[tuple[str, bytes]]:
-        return list(contents(self.workspace.git, commit))
+        return list(read_new_blobs(self.workspace.git, commit))
 
     def put(self, signer: SignedCommits, commit: str, previous: str = "") -> str:
         return signer.put(self.made(commit), self.read, BRANCH, previous).id
@@ -276,7 +276,7 @@ def test_a_file_that_comes_out_differently_is_not_published(
 def test_too_many_files_are_told_before_anything_is_sent(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
-    files = {f"f{n}": f"{n}" for n in range(MOST_BLOBS + 1)}
+    files = {f"f{n}": f"{n}" for n in range(MAX_BLOBS + 1)}
     with pytest.raises(ForgeError, match="too many to sign") as told:
         host.put(signer, host.commit(files))
     assert "signed_commits" in told.value.next_step

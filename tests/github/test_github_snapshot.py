@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resolver.git.git import HostGit, new_bare
+from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
@@ -22,9 +22,9 @@ def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
 
 def put(github: GitHubServer, folder: Path, content: bytes) -> str:
     """Write a ledger and a log to the server's repository, and return the commit of the ledger."""
-    git = new_bare(folder / "new.git")
+    git = create_bare_repository(folder / "new.git")
     ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
-    log = OrphanCommit(f"{WANTED.below}run", "Log", {"log": b"1"})
+    log = OrphanCommit(f"{WANTED.ref_prefix}run", "Log", {"log": b"1"})
     made = write_orphans(git, [ledger, log])
     theirs = HostGit(git_dir=github.repository("octo/calc").git.path)
     for commit, each in zip(made, (ledger, log), strict=True):
@@ -46,7 +46,7 @@ def test_a_ref_is_shown_with_its_file(github: GitHubServer, tmp_path: Path) -> N
     tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
     assert found is not None
-    assert (found.ref_tip, found.content, found.below) == (tip, '{"a": "\u00e9"}\n', ("run",))
+    assert (found.ref_tip, found.content, found.ref_names) == (tip, '{"a": "\u00e9"}\n', ("run",))
 
 
 def test_a_file_that_is_not_shown_as_a_whole_is_unknown(

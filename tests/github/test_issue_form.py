@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from resolver.github.context.issue_form import LARGEST, MOST_FIELDS, find_form
+from resolver.github.context.issue_form import MAX_FIELDS, MAX_TEMPLATE_BYTES, find_form
 from resolver.models.issue_context import Form
 
 FOLDER = ".github/ISSUE_TEMPLATE"
@@ -155,7 +155,7 @@ def test_the_best_of_several_is_taken_and_the_title_decides_between_equals() -> 
         b"body: " + b"[" * 40 + b"]" * 40,
         b'body:\n  - type: input\n    attributes: {label: "\\UFFFFFFFF"}\n',
         b"? [a]\n: 1\n",
-        b"#" * (LARGEST + 1),
+        b"#" * (MAX_TEMPLATE_BYTES + 1),
     ],
 )
 def test_what_is_no_form_is_none(content: bytes) -> None:
@@ -174,7 +174,7 @@ def test_a_form_of_many_fields_is_bounded() -> None:
     )
     body = "\n".join(f"### Field {n}\n{n}" for n in range(60))
     form = find_form({"a.yml": f"body:\n{fields}".encode()}, "x", body)
-    assert form is not None and len(form.fields) == MOST_FIELDS
+    assert form is not None and len(form.fields) == MAX_FIELDS
     assert all(len(each.description) <= 400 for each in form.fields)
 
 
@@ -185,7 +185,11 @@ def test_a_form_of_many_fields_is_bounded() -> None:
 def test_a_hostile_text_is_read_soon(piece: str) -> None:
     text = (piece * 60_000)[:60_000]
     began = time.monotonic()
-    find_form({"a.md": text.encode()[:LARGEST], "b.yml": text.encode()[:LARGEST]}, text, text)
+    find_form(
+        {"a.md": text.encode()[:MAX_TEMPLATE_BYTES], "b.yml": text.encode()[:MAX_TEMPLATE_BYTES]},
+        text,
+        text,
+    )
     assert time.monotonic() - began < 5
 
 
@@ -219,7 +223,7 @@ def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) ->
         texts = [(piece * length)[:length], for_lines]
         begun = time.process_time()
         for text in texts:
-            find_form({"a.md": f"# Version\n{text}".encode()[:LARGEST]}, "x", text)
+            find_form({"a.md": f"# Version\n{text}".encode()[:MAX_TEMPLATE_BYTES]}, "x", text)
         return time.process_time() - begun
 
     assert cost(65_000) < 10 * cost(16_250) + 0.3

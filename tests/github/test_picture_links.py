@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.links import MOST_TOLD, PictureLinks, without_pictures
+from resolver.github.text.links import MAX_NUMBERED_PICTURES, PictureLinks, without_pictures
 from resolver.github.text.markdown import markdown_parser
 
 
@@ -58,7 +58,7 @@ def test_the_same_picture_has_one_number_in_all_texts() -> None:
     first = links.take("![a](u) ![b](v)", "", "here", "/1", "x")
     second = links.take("![c](v) ![d](w)", "", "there", "/2", "y")
     assert (first, second) == ("[picture 1] [picture 2]", "[picture 2] [picture 3]")
-    assert [(link.number, link.where) for link in links.links][-1] == (3, "there")
+    assert [(link.number, link.text_name) for link in links.links][-1] == (3, "there")
 
 
 def test_a_text_that_is_told_without_its_pictures_says_where_they_were() -> None:
@@ -69,9 +69,11 @@ def test_a_text_that_is_told_without_its_pictures_says_where_they_were() -> None
 
 def test_of_very_many_pictures_the_rest_is_counted() -> None:
     links = PictureLinks()
-    told = links.take(" ".join(f"![a](u{n})" for n in range(MOST_TOLD + 5)), "", "here", "/1", "x")
-    assert len(links.links) == MOST_TOLD
-    assert links.uncounted == 5
+    told = links.take(
+        " ".join(f"![a](u{n})" for n in range(MAX_NUMBERED_PICTURES + 5)), "", "here", "/1", "x"
+    )
+    assert len(links.links) == MAX_NUMBERED_PICTURES
+    assert links.unnumbered == 5
     assert told.endswith("[picture]")
 
 

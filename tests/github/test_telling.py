@@ -9,7 +9,7 @@ from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageC
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
 from resolver.events.state import State
-from resolver.github.comments.progress import MOST_FAILURES, ProgressReporter, RunProgress
+from resolver.github.comments.progress import MAX_FAILURES, ProgressReporter, RunProgress
 from resolver.models.run import Completion, PlanItem, RunState
 from resolver.verification.check_tracker import CheckTracker
 from tests.github import reports
@@ -28,7 +28,7 @@ class Board:
         self.asked = 0
         self.threads: set[int] = set()
 
-    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
+    def write_progress(self, progress: RunProgress, told: int | None) -> int | None:
         self.asked += 1
         self.threads.add(threading.get_ident())
         assert self.answers.wait(60)
@@ -90,7 +90,7 @@ def test_what_the_log_says_is_told() -> None:
     last = board.written[-1]
     assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
-    assert told.told == 7 and board.threads != {threading.get_ident()}
+    assert told.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
 def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning() -> None:
@@ -166,7 +166,7 @@ def test_an_interval_is_not_waited_for_at_the_end() -> None:
 
 
 def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
-    board = Board(fails=MOST_FAILURES - 1)
+    board = Board(fails=MAX_FAILURES - 1)
     told = telling(board)
     told.start()
     until(lambda: board.written)
@@ -174,9 +174,9 @@ def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
     away = Board(fails=1000)
     told = telling(away)
     told.start()
-    until(lambda: away.asked == MOST_FAILURES)
+    until(lambda: away.asked == MAX_FAILURES)
     told.close()
-    assert away.asked == MOST_FAILURES and told.told is None
+    assert away.asked == MAX_FAILURES and told.comment_id is None
 
 
 def test_a_deleted_comment_ends_it() -> None:
@@ -188,7 +188,7 @@ def test_a_deleted_comment_ends_it() -> None:
     until(lambda: board.asked == 2)
     told.show(iterations=2)
     told.close()
-    assert board.asked == 2 and told.told is None
+    assert board.asked == 2 and told.comment_id is None
 
 
 def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() -> None:

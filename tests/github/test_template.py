@@ -30,7 +30,7 @@ def fill(template: str, *facts: Fact, parts: dict[Part, str] | None = None) -> s
         frozenset(facts),
         own_issue=12,
         label=lambda part: NAMES.get(part, ""),
-        nobody=NOBODY,
+        empty_text=NOBODY,
     )
 
 

@@ -82,7 +82,11 @@ def ended(ending: Ending) -> Report:
     review = REVIEW if ending is Ending.REVIEW else None
     wanted = WANTED if ending is Ending.CONFIRMATION else None
     return reports.report(
-        pull_request=pull, review=review, wanted=wanted, trace_markdown=TRACE, answers=answers
+        pull_request=pull,
+        review=review,
+        pending_approval=wanted,
+        trace_markdown=TRACE,
+        answers=answers,
     )
 
 
@@ -200,7 +204,7 @@ def test_a_comment_says_what_was_pinned() -> None:
     told = f"| Read | commit `{'d' * 12}`; the conversation as of {at}, without 302 later texts |"
     assert told in body
     made = report.trigger.at + timedelta(seconds=1)
-    late = report.model_copy(update={"base_made": made})
+    late = report.model_copy(update={"base_committed_at": made})
     assert f"commit `{'d' * 12}`, made after the request; the" in comment_body(late)
 
 

@@ -69,7 +69,7 @@ def test_what_a_job_is_given_is_read_as_settings() -> None:
         "    steps:", "    env: {RESOLVER_DASHBOARD: no, RESOLVER_MAX_TIME: 9}\n    steps:"
     )
     [job] = read(f"env: {{RESOLVER_MAX_TIME: 8, PATH: x}}\n{text}").agents
-    assert job.given == {"fix_failing_checks": "own", "dashboard": "true", "max_time": "9"}
+    assert job.settings == {"fix_failing_checks": "own", "dashboard": "true", "max_time": "9"}
 
 
 def test_permissions_that_a_job_lacks_are_named() -> None:
@@ -92,7 +92,7 @@ def test_permissions_that_a_job_lacks_are_named() -> None:
     ],
 )
 def test_whether_an_edited_issue_starts_it_is_known(on: str, edits: bool) -> None:
-    assert read(f"on: {on}\njobs: {{a: {{runs-on: x}}}}").edits is edits
+    assert read(f"on: {on}\njobs: {{a: {{runs-on: x}}}}").starts_on_edits is edits
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ jobs:
   b: {steps: [{uses: o/resolver@v1, env: *env}], env: {<<: *env, RESOLVER_LABEL: two}}
 """
     first, second = read(text).agents
-    assert first.given == {"model": "one", "dashboard": "true"}
-    assert second.given == {"model": "one", "label": "two"}
+    assert first.settings == {"model": "one", "dashboard": "true"}
+    assert second.settings == {"model": "one", "label": "two"}
 
 
 def test_what_is_no_plain_value_is_no_setting() -> None:
@@ -156,7 +156,7 @@ def test_what_is_no_plain_value_is_no_setting() -> None:
 jobs: {a: {if: [x], permissions: {issues: {a: b}}, uses: o/resolver@v1, with: {model: [x, y]}}}
 """
     (job,) = read(text).agents
-    assert (job.given, job.condition, job.permissions) == ({"model": ""}, "", {"issues": ""})
+    assert (job.settings, job.condition, job.permissions) == ({"model": ""}, "", {"issues": ""})
 
 
 @given(st.binary(max_size=300))

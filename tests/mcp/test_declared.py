@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.mcp_servers import MOST_INSIDE, ChosenServers, choose_servers
+from resolver.config.mcp_servers import MAX_SANDBOX_SERVERS, ChosenServers, choose_servers
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 
@@ -130,8 +130,8 @@ def test_a_server_that_this_installation_does_not_have_is_told() -> None:
 
 
 def test_a_repository_has_a_bounded_number_of_servers() -> None:
-    found = chosen({}, {f"s{n}": {"command": "x"} for n in range(MOST_INSIDE + 1)})
-    assert len(found.inside) == MOST_INSIDE and "left out" in found.warnings[0]
+    found = chosen({}, {f"s{n}": {"command": "x"} for n in range(MAX_SANDBOX_SERVERS + 1)})
+    assert len(found.inside) == MAX_SANDBOX_SERVERS and "left out" in found.warnings[0]
 
 
 anything = st.recursive(

@@ -48,7 +48,7 @@ def entry(number: int, thread: int = 12, reserved: float = 5.0) -> LedgerRun:
 
 def book(place: Place, number: int, runs: int, cost: float) -> float | None:
     """US dollars that were set aside for it; None when it was refused."""
-    asked = QuotaRequest(f"{number:040x}", 12, f"user-{number}", bot=False, wanted=5.0)
+    asked = QuotaRequest(f"{number:040x}", 12, f"user-{number}", bot=False, max_cost=5.0)
     ceilings = QuotaLimits(thread=QuotaBound(runs, cost))
 
     def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:

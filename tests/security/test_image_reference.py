@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.config.image_reference import (
-    PREPARED,
+    PREPARED_PREFIX,
     check_repository_image,
     could_be_id,
     parse_registry_reference,
@@ -17,17 +17,17 @@ from resolver.errors import UsageError
 
 DIGEST = "sha256:" + "395f0d19" * 8
 OWN = (
-    f"{PREPARED}:{'a' * 64}",
-    PREPARED,
+    f"{PREPARED_PREFIX}:{'a' * 64}",
+    PREPARED_PREFIX,
     "resolver-built:1",
-    f"library/{PREPARED}:1",
-    f"docker.io/library/{PREPARED}:1",
-    f"docker.io/{PREPARED}",
-    f"index.docker.io/library/{PREPARED}:1",
-    f"registry-1.docker.io/library/{PREPARED}:1",
-    f"localhost/{PREPARED}:1",
-    f"{PREPARED}@{DIGEST}",
-    f" {PREPARED}:1 ",
+    f"library/{PREPARED_PREFIX}:1",
+    f"docker.io/library/{PREPARED_PREFIX}:1",
+    f"docker.io/{PREPARED_PREFIX}",
+    f"index.docker.io/library/{PREPARED_PREFIX}:1",
+    f"registry-1.docker.io/library/{PREPARED_PREFIX}:1",
+    f"localhost/{PREPARED_PREFIX}:1",
+    f"{PREPARED_PREFIX}@{DIGEST}",
+    f" {PREPARED_PREFIX}:1 ",
 )
 IDS = (DIGEST, DIGEST[7:], "sha256:395f", "sha256:", f" {DIGEST}", DIGEST[7:].upper())
 NONE = (

@@ -9,7 +9,7 @@ import pytest
 from resolver.cli.main import run as run_command
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.events.stream import utc_now
@@ -34,7 +34,7 @@ class Scene:
         self.plans = Plans(endpoint)
         self.plans.add("fix", FIX, finish(SUMMARY))
         self.folder = folder
-        self.url = database(f"sqlite:///{folder}/resolver.db")
+        self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
         self.repository = self.forge.repository("octo/calc")
         self.environment = {
             "PATH": "/usr/bin:/bin",

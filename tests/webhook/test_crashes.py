@@ -9,7 +9,7 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from resolver.events.log import read_log
@@ -106,7 +106,7 @@ def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
         "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.00001, output_cost_per_token: 0}",
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
-    ledger = SpendingLedger(database(f"sqlite:///{server.folder}/resolver.db"))
+    ledger = SpendingLedger(parse_database_url(f"sqlite:///{server.folder}/resolver.db"))
     sleeping = bash("sleep 4714.5", timeout=2)
     scene.plans.add("stuck", sleeping)
     server.start()

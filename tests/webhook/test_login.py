@@ -39,7 +39,7 @@ def test_it_is_asked_once_however_many_want_it() -> None:
 
 
 def test_after_no_answer_it_is_asked_again_only_later() -> None:
-    ask, login = Asked("", "our-bot"), OwnLogin(again=0.5)
+    ask, login = Asked("", "our-bot"), OwnLogin(retry_seconds=0.5)
     assert (login.get(ask), login.get(ask), ask.times) == ("", "", 1)
     until(lambda: login.get(ask) == "our-bot")
     assert ask.times == 2
@@ -47,7 +47,7 @@ def test_after_no_answer_it_is_asked_again_only_later() -> None:
 
 @pytest.mark.deep
 def test_a_late_answer_is_waited_for_once_and_is_known_when_it_comes() -> None:
-    ask, login = Asked("our-bot", seconds=1.0), OwnLogin(waits=0.2)
+    ask, login = Asked("our-bot", seconds=1.0), OwnLogin(wait_seconds=0.2)
     begun = time.monotonic()
     assert login.get(ask) == ""
     assert [login.get(ask) for _ in range(20)] == [""] * 20
@@ -72,9 +72,9 @@ class Down:
 
 def test_whose_a_stored_request_is_is_asked_until_it_is_known() -> None:
     ask = Down()
-    assert is_own_login("our-bot", ask, again=0.01) and ask.times == 3
-    assert not is_own_login("zoe", ask, again=0.01)
-    assert not is_own_login("our-bot", Down(), again=0.01, most=0.0)
+    assert is_own_login("our-bot", ask, retry_seconds=0.01) and ask.times == 3
+    assert not is_own_login("zoe", ask, retry_seconds=0.01)
+    assert not is_own_login("our-bot", Down(), retry_seconds=0.01, max_seconds=0.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.config.github_settings import GitHubAddresses
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import DatabaseError, database
+from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
@@ -29,7 +29,7 @@ class Scene:
         self.github, self.hook = github, hook
         self.taken: list[tuple[str, str, Any]] = []
         self.broken = False
-        self.url = database(f"sqlite:///{folder}/resolver.db")
+        self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
         self._sources = sources
         self.missed = self.restarted()
 
@@ -48,7 +48,7 @@ class Scene:
 
     def look(self) -> list[str]:
         self.taken.clear()
-        self.missed.look()
+        self.missed.poll()
         return [guid for guid, _, _ in self.taken]
 
 
@@ -69,7 +69,7 @@ def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
     other = github.add_hook(NAME, "https://another.example/webhook")
     github.note_delivery(other, "other", {"action": "created", "n": 0}, 0)
     hook = github.add_hook(NAME, HOOK_URL)
-    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff=0.0)
+    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff_seconds=0.0)
     return lambda: repository_hooks(access, NAME, HOOK_URL), hook
 
 

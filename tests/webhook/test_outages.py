@@ -8,7 +8,11 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
-from resolver.entrypoints.webhook.request_queue import FIRST_WAIT, LONGEST_WAIT, next_try
+from resolver.entrypoints.webhook.request_queue import (
+    FIRST_RETRY_WAIT,
+    MAX_RETRY_WAIT,
+    next_retry_wait,
+)
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
@@ -120,9 +124,9 @@ def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scene: Scene
 def test_the_waits_grow_up_to_a_bound_and_end(scene: Scene) -> None:
     now = utc_now()
     waits = [
-        next_try(started(scene.trigger, attempt, outage_began=now), RETRY, now)
+        next_retry_wait(started(scene.trigger, attempt, outage_began=now), RETRY, now)
         for attempt in (1, 2, 3, 50)
     ]
-    assert waits == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT, LONGEST_WAIT]
-    assert next_try(started(scene.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
-    assert next_try(started(scene.trigger), timedelta(0), now) is None
+    assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
+    assert next_retry_wait(started(scene.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
+    assert next_retry_wait(started(scene.trigger), timedelta(0), now) is None

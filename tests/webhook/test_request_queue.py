@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 
-from resolver.entrypoints.webhook.database import DatabaseError, database
+from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_CRASHES,
@@ -51,7 +51,7 @@ def run(number: int, repository: str = "octo/calc", key: str = "") -> NewRequest
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
     if request.param == "sqlite":
-        yield database(f"sqlite:///{tmp_path}/resolver.db")
+        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         return
     server: Postgres = request.getfixturevalue("postgres")
     name = f"queue_{uuid.uuid4().hex}"
@@ -330,7 +330,7 @@ def test_a_delivery_is_stored_by_one_statement(
 
 
 def test_the_cost_of_each_look_does_not_grow_with_what_waits(tmp_path: Path, work: Work) -> None:
-    url = database(f"sqlite:///{tmp_path}/resolver.db")
+    url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
     queue = SqlRequestQueue(url)
 
     def costs() -> list[int]:
@@ -368,7 +368,7 @@ def test_the_cost_of_each_look_does_not_grow_with_what_waits(tmp_path: Path, wor
 def test_a_full_database_is_named_and_takes_requests_again_later(
     tmp_path: Path,
 ) -> None:
-    url = database(f"sqlite:///{tmp_path}/resolver.db")
+    url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -394,7 +394,7 @@ def test_a_full_database_is_named_and_takes_requests_again_later(
 
 
 def test_a_database_that_is_gone_fails_the_check(tmp_path: Path) -> None:
-    queue = SqlRequestQueue(database(f"sqlite:///{tmp_path}/resolver.db"))
+    queue = SqlRequestQueue(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
     queue.check()
     (tmp_path / "resolver.db").unlink()
     with pytest.raises(DatabaseError, match="gone"):

@@ -10,7 +10,7 @@ from sqlalchemy import URL, make_url, text
 from sqlalchemy.engine import create_engine
 
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.errors import OverBudget, ResolverError
 from tests.parts.postgres import PASSWORD, Postgres
 
@@ -21,7 +21,7 @@ UNBOUND = SpendingBounds()
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
     if request.param == "sqlite":
-        yield database(f"sqlite:///{tmp_path}/resolver.db")
+        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         return
     server: Postgres = request.getfixturevalue("postgres")
     yield make_url(server.url)
@@ -42,11 +42,11 @@ def reserve(
     ledger: SpendingLedger,
     run: str,
     repository: str = "octo/calc",
-    wanted: float = 2.0,
+    amount: float = 2.0,
     bounds: SpendingBounds = UNBOUND,
     now: datetime = NOON,
 ) -> float:
-    return ledger.reserve(run, repository, wanted, bounds, now, hours=2)
+    return ledger.reserve(run, repository, amount, bounds, now, hours=2)
 
 
 def test_a_run_has_one_row_however_often_it_is_settled(ledger: SpendingLedger) -> None:
@@ -102,9 +102,9 @@ def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
 
 
 def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) -> None:
-    reserve(ledger, "a", wanted=5.0)
+    reserve(ledger, "a", amount=5.0)
     last = datetime(2026, 12, 31, 23, tzinfo=UTC)
-    reserve(ledger, "b", wanted=5.0, now=last)
+    reserve(ledger, "b", amount=5.0, now=last)
     with pytest.raises(OverBudget) as raised:
         reserve(ledger, "c", bounds=SpendingBounds(daily=5.0), now=last)
     assert "($5.00 more is reserved for runs in progress) of the $5.00" in raised.value.what
@@ -125,8 +125,8 @@ def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger)
 
 def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger) -> None:
     bounds = SpendingBounds(monthly=3.0)
-    reserve(ledger, "a", wanted=3.0, bounds=bounds)
-    assert reserve(ledger, "a", wanted=3.0, bounds=bounds) == 3.0
+    reserve(ledger, "a", amount=3.0, bounds=bounds)
+    assert reserve(ledger, "a", amount=3.0, bounds=bounds) == 3.0
     ledger.settle("a", "octo/calc", 1.0, 0, NOON)
     assert reserve(ledger, "a", bounds=bounds) == 3.0, "what it cost counts against itself"
 

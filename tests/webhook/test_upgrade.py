@@ -5,7 +5,7 @@ from pathlib import Path
 from dbos import DBOSClient
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import database
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.worker import STORED_FORM
 from resolver.models.run import Trigger
 from resolver.runs.common import trigger_for_target
@@ -25,7 +25,7 @@ def test_what_waited_in_the_queues_of_an_earlier_release_is_done(
     server = Server(tmp_path, forge, model_endpoint)
     try:
         server.start()  # makes the tables of DBOS
-        url = database(f"sqlite:///{tmp_path}/resolver.db")
+        url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         client = DBOSClient(system_database_url=url.render_as_string())
         for name, queue in (("delivery", "runs"), ("announce", "commands")):
             client.enqueue(

@@ -60,90 +60,92 @@ class CommentCommands:
 
         Raises ResolverError with a cause in `OUTAGES` if the command is to be executed again later.
         """
-        what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         try:
             return self._obey(trigger, find_unfinished)
         except (ForgeError, WorkspaceError) as error:
             if error.cause in OUTAGES:
                 raise
-            logger.error("%s: %s", what, error.what)
+            logger.error("%s: %s", label, error.what)
         return None
 
     def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
         settings = self.configured.settings()
         forge = github_forge(settings, trigger.repository, self.configured.host())
-        there = locate_dispatch(trigger, forge, settings)
-        trigger = there if isinstance(there, Trigger) else trigger
+        located = locate_dispatch(trigger, forge, settings)
+        trigger = located if isinstance(located, Trigger) else trigger
         issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
         trigger = issue_of_command(trigger, forge, issue)
-        what = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         unfinished = find_unfinished(trigger)
         if trigger.ticked is not None:
-            return self._ticked(trigger, forge, settings)
-        refused = refusal(trigger, self._older(trigger, unfinished), forge, settings)
-        if refused is not None:
-            logger.info("%s: %s", what, refused.what)
+            return self._handle_tick(trigger, forge, settings)
+        refusal_error = refusal(trigger, self._find_older_run(trigger, unfinished), forge, settings)
+        if refusal_error is not None:
+            logger.info("%s: %s", label, refusal_error.what)
             if trigger.command in GOES_ON:
                 return trigger  # refused by the run, like any other request for one
             report_refused_command(
-                trigger, run_id(trigger.key, trigger.at), refused, forge, settings
+                trigger, run_id(trigger.key, trigger.at), refusal_error, forge, settings
             )
             return None
         if trigger.command is Command.HELP:
             post_help(trigger, forge, settings)
             return None
         if forge.is_confirmed(trigger):
-            logger.info("%s was handled before", what)
+            logger.info("%s was handled before", label)
             return None
         if trigger.command is Command.STOP:
             # Stored before the active run is looked up, so that a run that starts at this moment
             # finds it.
             self.threads.stopped(trigger)
         publishes = trigger.command is Command.PUBLISH
-        if publishes and self._older(trigger, unfinished) is not None:
+        if publishes and self._find_older_run(trigger, unfinished) is not None:
             return trigger  # queued behind the active run
-        steered = not publishes and self.at_work.steer(trigger)
-        if steered or self._stops_waiting(trigger, unfinished):
-            logger.info("%s was passed to its run", what)
+        was_sent = not publishes and self.at_work.steer(trigger)
+        if was_sent or self._stops_waiting_run(trigger, unfinished):
+            logger.info("%s was passed to its run", label)
             forge.confirm(trigger)
             return None
-        goes_on = trigger.command in GOES_ON
+        starts_run = trigger.command in GOES_ON
         if about_kept(trigger):
-            goes_on = self.configured.is_meant(trigger)
-        if goes_on:
+            starts_run = self.configured.is_meant(trigger)
+        if starts_run:
             return trigger
         report_no_active_run(trigger, forge, settings)
-        logger.info("%s applies to no run in progress", what)
+        logger.info("%s applies to no run in progress", label)
         return None
 
-    def _ticked(self, trigger: Trigger, forge: GitHubForge, settings: Settings) -> Trigger | None:
+    def _handle_tick(
+        self, trigger: Trigger, forge: GitHubForge, settings: Settings
+    ) -> Trigger | None:
         """Handle a ticked box of the dashboard. Return the trigger of a run if it asks for one."""
         run = run_id(trigger.key, trigger.at)
-        keep = ledger_for_trigger(trigger, settings, self.configured.host())
-        said = apply_dashboard_tick(trigger, run, forge, settings, keep)
-        logger.info("box of run %s: %s", run, said or "goes on")
-        return None if said else trigger
+        ledger = ledger_for_trigger(trigger, settings, self.configured.host())
+        answer = apply_dashboard_tick(trigger, run, forge, settings, ledger)
+        logger.info("box of run %s: %s", run, answer or "goes on")
+        return None if answer else trigger
 
-    def _older(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
+    def _find_older_run(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
         """Return the trigger of a run that is active or waits.
 
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        at_work = self.at_work.started_by(trigger)
-        waiting = [each for each in unfinished if _precedes(each, trigger)]
-        older = [*([at_work] if at_work else []), *waiting]
-        asker = trigger.actor.login.casefold()
-        others = (each for each in older if each.actor.login.casefold() != asker)
+        active = self.at_work.started_by(trigger)
+        waiting = [run for run in unfinished if _precedes(run, trigger)]
+        older = [*([active] if active else []), *waiting]
+        requester = trigger.actor.login.casefold()
+        others = (run for run in older if run.actor.login.casefold() != requester)
         return next(others, older[0] if older else None)
 
     @staticmethod
-    def _stops_waiting(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:
+    def _stops_waiting_run(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:
         """Return True if the command stops a run that has not started."""
-        stops = trigger.command is Command.STOP
-        return stops and any(_precedes(each, trigger) for each in unfinished)
+        is_stop = trigger.command is Command.STOP
+        return is_stop and any(_precedes(run, trigger) for run in unfinished)
 
 
-def _precedes(run: Trigger, asking: Trigger) -> bool:
-    same = run.repository.casefold() == asking.repository.casefold()
-    return same and run.subject == asking.subject and asking.came_after(run)
+def _precedes(run: Trigger, command: Trigger) -> bool:
+    is_same_repository = run.repository.casefold() == command.repository.casefold()
+    return is_same_repository and run.subject == command.subject and command.came_after(run)

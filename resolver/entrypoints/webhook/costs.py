@@ -45,7 +45,7 @@ SPENDING = Table(
 reserved: US dollars reserved for the run until the time `until` (seconds since 1970); 0 when it has
 ended."""
 
-LEAST = 0.01
+MIN_BUDGET = 0.01
 """Minimum US dollars to start a run; with less it could not call the model."""
 
 
@@ -76,25 +76,25 @@ class SpendingTotal:
 
 
 @dataclass(frozen=True)
-class _Use:
+class _LimitUsage:
     """The use of a limit: US dollars spent and reserved, and the number of replies of unknown
     price."""
 
     spent: float
-    aside: float
+    reserved: float
     unpriced: int
 
-    def left(self, bound: float | None) -> float:
+    def left(self, limit: float | None) -> float:
         """Return how many US dollars of the limit are left."""
-        return float("inf") if bound is None else bound - self.spent - self.aside
+        return float("inf") if limit is None else limit - self.spent - self.reserved
 
 
 class SpendingLedger:
     """The table of costs, created if it does not exist. Safe to use from several threads and
     processes.
 
-    url: of SQLite or PostgreSQL, as returned by `database.database`. Raises UsageError if it can't
-    be used, and DatabaseError if that happens later. No error contains the password.
+    url: of SQLite or PostgreSQL, as returned by `database.parse_database_url`. Raises UsageError if
+    it can't be used, and DatabaseError if that happens later. No error contains the password.
     """
 
     def __init__(self, url: URL) -> None:
@@ -104,7 +104,7 @@ class SpendingLedger:
         self,
         run: str,
         repository: str,
-        wanted: float,
+        amount: float,
         bounds: SpendingBounds,
         now: datetime,
         hours: float,
@@ -116,24 +116,26 @@ class SpendingLedger:
         """
         repository = repository.lower()
         day = f"{now:%Y-%m-%d}"
-        others = SPENDING.c.run != run
+        is_other_run = SPENDING.c.run != run
         with self._database.writing() as connection:
             _lock(connection)
-            known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
-            month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
-            used = _used(connection, now, others, month, SPENDING.c.repository == repository)
-            today = _used(connection, now, others, SPENDING.c.day == day)
-            left = min(used.left(bounds.monthly), today.left(bounds.daily))
-            if left < LEAST:
-                raise _over(repository, used, today, bounds, now)
+            existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
+            in_month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
+            repository_usage = _read_usage(
+                connection, now, is_other_run, in_month, SPENDING.c.repository == repository
+            )
+            today_usage = _read_usage(connection, now, is_other_run, SPENDING.c.day == day)
+            available = min(repository_usage.left(bounds.monthly), today_usage.left(bounds.daily))
+            if available < MIN_BUDGET:
+                raise _over_budget_error(repository, repository_usage, today_usage, bounds, now)
             values = {
                 "repository": repository,
-                "day": known or day,
-                "reserved": min(wanted, left),
+                "day": existing_day or day,
+                "reserved": min(amount, available),
                 "until": (now + timedelta(hours=hours)).timestamp(),
             }
-            _write(connection, run, known is not None, values)
-        return left
+            _write(connection, run, existing_day is not None, values)
+        return available
 
     def settle(self, run: str, repository: str, cost: float, unpriced: int, now: datetime) -> None:
         """Record the total cost of the run and release its reservation."""
@@ -146,10 +148,10 @@ class SpendingLedger:
         }
         with self._database.writing() as connection:
             _lock(connection)
-            known = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
-            if known is None and not cost and not unpriced:
+            existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
+            if existing_day is None and not cost and not unpriced:
                 return  # it was refused before it started
-            _write(connection, run, known is not None, {"day": f"{now:%Y-%m-%d}"} | values)
+            _write(connection, run, existing_day is not None, {"day": f"{now:%Y-%m-%d}"} | values)
 
     def totals(
         self, now: datetime, repository: str = "", month: str = ""
@@ -160,26 +162,26 @@ class SpendingLedger:
         """
         table = SPENDING.c
         months = func.substr(table.day, 1, 7).label("month")
-        at_work = table.until > now.timestamp()
-        found = (
+        is_active = table.until > now.timestamp()
+        query = (
             select(
                 table.repository,
                 months,
                 func.count(),
                 func.sum(table.cost),
                 func.sum(table.unpriced),
-                func.sum(case((at_work, table.reserved), else_=0.0)),
-                func.sum(case((at_work, 1), else_=0)),
+                func.sum(case((is_active, table.reserved), else_=0.0)),
+                func.sum(case((is_active, 1), else_=0)),
             )
             .group_by(table.repository, months)
             .order_by(months.desc(), table.repository)
         )
         if repository:
-            found = found.where(table.repository == repository.lower())
+            query = query.where(table.repository == repository.lower())
         if month:
-            found = found.where(table.day.like(f"{month}-%"))
+            query = query.where(table.day.like(f"{month}-%"))
         with self._database.reading() as connection:
-            return tuple(SpendingTotal(*row) for row in connection.execute(found).all())
+            return tuple(SpendingTotal(*row) for row in connection.execute(query).all())
 
     def close(self) -> None:
         """Close all connections."""
@@ -198,45 +200,54 @@ def _lock(connection: Connection) -> None:
         connection.execute(text(f"LOCK TABLE {SPENDING.name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _used(connection: Connection, now: datetime, *which: Any) -> _Use:
+def _read_usage(connection: Connection, now: datetime, *conditions: Any) -> _LimitUsage:
     """Return the use by the rows that match `which`."""
     table = SPENDING.c
-    more = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
-    aside = case((table.until > now.timestamp(), more), else_=0.0)
-    sums = (func.sum(table.cost), func.sum(aside), func.sum(table.unpriced))
-    cost, set_aside, unpriced = connection.execute(select(*sums).where(*which)).one()
-    return _Use(cost or 0.0, set_aside or 0.0, unpriced or 0)
+    unspent = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
+    reserved = case((table.until > now.timestamp(), unspent), else_=0.0)
+    sums = (func.sum(table.cost), func.sum(reserved), func.sum(table.unpriced))
+    cost, total_reserved, unpriced = connection.execute(select(*sums).where(*conditions)).one()
+    return _LimitUsage(cost or 0.0, total_reserved or 0.0, unpriced or 0)
 
 
-def _write(connection: Connection, run: str, known: bool, values: dict[str, Any]) -> None:
-    if known:
-        changed = {name: value for name, value in values.items() if name != "day"}
-        connection.execute(update(SPENDING).where(SPENDING.c.run == run).values(changed))
+def _write(connection: Connection, run: str, exists: bool, values: dict[str, Any]) -> None:
+    if exists:
+        changes = {name: value for name, value in values.items() if name != "day"}
+        connection.execute(update(SPENDING).where(SPENDING.c.run == run).values(changes))
     else:
         row = {"run": run, "cost": 0.0, "unpriced": 0} | values
         connection.execute(insert(SPENDING), row)
 
 
-def _over(
-    repository: str, used: _Use, today: _Use, bounds: SpendingBounds, now: datetime
+def _over_budget_error(
+    repository: str,
+    repository_usage: _LimitUsage,
+    today_usage: _LimitUsage,
+    bounds: SpendingBounds,
+    now: datetime,
 ) -> OverBudget:
     """Return the error that says which limit is used up, and when there is budget again."""
-    if today.left(bounds.daily) < used.left(bounds.monthly):
-        use, bound, quota = today, bounds.daily, "server_day"
-        whose, span = "today's runs on this server", "a day"
-        free = (now + timedelta(days=1)).strftime("%Y-%m-%d")
+    if today_usage.left(bounds.daily) < repository_usage.left(bounds.monthly):
+        usage, limit, quota = today_usage, bounds.daily, "server_day"
+        runs_text, period = "today's runs on this server", "a day"
+        free_on = (now + timedelta(days=1)).strftime("%Y-%m-%d")
     else:
-        use, bound, quota = used, bounds.monthly, "repository_month"
-        whose, span = f"the runs of {repository} in {now:%Y-%m}", "a month"
-        free = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
-    aside = f" (${use.aside:.2f} more is reserved for runs in progress)" if use.aside else ""
-    more = f"; {use.unpriced} replies of unknown price are not included" if use.unpriced else ""
-    what = (
-        f"{whose} have cost ${use.spent:.2f}{aside} of the ${bound:.2f} that {span} may cost{more}"
+        usage, limit, quota = repository_usage, bounds.monthly, "repository_month"
+        runs_text, period = f"the runs of {repository} in {now:%Y-%m}", "a month"
+        free_on = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
+    reserved_note = (
+        f" (${usage.reserved:.2f} more is reserved for runs in progress)" if usage.reserved else ""
     )
-    sooner = ", or when the runs in progress have ended" if use.aside else ""
+    unpriced_note = (
+        f"; {usage.unpriced} replies of unknown price are not included" if usage.unpriced else ""
+    )
+    what = (
+        f"{runs_text} have cost ${usage.spent:.2f}{reserved_note} of the ${limit:.2f} that "
+        f"{period} may cost{unpriced_note}"
+    )
+    earlier_note = ", or when the runs in progress have ended" if usage.reserved else ""
     return OverBudget(
         what,
-        f"Ask again on or after {free} (00:00 UTC){sooner}; the operator can raise "
+        f"Ask again on or after {free_on} (00:00 UTC){earlier_note}; the operator can raise "
         f"`cost_quotas: {{{quota}: ...}}`.",
     )

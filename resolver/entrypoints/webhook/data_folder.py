@@ -10,8 +10,8 @@ from typing import Final
 from resolver.errors import UsageError
 from resolver.runtime.disk import remove_tree
 
-_SCRATCH: Final = "tmp"
-_STOPPED: Final = ".stopped"
+_TEMPORARY: Final = "tmp"
+_STOP_NOTE: Final = ".stopped"
 
 
 class DataFolder:
@@ -26,19 +26,19 @@ class DataFolder:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritable(self.path, error) from error
-        self._lock = lock(self.path / ".lock")
+            raise _not_writable_error(self.path, error) from error
+        self._lock = lock_file(self.path / ".lock")
 
     def note_stop(self) -> None:
         """Record that the server was told to end. After a crash or a kill there is no such
         record."""
         with suppress(OSError):
-            (self.path / _STOPPED).touch(mode=0o600)
+            (self.path / _STOP_NOTE).touch(mode=0o600)
 
     def take_stop_note(self) -> bool:
         """Return True if the previous server was told to end, and remove the record."""
         try:
-            (self.path / _STOPPED).unlink()
+            (self.path / _STOP_NOTE).unlink()
         except OSError:
             return False
         return True
@@ -46,17 +46,17 @@ class DataFolder:
     def empty_scratch(self) -> Path:
         """Return an empty folder for clones and local sandboxes. Files of a killed server are
         removed."""
-        scratch = self.path / _SCRATCH
+        temporary = self.path / _TEMPORARY
         try:
-            if scratch.exists():
-                remove_tree(scratch)
-            scratch.mkdir(mode=0o700)
+            if temporary.exists():
+                remove_tree(temporary)
+            temporary.mkdir(mode=0o700)
         except OSError as error:
-            raise _unwritable(scratch, error) from error
-        return scratch
+            raise _not_writable_error(temporary, error) from error
+        return temporary
 
 
-def lock(file: Path) -> int:
+def lock_file(file: Path) -> int:
     """Lock `file`, created if it does not exist, until this process ends. Return its descriptor.
 
     Raises UsageError if another process holds the lock.
@@ -64,7 +64,7 @@ def lock(file: Path) -> int:
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _unwritable(file.parent, error) from error
+        raise _not_writable_error(file.parent, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -76,7 +76,7 @@ def lock(file: Path) -> int:
     return descriptor
 
 
-def _unwritable(folder: Path, error: OSError) -> UsageError:
+def _not_writable_error(folder: Path, error: OSError) -> UsageError:
     return UsageError(
         f"the server's folder {folder} can't be written: {error.strerror}",
         "set RESOLVER_DATA_DIR to another, or correct its permissions",

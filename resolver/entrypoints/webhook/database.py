@@ -22,25 +22,25 @@ READS = {"resolver_reads": True}
 """Execution options of a read-only transaction, which waits for no writer in SQLite."""
 
 
-def database(url: str, to_write: bool = True) -> URL:
+def parse_database_url(url: str, to_write: bool = True) -> URL:
     """Return the URL of the database; the path of a SQLite file is made absolute.
 
     to_write: create the file and its folder if they do not exist. Raises UsageError if `url` is no
     valid address or the file can't be written.
     """
-    advice = (
+    next_step = (
         "set RESOLVER_DATABASE_URL, for example to sqlite:///resolver.db or postgresql://HOST/NAME"
     )
     try:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
-        raise UsageError("the database's address can't be read", advice) from None
+        raise UsageError("the database's address can't be read", next_step) from None
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise UsageError(f"{parsed.drivername} is not a supported database", advice)
+        raise UsageError(f"{parsed.drivername} is not a supported database", next_step)
     if parsed.get_backend_name() != "sqlite":
         return parsed
     if not parsed.database or parsed.database == ":memory:":
-        raise UsageError("an in-memory database would lose the deliveries", advice)
+        raise UsageError("an in-memory database would lose the deliveries", next_step)
     file = Path(parsed.database).absolute()
     if not to_write:
         return parsed.set(database=str(file))
@@ -50,7 +50,7 @@ def database(url: str, to_write: bool = True) -> URL:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
         raise UsageError(
-            f"the database {file} can't be written: {error.strerror}", advice
+            f"the database {file} can't be written: {error.strerror}", next_step
         ) from error
     return parsed.set(database=str(file))
 
@@ -62,13 +62,13 @@ class DatabaseError(ResolverError):
 class ServerDatabase:
     """Runs transactions on one database. Thread-safe.
 
-    url: as returned by `database`. Raises UsageError if the database can't be used, and
+    url: as returned by `parse_database_url`. Raises UsageError if the database can't be used, and
     DatabaseError if that happens later. No error contains the password.
     """
 
     def __init__(self, url: URL, table: Table) -> None:
         self._url = url
-        self._engine = _open(url)
+        self._engine = _create_engine(url)
         self._reading = self._engine.execution_options(**READS)
         try:
             with self.writing() as connection:
@@ -80,13 +80,13 @@ class ServerDatabase:
     def writing(self) -> Iterator[Connection]:
         """Open a transaction that is committed at the end. In SQLite there is no other writer
         meanwhile."""
-        with self._told(), self._engine.begin() as connection:
+        with self._translating_errors(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a read-only transaction."""
-        with self._told(), self._reading.begin() as connection:
+        with self._translating_errors(), self._reading.begin() as connection:
             yield connection
 
     def check(self, table: Table) -> None:
@@ -103,7 +103,7 @@ class ServerDatabase:
         self._engine.dispose()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         """Turn errors of SQLAlchemy into DatabaseError."""
         try:
             yield
@@ -119,17 +119,17 @@ class ServerDatabase:
         )
 
 
-def _open(url: URL) -> Engine:
-    kind = url.get_backend_name()
+def _create_engine(url: URL) -> Engine:
+    backend = url.get_backend_name()
     engine = create_engine(
-        url.set(drivername=_DRIVERS[kind]),
+        url.set(drivername=_DRIVERS[backend]),
         pool_pre_ping=True,
-        connect_args={"timeout" if kind == "sqlite" else "connect_timeout": BUSY_SECONDS},
+        connect_args={"timeout" if backend == "sqlite" else "connect_timeout": BUSY_SECONDS},
     )
-    if kind == "sqlite":
+    if backend == "sqlite":
         # Source: https://docs.sqlalchemy.org/en/20/dialects/sqlite.html (serializable isolation)
         hooks.listen(engine, "connect", _set_up_sqlite)
-        hooks.listen(engine, "begin", _begin)
+        hooks.listen(engine, "begin", _begin_transaction)
     return engine
 
 
@@ -142,12 +142,12 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=FULL").close()
 
 
-def _begin(connection: Connection) -> None:
-    reads = connection.get_execution_options().get("resolver_reads", False)
+def _begin_transaction(connection: Connection) -> None:
+    is_read_only = connection.get_execution_options().get("resolver_reads", False)
     # IMMEDIATE takes the write lock at the beginning: a transaction that reads first and writes
     # later could fail with SQLITE_BUSY without waiting. Source:
     # https://www.sqlite.org/lang_transaction.html
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")
 
 
 def _make_table(connection: Connection, table: Table) -> None:

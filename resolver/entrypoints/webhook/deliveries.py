@@ -25,14 +25,14 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
     retry_end,
 )
-from resolver.entrypoints.webhook.worker import LEFT
+from resolver.entrypoints.webhook.worker import FOLLOW_UPS
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
-from resolver.git.clone_cache import CLONES
+from resolver.git.clone_cache import CLONES_FOLDER
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
@@ -82,8 +82,8 @@ def write_cancelled_outcome(folder: Path, report: Report) -> None:
 
 def _outcome(output: Output, report: Report) -> OutcomeFile:
     state = State.fold(read_log(output.log)) if is_resumable(output.log) else None
-    asked = output.request
-    continuation = asked.continuation if asked else None
+    request = output.request
+    continuation = request.continuation if request else None
     return build_outcome_file(
         run=report.run,
         trigger=report.trigger,
@@ -151,7 +151,7 @@ class DeliveryRunner:
         tokens = ForgeTokens(self.minted, self.now)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
-        return replace(machine, notes=notes, clones=machine.cache / CLONES, tokens=tokens)
+        return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
 
     def work_on(self, started: StartedRequest) -> dict[str, Any]:
         """Execute one request and return its result for the queue. Executing it again returns what
@@ -164,23 +164,23 @@ class DeliveryRunner:
         starts from the beginning.
         """
         trigger = started.request.trigger
-        self.waiting.begins(trigger)
+        self.waiting.mark_started(trigger)
         settings = self._load({})
         run = run_id(trigger.key, trigger.at)
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
-        found = _with_place(trigger, forge, settings, started.attempt)
-        if isinstance(found, IgnoredEvent):
-            logger.info("run %s is not started: %s", run, found.reason)
+        located = _locate(trigger, forge, settings, started.attempt)
+        if isinstance(located, IgnoredEvent):
+            logger.info("run %s is not started: %s", run, located.reason)
             return {"run": run, "exit_code": 0, "state": "ignored"}
-        trigger = found
-        what = f"{trigger.repository}#{trigger.number}"
-        logger.info("run %s starts for %s, attempt %d", run, what, started.attempt)
+        trigger = located
+        conversation = f"{trigger.repository}#{trigger.number}"
+        logger.info("run %s starts for %s, attempt %d", run, conversation, started.attempt)
         if _is_done(self.folder / run, trigger, forge):
             logger.info("run %s was handled before", run)
-            self._settle(trigger, run)
+            self._record_cost(trigger, run)
             return {"run": run, "exit_code": 0, "state": "repeated"}
-        if self._decides_about_nothing(trigger, run):
+        if self._has_no_subject(trigger, run):
             report_no_active_run(trigger, forge, settings)
             return {"run": run, "exit_code": 0, "state": "nothing"}
         report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
@@ -190,16 +190,16 @@ class DeliveryRunner:
             # A stop is stored before `CommentCommands` looks for an active run, and this run
             # becomes active before it looks for a stop. Whatever the order of the two threads, one
             # of them sees the other.
-            by = self.threads.stop_after(trigger)
-            if by is not None:
-                return self._cancel(report, by, forge, started.outages > 0)
-            done = self._begin(report, started, settings, forge, control, host)
+            login = self.threads.stop_after(trigger)
+            if login is not None:
+                return self._cancel(report, login, forge, started.outages > 0)
+            result = self._start_run(report, started, settings, forge, control, host)
         finally:
-            late = self.at_work.leave(trigger)
-            self._settle(trigger, run)
-        return {**done, LEFT: [each.model_dump_json() for each in late]}
+            late_commands = self.at_work.leave(trigger)
+            self._record_cost(trigger, run)
+        return {**result, FOLLOW_UPS: [late.model_dump_json() for late in late_commands]}
 
-    def _begin(
+    def _start_run(
         self,
         report: Report,
         started: StartedRequest,
@@ -211,22 +211,22 @@ class DeliveryRunner:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
-            what = f"the server crashed {started.crashes} times during this run, which made no "
+            reason = f"the server crashed {started.crashes} times during this run, which made no "
             "progress in between"
-            return self._give_up(report, what, forge)
+            return self._give_up(report, reason, forge)
         try:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
-            request = self._job(trigger, run, output, settings, host)
+            request = self._build_request(trigger, run, output, settings, host)
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
-        end = retry_end(started, self.outage_retry, self.now())
+        retry_until = retry_end(started, self.outage_retry, self.now())
         request = replace(
             request,
             control=control,
             continues=True,
-            retry_until=end if end > self.now() else None,
+            retry_until=retry_until if retry_until > self.now() else None,
         )
         result = run_pipeline(request, forge)
         pull = result.publication.pull_request
@@ -236,36 +236,38 @@ class DeliveryRunner:
         # it. Any other failure is a result: it was reported in the conversation, and the request is
         # done.
         if result.outage and request.retry_until is not None:
-            what = result.failure.what if result.failure else "the model provider did not respond"
-            raise ResolverError(f"run {run}: {what}", cause=result.outage)
+            reason = result.failure.what if result.failure else "the model provider did not respond"
+            raise ResolverError(f"run {run}: {reason}", cause=result.outage)
         logger.info("run %s ended with exit code %d", run, result.exit_code)
         return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
 
-    def _job(
+    def _build_request(
         self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
     ) -> RunRequest:
         """Return the request for the pipeline: resumed, new, or continuing the conversation's last
         run."""
 
-        def purse(settings: Settings) -> float:
+        def reserve(settings: Settings) -> float:
             return self._reserve(trigger, run, settings)
 
         page = _page_of(settings, run)
-        job = RunRequest(trigger, run, output, self._load, host, budget=purse, page=page)
-        begun, goes_on = output.request, trigger.command in TAKES_UP
+        request = RunRequest(trigger, run, output, self._load, host, budget=reserve, page=page)
+        stored, continues = output.request, trigger.command in TAKES_UP
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.
-        if is_resumable(output.log) and (begun is not None or not goes_on):
-            return replace(job, resume=True, continuation=begun.continuation if begun else None)
+        if is_resumable(output.log) and (stored is not None or not continues):
+            return replace(
+                request, resume=True, continuation=stored.continuation if stored else None
+            )
         output.set_earlier_aside()
-        if not goes_on:
-            return job
+        if not continues:
+            return request
         trigger, earlier = self._last_run(trigger, run)
         continuation, notices = continued(trigger, earlier, settings, output.log)
-        about = trigger if continuation else without_log(trigger)
-        return replace(job, trigger=about, continuation=continuation, notices=notices)
+        subject = trigger if continuation else without_log(trigger)
+        return replace(request, trigger=subject, continuation=continuation, notices=notices)
 
-    def _decides_about_nothing(self, trigger: Trigger, run: str) -> bool:
+    def _has_no_subject(self, trigger: Trigger, run: str) -> bool:
         """Return True if the request is about something that an earlier run left (an action that
         waits for approval, an unpublished change) and that is no longer there."""
         if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
@@ -291,64 +293,66 @@ class DeliveryRunner:
             settings.longest_run / timedelta(hours=1),
         )
 
-    def _settle(self, trigger: Trigger, run: str) -> None:
+    def _record_cost(self, trigger: Trigger, run: str) -> None:
         """Record what the run has cost so far, whatever its outcome. Never raises."""
         if self.ledger is not None:
             _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `newest_of` for the runs before this one."""
-        return newest_of(trigger, lambda asked: self._runs_before(asked, run))
+        return newest_of(trigger, lambda request: self._runs_before(request, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
-        for each in reversed(self.threads.runs(trigger)):
-            folder = self.folder / each
-            if each < run and is_resumable(folder / EVENTS):
-                yield EarlierRun(each, folder / EVENTS, folder / OUTCOME)
+        for earlier in reversed(self.threads.runs(trigger)):
+            folder = self.folder / earlier
+            if earlier < run and is_resumable(folder / EVENTS):
+                yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(self, report: Report, by: str, forge: Forge, deferred: bool) -> dict[str, Any]:
+    def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> dict[str, Any]:
         """End a run because somebody stopped it before it started, or before it was resumed after a
         crash.
 
         deferred: True if an outage interrupted the run, so that its comment announces a retry that
         has to be withdrawn.
         """
-        logger.info("run %s is not started: stopped by %s", report.run, by)
+        logger.info("run %s is not started: stopped by %s", report.run, login)
         folder = self.folder / report.run
         if deferred or not (folder / OUTCOME).exists():
-            failure = RunFailure(kind="stopped", what=f"{by} stopped it before it could continue")
-            kept = is_resumable(folder / EVENTS)
-            report = report.model_copy(update={"failure": failure, "continues": kept})
-            self._tell(report, forge)
+            failure = RunFailure(
+                kind="stopped", what=f"{login} stopped it before it could continue"
+            )
+            is_kept = is_resumable(folder / EVENTS)
+            report = report.model_copy(update={"failure": failure, "continues": is_kept})
+            self._post_comment(report, forge)
             write_cancelled_outcome(folder, report)
         return {"run": report.run, "exit_code": 1, "state": "stopped"}
 
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
 
-    def _give_up(self, report: Report, what: str, forge: Forge) -> dict[str, Any]:
+    def _give_up(self, report: Report, cause: str, forge: Forge) -> dict[str, Any]:
         """Report in the conversation that there will be no run, unless an earlier attempt has
         published."""
-        logger.error("giving up on run %s: %s", report.run, what)
+        logger.error("giving up on run %s: %s", report.run, cause)
         failure = RunFailure(
-            kind="error", what=what, next_step="see the operator's log for details, then ask again"
+            kind="error", what=cause, next_step="see the operator's log for details, then ask again"
         )
         report = report.model_copy(update={"failure": failure})
-        self._tell(report, forge)
+        self._post_comment(report, forge)
         write_cancelled_outcome(self.folder / report.run, report)
         return {"run": report.run, "exit_code": 1, "state": "error"}
 
-    def _tell(self, report: Report, forge: Forge) -> None:
+    def _post_comment(self, report: Report, forge: Forge) -> None:
         try:
-            authorize(report.trigger, forge, self._load({}).who_may)
+            authorize(report.trigger, forge, self._load({}).access_policy)
             if forge.find_publication(report.trigger) is None:
                 forge.comment(report)
         except ResolverError as error:
             logger.error("the result of run %s could not be posted: %s", report.run, error.what)
 
 
-def _with_place(
+def _locate(
     trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
 ) -> Trigger | IgnoredEvent:
     """Return the trigger with its conversation, or the reason why there is nothing to do.
@@ -378,7 +382,7 @@ def measure_progress(folder: Path, trigger: Trigger) -> int:
         events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
     except ResolverError:
         return 0
-    return sum(isinstance(e, ObservationBase) and e.cause is not None for e in events)
+    return sum(isinstance(event, ObservationBase) and event.cause is not None for event in events)
 
 
 def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
@@ -387,18 +391,18 @@ def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
     if not (folder / OUTCOME).exists():
         return False
     try:
-        found = forge.find_publication(trigger)
+        publication = forge.find_publication(trigger)
     except ResolverError:
         return False  # the run will meet the same error and report it
-    return found is not None and found.comment_url is not None
+    return publication is not None and publication.comment_url is not None
 
 
 def _record_spending(
     ledger: SpendingLedger, log: Path, trigger: Trigger, run: str, now: datetime
 ) -> None:
     try:
-        begun = log.exists() and log.stat().st_size > 0
-        cost, unpriced = cost_of_run(list(read_log(log)), run) if begun else (0.0, 0)
+        has_events = log.exists() and log.stat().st_size > 0
+        cost, unpriced = cost_of_run(list(read_log(log)), run) if has_events else (0.0, 0)
         ledger.settle(run, trigger.repository, cost, unpriced, now)
     except (ResolverError, OSError) as error:
         logger.error("the cost of run %s is not recorded: %s", run, error)

@@ -22,12 +22,11 @@ from resolver.runs.conversation.watch import control_requests
 
 @dataclass
 class ActiveRun:
-    """One active run. trigger: started it. asked: the commands that were sent to it, with their
-    requests."""
+    """One active run. trigger: started it. commands: were sent to it, with their requests."""
 
     trigger: Trigger
     control: Control
-    asked: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
+    commands: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
 
 
 class ActiveRuns:
@@ -50,38 +49,38 @@ class ActiveRuns:
             running = self._running.pop(_key(trigger), None)
         if running is None:
             return []
-        late = []
+        unread = []
         while (request := running.control.take()) is not None:
-            late.append(request)
+            unread.append(request)
         return [
-            asking
-            for asking, sent in running.asked
-            if asking.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
+            command
+            for command, sent in running.commands
+            if command.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
             # Identity, not equality: two people may have sent equal requests. "continue" ends with
             # a Resume, which does not count on its own.
-            and any(s is r for s in (sent[:-1] or sent) for r in late)
+            and any(sent_request is r for sent_request in (sent[:-1] or sent) for r in unread)
         ]
 
-    def started_by(self, asking: Trigger) -> Trigger | None:
+    def started_by(self, command: Trigger) -> Trigger | None:
         """Return the trigger of the active run that a comment can be addressed to, which is older
         than the comment; None if there is none."""
         with self._lock:
-            running = self._running.get(_key(asking))
-        found = running.trigger if running else None
-        return found if found is not None and asking.came_after(found) else None
+            running = self._running.get(_key(command))
+        trigger = running.trigger if running else None
+        return trigger if trigger is not None and command.came_after(trigger) else None
 
-    def steer(self, asking: Trigger) -> bool:
+    def steer(self, command: Trigger) -> bool:
         """Send the command to the active run. Return False if there is none (any more)."""
         with self._lock:
-            running = self._running.get(_key(asking))
-            if running is None or not asking.came_after(running.trigger):
+            running = self._running.get(_key(command))
+            if running is None or not command.came_after(running.trigger):
                 return False
-            if any(known.key == asking.key for known, _ in running.asked):
+            if any(earlier.key == command.key for earlier, _ in running.commands):
                 return True
-            sent = control_requests(asking)
-            running.asked.append((asking, sent))
-            for each in sent:
-                running.control.send(each)
+            sent = control_requests(command)
+            running.commands.append((command, sent))
+            for request in sent:
+                running.control.send(request)
         return True
 
 
@@ -139,8 +138,8 @@ class IssueHistories:
     def issue_of(self, repository: str, pull_request: int) -> int | None:
         """Return the issue that a pull request of Resolver's came from; None if it is unknown."""
         entries = self._read(repository, pull_request)
-        found = [entry.number for entry in entries if entry.kind == "issue"]
-        return found[-1] if found else None
+        issues = [entry.number for entry in entries if entry.kind == "issue"]
+        return issues[-1] if issues else None
 
     def stop_after(self, trigger: Trigger) -> str | None:
         """Return the login of a person who sent a stop after this request; None if nobody did."""

@@ -23,10 +23,10 @@ from resolver.models.known_failures import OUTAGES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-LOOK_SECONDS = 300.0
+POLL_INTERVAL_SECONDS = 300.0
 """Interval between two polls in seconds."""
 
-LOOK_BACK = timedelta(days=3)
+MAX_AGE = timedelta(days=3)
 """How long GitHub keeps deliveries."""
 
 OVERLAP = timedelta(minutes=15)
@@ -35,7 +35,7 @@ OVERLAP = timedelta(minutes=15)
 MAX_PAGES = 50
 """Maximum number of pages, of 100 attempts each, in one poll."""
 
-LOOKS = Table(
+POLLS = Table(
     "resolver_looks",
     MetaData(),
     Column("webhook", String(400), primary_key=True),
@@ -71,37 +71,37 @@ class MissedDeliveries:
     def __init__(
         self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
     ) -> None:
-        self._database = ServerDatabase(url, LOOKS)
+        self._database = ServerDatabase(url, POLLS)
         self._sources, self._accept, self._now = sources, accept, now
 
     def start(self) -> None:
         """Start to poll in the background."""
-        threading.Thread(target=self._watch, name="missed-deliveries", daemon=True).start()
+        threading.Thread(target=self._poll_forever, name="missed-deliveries", daemon=True).start()
 
-    def _watch(self) -> None:
-        failed = ""
+    def _poll_forever(self) -> None:
+        last_error = ""
         while True:
             try:
-                self.look()
-                failed = ""
+                self.poll()
+                last_error = ""
             except ResolverError as error:
-                if error.what != failed:
+                if error.what != last_error:
                     logger.warning(
                         "missed deliveries could not be read from GitHub: %s", error.what
                     )
-                failed = error.what
-            time.sleep(LOOK_SECONDS)
+                last_error = error.what
+            time.sleep(POLL_INTERVAL_SECONDS)
 
-    def look(self) -> int:
+    def poll(self) -> int:
         """Process the missed deliveries and return their number.
 
         Raises ForgeError and DatabaseError; the next poll then starts from the same time again.
         """
-        return sum(self._look_at(source) for source in self._sources())
+        return sum(self._poll_source(source) for source in self._sources())
 
-    def _look_at(self, source: DeliverySource) -> int:
+    def _poll_source(self, source: DeliverySource) -> int:
         now = self._now()
-        since = max(self._known_until(source) - OVERLAP, now - LOOK_BACK)
+        since = max(self._processed_until(source) - OVERLAP, now - MAX_AGE)
         attempts = list(source.attempts(since, MAX_PAGES))
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
             logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
@@ -109,11 +109,11 @@ class MissedDeliveries:
         missed = {each.guid: each for each in attempts if each.guid not in received}
         # oldest first, the order in which they would have arrived
         for attempt in sorted(missed.values(), key=lambda each: each.delivered_at):
-            self._take_in(source, attempt)
-        self._note(source, now)
+            self._process_attempt(source, attempt)
+        self._store_poll(source, now)
         return len(missed)
 
-    def _take_in(self, source: DeliverySource, attempt: HookDelivery) -> None:
+    def _process_attempt(self, source: DeliverySource, attempt: HookDelivery) -> None:
         if not is_identified(attempt.guid, attempt.event):
             return
         try:
@@ -124,18 +124,18 @@ class MissedDeliveries:
                 raise
             logger.warning("missed delivery %s is lost: %s", attempt.guid, error.what)
             return
-        done = self._accept(attempt.guid, attempt.event, payload)
-        logger.info("missed delivery %s (%s): %s", attempt.guid, attempt.event, done)
+        result = self._accept(attempt.guid, attempt.event, payload)
+        logger.info("missed delivery %s (%s): %s", attempt.guid, attempt.event, result)
 
-    def _known_until(self, source: DeliverySource) -> datetime:
-        until = select(LOOKS.c.until).where(LOOKS.c.webhook == source.path)
+    def _processed_until(self, source: DeliverySource) -> datetime:
+        until = select(POLLS.c.until).where(POLLS.c.webhook == source.path)
         with self._database.reading() as connection:
             return datetime.fromtimestamp(connection.scalar(until) or 0.0, UTC)
 
-    def _note(self, source: DeliverySource, until: datetime) -> None:
+    def _store_poll(self, source: DeliverySource, until: datetime) -> None:
         with self._database.writing() as connection:
-            connection.execute(delete(LOOKS).where(LOOKS.c.webhook == source.path))
-            connection.execute(insert(LOOKS).values(webhook=source.path, until=until.timestamp()))
+            connection.execute(delete(POLLS).where(POLLS.c.webhook == source.path))
+            connection.execute(insert(POLLS).values(webhook=source.path, until=until.timestamp()))
 
     def close(self) -> None:
         """Close all connections."""

@@ -14,14 +14,14 @@ from resolver.errors import ResolverError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-WAITS = 5.0
+WAIT_SECONDS = 5.0
 """Seconds that a delivery waits for the login; GitHub waits 10 seconds for the delivery's
 answer."""
 
-ASKED_AGAIN = 60.0
+RETRY_DELAY_SECONDS = 60.0
 """Seconds after a failed request in which no other request is made."""
 
-KEPT_ASKING = 6 * 3600.0
+MAX_WAIT_SECONDS = 6 * 3600.0
 """Seconds for which a stored request is kept while it is unknown if it is for Resolver at all."""
 
 Ask = Callable[[], str]
@@ -31,12 +31,14 @@ Ask = Callable[[], str]
 class OwnLogin:
     """The cached login of one server. Thread-safe."""
 
-    def __init__(self, waits: float = WAITS, again: float = ASKED_AGAIN) -> None:
-        self._waits, self._again = waits, again
+    def __init__(
+        self, wait_seconds: float = WAIT_SECONDS, retry_seconds: float = RETRY_DELAY_SECONDS
+    ) -> None:
+        self._wait_seconds, self._retry_seconds = wait_seconds, retry_seconds
         self._lock = threading.Lock()
-        self._asking: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
         self._not_before = 0.0
-        self._late = False
+        self._is_late = False
         self._login = ""
 
     def get(self, ask: Ask) -> str:
@@ -48,26 +50,26 @@ class OwnLogin:
         with self._lock:
             if self._login:
                 return self._login
-            if self._asking is None and time.monotonic() >= self._not_before:
-                self._asking = threading.Thread(
+            if self._thread is None and time.monotonic() >= self._not_before:
+                self._thread = threading.Thread(
                     target=self._ask, args=(ask,), name="own-login", daemon=True
                 )
-                self._late = False
-                self._asking.start()
-            asking, late = self._asking, self._late
-        if asking is not None and not late:
-            asking.join(self._waits)
-            self._late = asking.is_alive()
+                self._is_late = False
+                self._thread.start()
+            thread, is_late = self._thread, self._is_late
+        if thread is not None and not is_late:
+            thread.join(self._wait_seconds)
+            self._is_late = thread.is_alive()
         return self._login
 
     def _ask(self, ask: Ask) -> None:
-        found = ""
+        login = ""
         try:
-            found = ask()
+            login = ask()
         finally:
             with self._lock:
-                self._login, self._asking = found, None
-                self._not_before = time.monotonic() + self._again
+                self._login, self._thread = login, None
+                self._not_before = time.monotonic() + self._retry_seconds
 
 
 def login_from_github(payload: Mapping[str, Any]) -> str:
@@ -80,22 +82,25 @@ def login_from_github(payload: Mapping[str, Any]) -> str:
 
 
 def is_own_login(
-    login: str, ask: Ask, again: float = ASKED_AGAIN / 4, most: float = KEPT_ASKING
+    login: str,
+    ask: Ask,
+    retry_seconds: float = RETRY_DELAY_SECONDS / 4,
+    max_seconds: float = MAX_WAIT_SECONDS,
 ) -> bool:
     """Return True if the login is Resolver's own.
 
-    While GitHub does not answer, it is asked every `again` seconds. After `most` seconds the login
+    While GitHub does not answer, it is asked every `retry_seconds`. After `max_seconds` the login
     counts as somebody else's. ask: unlike elsewhere, raises ResolverError if the login is unknown.
     """
-    end = time.monotonic() + most
+    deadline = time.monotonic() + max_seconds
     while True:
         try:
             return ask().casefold() == login.casefold()
         except ResolverError as error:
-            if time.monotonic() >= end:
+            if time.monotonic() >= deadline:
                 logger.error(
                     "could not determine if %s is Resolver's own login: %s", login, error.what
                 )
                 return False
             logger.info("asking again if %s is Resolver's own login: %s", login, error.what)
-        time.sleep(again)
+        time.sleep(retry_seconds)

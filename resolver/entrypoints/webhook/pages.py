@@ -26,35 +26,35 @@ from resolver.events.log import Event, open_log_file, parse_line
 from resolver.runs.output import EVENTS, OUTCOME
 from resolver.trace.html import content_policy, render_html
 
-REFRESH = 10
+REFRESH_SECONDS = 10
 """Interval in seconds at which a browser reloads the page of an active run."""
 
-MOST_BYTES = 1_000_000
+MAX_SHOWN_BYTES = 1_000_000
 """Maximum number of bytes of a log that are shown: its end, in addition to its first event."""
 
-LONGEST_FIRST = 500_000
+MAX_FIRST_EVENT_BYTES = 500_000
 """Maximum size in bytes of the first event of a long log; a larger one is left out."""
 
-AT_A_TIME = 2
+MAX_RENDERING = 2
 """Pages that are rendered at a time. They have their own threads, so that deliveries are not
 delayed."""
 
-MOST_WAITING = 20
+MAX_WAITING = 20
 """Maximum number of requests that wait for a page; further ones are answered with 503."""
 
-MOST_KEPT = 4
+MAX_CACHED_PAGES = 4
 """Number of rendered pages that are cached in memory."""
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
-_KEY_OF = b"resolver: pages of runs"
+_KEY_PURPOSE = b"resolver: pages of runs"
 
 
 def page_key(secret: str, run: str) -> str:
     """Return the key to the page of `run`: 64 hexadecimal digits. secret: that of the webhook."""
     # A separate key is derived first, so that a page's key is never a signature that the webhook
     # accepts.
-    own = hmac.digest(secret.encode(), _KEY_OF, hashlib.sha256)
-    return hmac.new(own, run.encode(errors="replace"), hashlib.sha256).hexdigest()
+    page_secret = hmac.digest(secret.encode(), _KEY_PURPOSE, hashlib.sha256)
+    return hmac.new(page_secret, run.encode(errors="replace"), hashlib.sha256).hexdigest()
 
 
 def page_url(public_url: str, secret: str, run: str) -> str:
@@ -77,13 +77,13 @@ class Pages:
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
         self._secret = secret
-        self._kept: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
         self._lock = Lock()
 
     def opens(self, run: str, key: str) -> bool:
         """Return True if `run` has the form of a run's id and `key` is the key to its page."""
-        given, right = key.encode(errors="replace"), page_key(self._secret, run).encode()
-        return hmac.compare_digest(given, right) and _RUN.fullmatch(run) is not None
+        given_key, expected_key = key.encode(errors="replace"), page_key(self._secret, run).encode()
+        return hmac.compare_digest(given_key, expected_key) and _RUN.fullmatch(run) is not None
 
     def page(self, run: str) -> str | None:
         """Return the current page; None if there is no such run. run: must have passed `opens`."""
@@ -95,15 +95,15 @@ class Pages:
         except OSError:
             return None
         with self._lock:
-            kept = self._kept.get(run)
-        if kept is not None and kept[0] == stamp:
-            return kept[1]
+            cached = self._cache.get(run)
+        if cached is not None and cached[0] == stamp:
+            return cached[1]
         html = _render(folder / EVENTS, stamp)
         with self._lock:
-            self._kept[run] = (stamp, html)
-            self._kept.move_to_end(run)
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._cache[run] = (stamp, html)
+            self._cache.move_to_end(run)
+            while len(self._cache) > MAX_CACHED_PAGES:
+                self._cache.popitem(last=False)
         return html
 
     @staticmethod
@@ -118,7 +118,7 @@ class Pages:
 
 def add_pages(app: FastAPI, pages: Pages) -> None:
     """Add the route to `app`. A wrong key, a missing key and an unknown run get the same answer."""
-    limiter = CapacityLimiter(AT_A_TIME)
+    limiter = CapacityLimiter(MAX_RENDERING)
     headers = {
         "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'",
         "X-Robots-Tag": "noindex, nofollow",
@@ -133,8 +133,8 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
         nonlocal waiting
         if not pages.opens(run, key):
             raise HTTPException(404)
-        if waiting >= MOST_WAITING:
-            raise HTTPException(503, "too many requests", {"Retry-After": str(REFRESH)})
+        if waiting >= MAX_WAITING:
+            raise HTTPException(503, "too many requests", {"Retry-After": str(REFRESH_SECONDS)})
         waiting += 1
         try:
             html = await run_sync(pages.page, run, limiter=limiter)
@@ -155,11 +155,11 @@ def _render(log: Path, stamp: _Stamp) -> str:
         "trace/live.txt.j2",
         at_work=not stamp.ended,
         events=bool(events),
-        seconds=REFRESH,
+        seconds=REFRESH_SECONDS,
         skipped=f"{lines.skipped / 1e6:,.1f} MB" if lines.skipped else "",
         unread=lines.unread,
     )
-    refresh = 0 if stamp.ended else REFRESH
+    refresh = 0 if stamp.ended else REFRESH_SECONDS
     return render_html(events, refresh, [line for line in notices.splitlines() if line])
 
 
@@ -178,17 +178,17 @@ class _Lines:
         with open_log_file(log) as file:
             end = file.seek(0, 2)
             file.seek(0)
-            if end > MOST_BYTES:
-                first = file.readline(LONGEST_FIRST)
-                yield from self._parsed([first])
-                begin = len(first) if first.endswith(b"\n") else 0
-                file.seek(max(begin, end - MOST_BYTES) - 1)
+            if end > MAX_SHOWN_BYTES:
+                first = file.readline(MAX_FIRST_EVENT_BYTES)
+                yield from self._parse_lines([first])
+                first_end = len(first) if first.endswith(b"\n") else 0
+                file.seek(max(first_end, end - MAX_SHOWN_BYTES) - 1)
                 # skip the rest of the line that is cut here
-                file.readline(MOST_BYTES)
-                self.skipped = file.tell() - begin
-            yield from self._parsed(_up_to(file, end))
+                file.readline(MAX_SHOWN_BYTES)
+                self.skipped = file.tell() - first_end
+            yield from self._parse_lines(_lines_before(file, end))
 
-    def _parsed(self, lines: Iterable[bytes]) -> Iterator[Event]:
+    def _parse_lines(self, lines: Iterable[bytes]) -> Iterator[Event]:
         for line in lines:
             if not line.endswith(b"\n"):
                 continue  # the line is being written
@@ -198,7 +198,7 @@ class _Lines:
                 self.unread += 1
 
 
-def _up_to(file: BinaryIO, end: int) -> Iterator[bytes]:
+def _lines_before(file: BinaryIO, end: int) -> Iterator[bytes]:
     """Yield the lines that begin before `end`. What is appended meanwhile is shown next time."""
-    while (left := end - file.tell()) > 0 and (line := file.readline(left)):
+    while (remaining := end - file.tell()) > 0 and (line := file.readline(remaining)):
         yield line

@@ -16,10 +16,10 @@ from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-LONGEST = timedelta(days=2)
+MAX_WAITING_AGE = timedelta(days=2)
 """Age after which a waiting run counts as lost, together with the server that knew of it."""
 
-MOST_BEGUN = 10_000
+MAX_REMEMBERED = 10_000
 """Number of started runs that are remembered. Announcements that are older have been written."""
 
 
@@ -33,16 +33,16 @@ class QueueNotices:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._begun: dict[str, None] = {}
-        self._written: set[str] = set()
+        self._started: dict[str, None] = {}
+        self._in_progress: set[str] = set()
 
-    def begins(self, trigger: Trigger) -> None:
+    def mark_started(self, trigger: Trigger) -> None:
         """Record that the run starts. Waits until no notice for it is being written."""
         with self._changed:
-            self._begun[trigger.key] = None
-            while len(self._begun) > MOST_BEGUN:
-                del self._begun[next(iter(self._begun))]
-            self._changed.wait_for(lambda: trigger.key not in self._written)
+            self._started[trigger.key] = None
+            while len(self._started) > MAX_REMEMBERED:
+                del self._started[next(iter(self._started))]
+            self._changed.wait_for(lambda: trigger.key not in self._in_progress)
 
     def announce(
         self,
@@ -60,15 +60,15 @@ class QueueNotices:
         if trigger.number is None:
             return
         with self._changed:
-            self._changed.wait_for(lambda: trigger.key not in self._written)
-            if trigger.key in self._begun:
+            self._changed.wait_for(lambda: trigger.key not in self._in_progress)
+            if trigger.key in self._started:
                 return
-            self._written.add(trigger.key)
+            self._in_progress.add(trigger.key)
         try:
             _announce(trigger, ahead, settings, host, now)
         finally:
             with self._changed:
-                self._written.discard(trigger.key)
+                self._in_progress.discard(trigger.key)
                 self._changed.notify_all()
 
 
@@ -79,13 +79,13 @@ def _announce(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
         since=now,
-        until=now + LONGEST,
+        until=now + MAX_WAITING_AGE,
         mention=settings.mention,
-        waits=_why(ahead),
+        waits=_waiting_text(ahead),
     )
     try:
         forge = github_forge(settings, trigger.repository, host)
-        authorize(trigger, forge, settings.who_may)
+        authorize(trigger, forge, settings.access_policy)
         forge.acknowledge(trigger)
         # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
@@ -96,7 +96,7 @@ def _announce(
         logger.warning("the notice about a waiting run could not be posted: %s", error.what)
 
 
-def _why(ahead: RequestsAhead) -> str:
+def _waiting_text(ahead: RequestsAhead) -> str:
     limited = ahead.count >= MAX_LISTED
     return render(
         "run/waits.md.j2", numbers=ahead.numbers, count=ahead.count, limited=limited

@@ -184,10 +184,10 @@ class RequestQueue(Protocol):
         ...
 
 
-FIRST_WAIT = timedelta(seconds=30)
-"""Delay before the first retry; each further delay is twice as long, up to LONGEST_WAIT."""
+FIRST_RETRY_WAIT = timedelta(seconds=30)
+"""Delay before the first retry; each further delay is twice as long, up to MAX_RETRY_WAIT."""
 
-LONGEST_WAIT = timedelta(minutes=30)
+MAX_RETRY_WAIT = timedelta(minutes=30)
 
 
 def retry_end(started: StartedRequest, retry: timedelta, now: datetime) -> datetime:
@@ -196,8 +196,8 @@ def retry_end(started: StartedRequest, retry: timedelta, now: datetime) -> datet
     return (started.outage_began or now) + retry
 
 
-def next_try(started: StartedRequest, retry: timedelta, now: datetime) -> timedelta | None:
+def next_retry_wait(started: StartedRequest, retry: timedelta, now: datetime) -> timedelta | None:
     """Return the delay until the next attempt; None if the time for retries has passed."""
     if now >= retry_end(started, retry, now):
         return None
-    return min(FIRST_WAIT * (1 << min(started.outages, 20)), LONGEST_WAIT)
+    return min(FIRST_RETRY_WAIT * (1 << min(started.outages, 20)), MAX_RETRY_WAIT)

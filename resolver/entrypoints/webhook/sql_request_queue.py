@@ -142,14 +142,15 @@ class _Insertion:
 class SqlRequestQueue:
     """Implements `RequestQueue` with a table, which is created if it does not exist.
 
-    url: as returned by `database.database`. Raises UsageError if the database can't be used.
+    url: as returned by `database.parse_database_url`. Raises UsageError if the database can't be
+    used.
     """
 
     def __init__(self, url: URL) -> None:
         self._database = ServerDatabase(url, REQUESTS)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
-        new = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
-        self._insertion = new.execution_options(preserve_rowcount=True)
+        statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
+        self._insertion = statement.execution_options(preserve_rowcount=True)
         self._pending: list[_Insertion] = []
         self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
 
@@ -176,24 +177,26 @@ class SqlRequestQueue:
         error: BaseException | None = None
         try:
             with self._database.writing() as connection:
-                for each in batch:
-                    each.is_new = connection.execute(self._insertion, each.values).rowcount == 1
-        except BaseException as failed:
-            error = failed
+                for insertion in batch:
+                    insertion.is_new = (
+                        connection.execute(self._insertion, insertion.values).rowcount == 1
+                    )
+        except BaseException as failure:
+            error = failure
             raise
         finally:
-            for each in batch:
-                each.done, each.error = True, error
+            for insertion in batch:
+                insertion.done, insertion.error = True, error
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
         """Implement `RequestQueue.claim`."""
         table = REQUESTS.c
         is_kind = table.kind == kind
-        of_working = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
+        working_crashes = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
-            is_full = len(connection.execute(of_working).all()) >= limit
-            if is_full or not connection.execute(_startable(kind, now)).first():
+            is_full = len(connection.execute(working_crashes).all()) >= limit
+            if is_full or not connection.execute(_startable_query(kind, now)).first():
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
@@ -203,44 +206,48 @@ class SqlRequestQueue:
                 .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
                 .values(state=RequestState.WAITING)
             )
-            crashes_of_working = list(connection.scalars(of_working))
-            free = limit - len(crashes_of_working)
+            active_crashes = list(connection.scalars(working_crashes))
+            free = limit - len(active_crashes)
             # Nothing is claimed while an isolated run is active: it has the server to itself.
-            if free <= 0 or any(each >= ISOLATED_AFTER for each in crashes_of_working):
+            if free <= 0 or any(crashes >= ISOLATED_AFTER for crashes in active_crashes):
                 return []
             if kind is RequestKind.RUN:
-                found = connection.execute(FIRST_OF_EACH_REPOSITORY, {"limit": free})
-                positions = list(found.scalars())
+                result = connection.execute(FIRST_OF_EACH_REPOSITORY, {"limit": free})
+                positions = list(result.scalars())
             else:
-                waits = select(table.position).where(table.state == RequestState.WAITING, is_kind)
-                positions = list(connection.scalars(waits.order_by(table.position).limit(free)))
-            rows = _rows(connection, positions)
+                waiting = select(table.position).where(table.state == RequestState.WAITING, is_kind)
+                positions = list(connection.scalars(waiting.order_by(table.position).limit(free)))
+            rows = _read_rows(connection, positions)
             # The claim number is incremented, so that workflows of earlier claims can't change the
             # row any more.
-            chosen = _until_isolated(rows, bool(crashes_of_working))
+            chosen = _until_isolated(rows, bool(active_crashes))
             connection.execute(
                 update(REQUESTS)
                 .where(table.position.in_([row.position for row in chosen]))
                 .values(state=RequestState.WORKING, claim=table.claim + 1, begun=False)
             )
-            return [_queued(row, row.claim + 1) for row in chosen]
+            return [_request_of_row(row, row.claim + 1) for row in chosen]
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
         """Implement `RequestQueue.start`."""
         with self._database.writing() as connection:
-            begun = connection.execute(
-                _claimed(id, claim).values(begun=True, attempts=REQUESTS.c.attempts + 1)
+            result = connection.execute(
+                _update_of_claim(id, claim).values(begun=True, attempts=REQUESTS.c.attempts + 1)
             )
-            if begun.rowcount == 0:
+            if result.rowcount == 0:
                 return None
             row = connection.execute(select(REQUESTS).where(REQUESTS.c.id == id)).one()
-        began = datetime.fromtimestamp(row.outage_began, UTC) if row.outage_began else None
-        return StartedRequest(_queued(row, claim), row.attempts, row.crashes, row.outages, began)
+        outage_began = datetime.fromtimestamp(row.outage_began, UTC) if row.outage_began else None
+        return StartedRequest(
+            _request_of_row(row, claim), row.attempts, row.crashes, row.outages, outage_began
+        )
 
     def finish(self, id: str, claim: int) -> None:
         """Implement `RequestQueue.finish`."""
         with self._database.writing() as connection:
-            connection.execute(_claimed(id, claim).values(state=RequestState.DONE, trigger=""))
+            connection.execute(
+                _update_of_claim(id, claim).values(state=RequestState.DONE, trigger="")
+            )
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
         """Implement `RequestQueue.defer`."""
@@ -250,10 +257,10 @@ class SqlRequestQueue:
             "not_before": until.timestamp(),
         }
         if outage is not None:
-            began = case((table.outages > 0, table.outage_began), else_=outage.timestamp())
-            values |= {"outages": table.outages + 1, "outage_began": began}
+            outage_began = case((table.outages > 0, table.outage_began), else_=outage.timestamp())
+            values |= {"outages": table.outages + 1, "outage_began": outage_began}
         with self._database.writing() as connection:
-            connection.execute(_claimed(id, claim).values(**values))
+            connection.execute(_update_of_claim(id, claim).values(**values))
 
     def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
         """Implement `RequestQueue.recover`.
@@ -267,11 +274,13 @@ class SqlRequestQueue:
             _lock_table(connection)
             claimed = select(REQUESTS).where(table.state == RequestState.WORKING)
             rows = connection.execute(claimed).all()
-            begun = [row for row in rows if row.begun and row.kind == RequestKind.RUN]
+            active_runs = [row for row in rows if row.begun and row.kind == RequestKind.RUN]
             for row in rows:
                 values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
-                if row in begun and not stopped:
-                    values |= _after_crash(row, progress(_trigger_of(row)), len(begun) == 1, now)
+                if row in active_runs and not stopped:
+                    values |= _after_crash(
+                        row, progress(_trigger_of(row)), len(active_runs) == 1, now
+                    )
                 connection.execute(
                     update(REQUESTS).where(table.position == row.position).values(**values)
                 )
@@ -279,31 +288,33 @@ class SqlRequestQueue:
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
         """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
         table = REQUESTS.c
-        mine = (
+        in_repository = (
             table.kind == RequestKind.RUN,
             table.repository == request.trigger.repository.lower(),
             table.key != request.trigger.key,
         )
         columns = select(table.position, table.number, table.key)
-        working = columns.where(table.state == RequestState.WORKING, *mine)
+        working = columns.where(table.state == RequestState.WORKING, *in_repository)
         waiting = (
             columns.where(
-                table.state == RequestState.WAITING, table.position < request.position, *mine
+                table.state == RequestState.WAITING,
+                table.position < request.position,
+                *in_repository,
             )
             .order_by(table.position)
             .limit(MAX_LISTED)
             .subquery()
         )
         with self._database.reading() as connection:
-            first = connection.execute(working.limit(MAX_LISTED)).all()
-            rows = [*first, *connection.execute(select(waiting)).all()][:MAX_LISTED]
+            active = connection.execute(working.limit(MAX_LISTED)).all()
+            rows = [*active, *connection.execute(select(waiting)).all()][:MAX_LISTED]
         numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
         return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
         """Implement `RequestQueue.unannounced`."""
         table = REQUESTS.c
-        found = (
+        query = (
             select(REQUESTS)
             .where(table.state == RequestState.WAITING, table.kind == RequestKind.RUN)
             .where(table.announced.is_(False))
@@ -311,11 +322,11 @@ class SqlRequestQueue:
             .limit(limit)
         )
         with self._database.reading() as connection:
-            return [_queued(row, row.claim) for row in connection.execute(found).all()]
+            return [_request_of_row(row, row.claim) for row in connection.execute(query).all()]
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
         """Implement `RequestQueue.mark_announced`."""
-        positions = [each.position for each in requests]
+        positions = [request.position for request in requests]
         with self._database.writing() as connection:
             connection.execute(
                 update(REQUESTS).where(REQUESTS.c.position.in_(positions)).values(announced=True)
@@ -324,16 +335,18 @@ class SqlRequestQueue:
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
         """Implement `RequestQueue.unfinished_runs`."""
         table = REQUESTS.c
-        thread = (
+        query = (
             select(REQUESTS)
             .where(table.repository == repository.lower(), table.subject == subject)
-            .where(table.state.in_([s for s in RequestState if s is not RequestState.DONE]))
+            .where(
+                table.state.in_([state for state in RequestState if state is not RequestState.DONE])
+            )
             .where(table.kind == RequestKind.RUN)
             .order_by(table.position)
             .limit(MAX_LISTED)
         )
         with self._database.reading() as connection:
-            return [_trigger_of(row) for row in connection.execute(thread).all()]
+            return [_trigger_of(row) for row in connection.execute(query).all()]
 
     def repositories(self) -> list[str]:
         """Implement `RequestQueue.repositories`."""
@@ -368,29 +381,29 @@ def _trigger_of(row: Any) -> Trigger:
     return Trigger.model_validate_json(row.trigger)
 
 
-def _queued(row: Any, claim: int) -> QueuedRequest:
+def _request_of_row(row: Any, claim: int) -> QueuedRequest:
     kind = RequestKind(row.kind)
     return QueuedRequest(row.id, kind, _trigger_of(row), row.login, row.position, claim)
 
 
-def _rows(connection: Connection, positions: list[int]) -> list[Any]:
+def _read_rows(connection: Connection, positions: list[int]) -> list[Any]:
     table = REQUESTS.c
-    found = select(REQUESTS).where(table.position.in_(positions)).order_by(table.position)
-    return list(connection.execute(found).all()) if positions else []
+    query = select(REQUESTS).where(table.position.in_(positions)).order_by(table.position)
+    return list(connection.execute(query).all()) if positions else []
 
 
-def _startable(kind: RequestKind, now: datetime) -> Any:
+def _startable_query(kind: RequestKind, now: datetime) -> Any:
     """Return a query that selects a row if anything can be claimed or returned to the queue."""
     table = REQUESTS.c
     waiting = select(table.position).where(table.state == RequestState.WAITING, table.kind == kind)
     due = select(table.position).where(
         table.state == RequestState.DEFERRED, table.not_before <= now.timestamp()
     )
-    both = (each.limit(1).subquery() for each in (waiting, due))
-    return union_all(*(select(each.c.position) for each in both))
+    subqueries = (query.limit(1).subquery() for query in (waiting, due))
+    return union_all(*(select(query.c.position) for query in subqueries))
 
 
-def _claimed(id: str, claim: int) -> Any:
+def _update_of_claim(id: str, claim: int) -> Any:
     """Return an update of the request that has an effect only while that claim is valid.
 
     The claim number fences off older workflows: one that DBOS recovers after a crash holds a number
@@ -402,29 +415,29 @@ def _claimed(id: str, claim: int) -> Any:
     )
 
 
-def _until_isolated(rows: list[Any], others_work: bool) -> list[Any]:
+def _until_isolated(rows: list[Any], are_others_active: bool) -> list[Any]:
     """Return the first rows, up to one that must be executed alone. That one waits until no other
     run is active."""
     chosen: list[Any] = []
     for row in rows:
         if row.crashes >= ISOLATED_AFTER:
-            return chosen if chosen or others_work else [row]
+            return chosen if chosen or are_others_active else [row]
         chosen.append(row)
     return chosen
 
 
-def _after_crash(row: Any, progress: int, alone: bool, now: datetime) -> dict[str, Any]:
+def _after_crash(row: Any, progress: int, was_alone: bool, now: datetime) -> dict[str, Any]:
     """Return the new column values for a run that was active when the server crashed."""
     if progress > row.progress:
         return {"progress": progress, "crashes": 0}
-    crashes = row.crashes + (1 if alone or row.crashes < ISOLATED_AFTER else 0)
+    crashes = row.crashes + (1 if was_alone or row.crashes < ISOLATED_AFTER else 0)
     if crashes < ISOLATED_AFTER:
         return {"crashes": crashes}
-    wait = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER)
+    delay = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER)
     return {
         "crashes": crashes,
         "state": RequestState.DEFERRED,
-        "not_before": (now + wait).timestamp(),
+        "not_before": (now + delay).timestamp(),
     }
 
 

@@ -147,8 +147,8 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
     Until then the body is hashed as it arrives and never held in memory completely, because anybody
     can send one.
     """
-    given = request.headers.get("x-hub-signature-256", "")
-    if not _SIGNATURE.fullmatch(given):
+    signature = request.headers.get("x-hub-signature-256", "")
+    if not _SIGNATURE.fullmatch(signature):
         raise HTTPException(401, "X-Hub-Signature-256 is missing or malformed")
     length = request.headers.get("content-length", "0")
     if not _LENGTH.fullmatch(length) or int(length) > MAX_BODY:
@@ -173,7 +173,7 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
             ) from None
         except ClientDisconnect:
             raise HTTPException(400, "the request body is incomplete") from None
-        if not hmac.compare_digest(f"sha256={digest.hexdigest()}", given):
+        if not hmac.compare_digest(f"sha256={digest.hexdigest()}", signature):
             raise HTTPException(401, "the signature is wrong")
         spool.seek(0)
         return spool.read()

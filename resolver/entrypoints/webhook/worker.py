@@ -32,7 +32,7 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestQueue,
     RequestsAhead,
     StartedRequest,
-    next_try,
+    next_retry_wait,
 )
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
@@ -47,7 +47,7 @@ QUEUE = "requests"
 EARLIER_QUEUES = ("runs", "commands", "undecided")
 """DBOS queues of earlier releases, in which waiting requests may still be stored."""
 
-AT_A_TIME: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
+MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
 """Maximum number of requests of a kind that are processed at the same time. For runs it is a
 setting. Undecided requests only wait for GitHub."""
 
@@ -76,9 +76,9 @@ together."""
 RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
-ANNOUNCED_AT_A_TIME = 4
+MAX_PARALLEL_NOTICES = 4
 
-LEFT = "left"
+FOLLOW_UPS = "left"
 """Key of a run's result with a list of triggers, as JSON, that are to be executed after it."""
 
 Work = Callable[[StartedRequest], dict[str, Any]]
@@ -118,8 +118,8 @@ class Handlers:
 class Worker:
     """Owns the DBOS instance of the process and the dispatcher thread.
 
-    url: as returned by `database.database`. concurrency: number of runs at the same time, over all
-    repositories.
+    url: as returned by `database.parse_database_url`. concurrency: number of runs at the same time,
+    over all repositories.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class Worker:
         now: Clock = utc_now,
     ) -> None:
         self._url, self._queue, self._handlers, self._now = url, queue, handlers, now
-        self._limits = {**AT_A_TIME, RequestKind.RUN: concurrency}
+        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency}
         self._wake = threading.Event()
         self._announcing: set[int] = set()
-        self._announcers = ThreadPoolExecutor(ANNOUNCED_AT_A_TIME, "announce")
+        self._announcers = ThreadPoolExecutor(MAX_PARALLEL_NOTICES, "announce")
         # DBOS adds its own handler to a logger without one, and that handler would not redact
         # secrets.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
@@ -152,7 +152,7 @@ class Worker:
         # `None` disables DBOS's own limit of recoveries, since the queue counts crashes itself.
         @DBOS.step(name="process")
         def processed(id: str, claim: int) -> None:
-            self._process(id, claim)
+            self._execute_claim(id, claim)
 
         @DBOS.workflow(name="request", max_recovery_attempts=None)
         def request(id: str, claim: int) -> None:
@@ -224,7 +224,7 @@ class Worker:
     def _dispatch(self) -> None:
         """Claim and start requests until the process ends. This is the loop of the dispatcher
         thread."""
-        failing = False
+        is_failing = False
         while True:
             # Set by `enqueue` and by every request that ends, because both may make a request
             # startable. The timeout finds deferred requests that have become due.
@@ -232,16 +232,18 @@ class Worker:
             time.sleep(PAUSE_SECONDS)
             self._wake.clear()
             try:
-                self._hand_over()
+                self._enqueue_claimed()
                 self._announce_waiting()
-                failing = False
+                is_failing = False
             except (DatabaseError, SQLAlchemyError, dbos_error.DBOSException) as error:
-                if not failing:
-                    logger.error("waiting requests can't be started for now: %s", _said(error))
-                failing = True
+                if not is_failing:
+                    logger.error(
+                        "waiting requests can't be started for now: %s", _first_line(error)
+                    )
+                is_failing = True
                 time.sleep(RETRY_SECONDS)
 
-    def _hand_over(self) -> None:
+    def _enqueue_claimed(self) -> None:
         """Enqueue a workflow for each request that can start."""
         for kind, limit in self._limits.items():
             for request in self._queue.claim(kind, limit, self._now()):
@@ -256,10 +258,10 @@ class Worker:
 
     def _announce_waiting(self) -> None:
         """Notify the conversations of those runs that could not start at once."""
-        free = 2 * ANNOUNCED_AT_A_TIME - len(self._announcing)
+        free = 2 * MAX_PARALLEL_NOTICES - len(self._announcing)
         if free <= 0:
             return
-        for request in self._queue.unannounced(2 * ANNOUNCED_AT_A_TIME):
+        for request in self._queue.unannounced(2 * MAX_PARALLEL_NOTICES):
             if request.position not in self._announcing:
                 self._announcing.add(request.position)
                 self._announcers.submit(self._announce, request)
@@ -275,38 +277,40 @@ class Worker:
             self._announcing.discard(request.position)
             self._wake.set()
 
-    def _process(self, id: str, claim: int) -> None:
+    def _execute_claim(self, id: str, claim: int) -> None:
         """Execute a claimed request, unless its claim was revoked."""
         started = self._persist(partial(self._queue.start, id, claim))
         if started is None:
             return
         request = started.request
-        settle = partial(self._queue.finish, id, claim)
+        record_end = partial(self._queue.finish, id, claim)
         # Computed before the work: the run announces a retry in its comment by the same rule and
         # the same time, so both always agree.
-        wait = next_try(started, self._handlers.outage_retry, self._now())
+        wait = next_retry_wait(started, self._handlers.outage_retry, self._now())
         try:
-            self._do(started)
+            self._execute(started)
         except ResolverError as error:
-            what = f"{request.kind.value} {request.id}"
+            label = f"{request.kind.value} {request.id}"
             if isinstance(error, DatabaseError):
-                settle = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
+                record_end = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
             # An outage passes without anybody acting on it, so the request is repeated. Every other
             # error would fail again and is final.
             elif error.cause in OUTAGES and wait is not None:
-                logger.warning("%s will be retried in %s: %s", what, wait, error.what)
-                settle = partial(self._defer, request, wait, True)
+                logger.warning("%s will be retried in %s: %s", label, wait, error.what)
+                record_end = partial(self._defer, request, wait, True)
             else:
-                logger.error("giving up on %s: %s", what, error.what)
+                logger.error("giving up on %s: %s", label, error.what)
         finally:
-            self._persist(settle)
+            self._persist(record_end)
             self._wake.set()
 
-    def _do(self, started: StartedRequest) -> None:
+    def _execute(self, started: StartedRequest) -> None:
         request, handlers = started.request, self._handlers
         if request.kind is RequestKind.RUN:
-            for number, left in enumerate(handlers.work(started).get(LEFT, [])):
-                self._persist(partial(self._add, f"{request.id}.{number}", RequestKind.RUN, left))
+            for number, follow_up in enumerate(handlers.work(started).get(FOLLOW_UPS, [])):
+                self._persist(
+                    partial(self._add, f"{request.id}.{number}", RequestKind.RUN, follow_up)
+                )
         elif request.kind is RequestKind.COMMAND:
             run = handlers.obey(request.trigger, self._unfinished)
             if run is not None:
@@ -335,10 +339,10 @@ class Worker:
                 time.sleep(RETRY_SECONDS)
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of the error's message."""
-    said = error.what if isinstance(error, ResolverError) else str(error)
-    return (said.strip().splitlines() or [type(error).__name__])[0]
+    message = error.what if isinstance(error, ResolverError) else str(error)
+    return (message.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _id_of_request(trigger: Trigger) -> str:
@@ -349,5 +353,5 @@ def _id_of_request(trigger: Trigger) -> str:
     """
     if trigger.review_id is None and trigger.kind is not TriggerKind.CHECK_FAILED:
         return ""
-    named = f"{trigger.repository.lower()} {trigger.key}"
-    return f"request-{hashlib.sha256(named.encode()).hexdigest()[:40]}"
+    identity = f"{trigger.repository.lower()} {trigger.key}"
+    return f"request-{hashlib.sha256(identity.encode()).hexdigest()[:40]}"

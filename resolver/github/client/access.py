@@ -53,7 +53,7 @@ class TokenSource(Protocol):
         """
         ...
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         """Return `text` with every token that this source has returned replaced."""
         ...
 
@@ -70,7 +70,7 @@ class OneToken:
     def login(self) -> str:
         return ""
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         return redact_token(text, self.value)
 
 
@@ -81,27 +81,27 @@ def redact_token(text: str, *tokens: str) -> str:
     return text
 
 
-MOST_FIELDS = 3
+MAX_NAMED_FIELDS = 3
 """Maximum number of unexpected fields that a message names."""
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
-_LIST = TypeAdapter(list[Any])
+_LIST_ADAPTER = TypeAdapter(list[Any])
 
 
-def read_rows(kind: type[Shape], rows: Any) -> tuple[list[Shape], int]:
+def read_rows(model: type[Shape], rows: Any) -> tuple[list[Shape], int]:
     """Return the elements of a list that have the expected form, and how many have not.
 
     Raises ValidationError if `rows` is not a list.
     """
-    found: list[Shape] = []
-    unread = 0
-    for row in _LIST.validate_python(rows):
+    elements: list[Shape] = []
+    invalid_count = 0
+    for row in _LIST_ADAPTER.validate_python(rows):
         try:
-            found.append(kind.model_validate(row))
+            elements.append(model.model_validate(row))
         except ValidationError:
-            unread += 1
-    return found, unread
+            invalid_count += 1
+    return elements, invalid_count
 
 
 def unexpected_fields(error: ValidationError) -> str:
@@ -111,23 +111,23 @@ def unexpected_fields(error: ValidationError) -> str:
     something else. The fields' values are never included.
     """
     # Values are never quoted: they may contain a secret, or any stranger's text.
-    places: Sequence[tuple[int | str, ...]] = [
-        each["loc"] for each in error.errors(include_url=False, include_input=False)
+    locations: Sequence[tuple[int | str, ...]] = [
+        detail["loc"] for detail in error.errors(include_url=False, include_input=False)
     ]
-    named = dict.fromkeys(".".join(map(str, place)) for place in places if place)
-    return ", ".join(list(named)[:MOST_FIELDS])
+    field_names = dict.fromkeys(".".join(map(str, location)) for location in locations if location)
+    return ", ".join(list(field_names)[:MAX_NAMED_FIELDS])
 
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 
-_MAY_BE_REPEATED = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
-RATE_LIMITED = frozenset({403, 429})
+_IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
+RATE_LIMIT_STATUSES = frozenset({403, 429})
 """Status codes with which GitHub enforces its rate limit. 403 can have other reasons."""
 
-TROUBLE = frozenset({500, 502, 503, 504})
+SERVER_ERROR_STATUSES = frozenset({500, 502, 503, 504})
 """Status codes of a failure on GitHub's side."""
 
-WORTH_TELLING = 5.0
+MIN_LOGGED_WAIT_SECONDS = 5.0
 """Seconds. A wait of at least this length is logged."""
 
 DEFAULT_RETRIES = RetryPolicy()
@@ -143,14 +143,14 @@ class BoundedRetry(GithubRetry):
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
 
-    repeated = _MAY_BE_REPEATED
+    repeated = _IDEMPOTENT_METHODS
     pause: Callable[[float], None] = staticmethod(time.sleep)
 
     def new(self, **changes: Any) -> Self:
         """Return a copy with `changes`. urllib3 calls this after each attempt."""
-        made = super().new(**changes)
-        made.pause = self.pause
-        return made
+        retry = super().new(**changes)
+        retry.pause = self.pause
+        return retry
 
     def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
         """Wait for the time that `increment` determined."""
@@ -166,9 +166,9 @@ class BoundedRetry(GithubRetry):
         """Return True if a request with this answer may be sent again."""
         if not self.total:
             return False
-        if status_code in RATE_LIMITED:
+        if status_code in RATE_LIMIT_STATUSES:
             return True
-        return method.upper() in self.repeated and status_code in TROUBLE
+        return method.upper() in self.repeated and status_code in SERVER_ERROR_STATUSES
 
     def increment(
         self,
@@ -184,34 +184,34 @@ class BoundedRetry(GithubRetry):
         Raises RateLimitExceededException at once when GitHub asks for a wait longer than the
         maximum.
         """
-        wait = self._asked_to_wait(response) if response is not None else 0.0
+        wait = self._requested_wait(response) if response is not None else 0.0
         if response is not None and wait > (self.max_rate_limit_wait or 0):
             # Returns the connection to the pool.
             response.drain_conn()
             raise github.RateLimitExceededException(
                 response.status, {"message": "rate limit"}, dict(response.headers)
             )
-        again = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
-        wait = max(wait, again.get_backoff_time())
+        next_retry = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+        wait = max(wait, next_retry.get_backoff_time())
         # `sleep` asks the new object for its wait: the longer of GitHub's and of the exponential
         # backoff.
-        again.get_backoff_time = lambda: wait  # type: ignore[method-assign]
-        if wait >= WORTH_TELLING:
+        next_retry.get_backoff_time = lambda: wait  # type: ignore[method-assign]
+        if wait >= MIN_LOGGED_WAIT_SECONDS:
             status = response.status if response is not None else "nothing"
             logger.warning("GitHub answered %s; trying again in %.0f seconds", status, wait)
-        return cast(Self, again)
+        return cast(Self, next_retry)
 
-    def _asked_to_wait(self, response: BaseHTTPResponse) -> float:
+    def _requested_wait(self, response: BaseHTTPResponse) -> float:
         """Return the seconds until GitHub accepts the request again, or 0 when it does not say."""
-        if response.status not in RATE_LIMITED:
+        if response.status not in RATE_LIMIT_STATUSES:
             return self.get_retry_after(response) or 0.0
-        given = self.get_retry_after(response)
+        retry_after = self.get_retry_after(response)
         reset = response.headers.get("X-RateLimit-Reset", "")
-        if given is None and response.headers.get("X-RateLimit-Remaining") == "0":
+        if retry_after is None and response.headers.get("X-RateLimit-Remaining") == "0":
             # The header has whole seconds: one more, since the limit can end at any time within
             # that second.
             return max(0.0, float(reset) - time.time() + 1) if reset.isdigit() else 0.0
-        return given or 0.0
+        return retry_after or 0.0
 
 
 class HarmlessRetry(BoundedRetry):
@@ -220,10 +220,10 @@ class HarmlessRetry(BoundedRetry):
     Examples are a query and the creation of a token.
     """
 
-    repeated = _MAY_BE_REPEATED | {"POST"}
+    repeated = _IDEMPOTENT_METHODS | {"POST"}
 
 
-class _Shown(github.Auth.Auth):
+class _SourceAuth(github.Auth.Auth):
     """Makes PyGithub ask the token source for the token at each request."""
 
     def __init__(self, source: TokenSource) -> None:
@@ -255,8 +255,8 @@ class GitHubAccess:
         bot_login: Login of Resolver's account; the token source is asked when it is empty.
         timeout: Seconds to wait for an answer.
         attempts: How often a failed request is repeated.
-        longest_wait: Maximum number of seconds to wait before a request is repeated.
-        backoff: Factor in seconds of the exponentially growing wait between attempts.
+        max_wait_seconds: Maximum number of seconds to wait before a request is repeated.
+        backoff_seconds: Factor in seconds of the exponentially growing wait between attempts.
         pause_between_writes: Minimum number of seconds between two writes.
         harmless: True if every request made with this access may safely be performed twice.
         retries: How long `persistently` repeats an operation.
@@ -271,8 +271,8 @@ class GitHubAccess:
         bot_login: str = "",
         timeout: int = 30,
         attempts: int = 4,
-        longest_wait: float = 90.0,
-        backoff: float = 1.0,
+        max_wait_seconds: float = 90.0,
+        backoff_seconds: float = 1.0,
         pause_between_writes: float = 1.0,
         harmless: bool = False,
         retries: RetryPolicy = DEFAULT_RETRIES,
@@ -282,8 +282,8 @@ class GitHubAccess:
         self._bot_login = bot_login
         self.timeout = timeout
         self.attempts = attempts
-        self.longest_wait = longest_wait
-        self.backoff = backoff
+        self.max_wait_seconds = max_wait_seconds
+        self.backoff_seconds = backoff_seconds
         self.pause_between_writes = pause_between_writes
         self._harmless = harmless
         self.retries = retries
@@ -303,22 +303,24 @@ class GitHubAccess:
 
         Set `harmless` if the request may safely be performed twice.
         """
-        made = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
+        retry = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
-            backoff_factor=self.backoff,
-            secondary_rate_wait=min(60.0, self.longest_wait),
-            max_rate_limit_wait=self.longest_wait,
+            backoff_factor=self.backoff_seconds,
+            secondary_rate_wait=min(60.0, self.max_wait_seconds),
+            max_rate_limit_wait=self.max_wait_seconds,
             raise_on_status=False,
-            allowed_methods=None if harmless or self._harmless else _MAY_BE_REPEATED,
+            allowed_methods=None if harmless or self._harmless else _IDEMPOTENT_METHODS,
         )
-        made.pause = self.retries.sleep
-        return made
+        retry.pause = self.retries.sleep
+        return retry
 
-    def in_haste(self, own: str = "", pause_between_writes: float | None = None) -> "GitHubAccess":
+    def with_short_timeouts(
+        self, bot_login: str = "", pause_between_writes: float | None = None
+    ) -> "GitHubAccess":
         """Return an access for requests that must not hold up a run: one retry and no long wait.
 
         Args:
-            own: Login of Resolver's account, where it is known by now.
+            bot_login: Login of Resolver's account, where it is known by now.
             pause_between_writes: Minimum number of seconds between two writes; unchanged when None.
         """
         pause = self.pause_between_writes if pause_between_writes is None else pause_between_writes
@@ -327,18 +329,18 @@ class GitHubAccess:
             self.api_url,
             self.server_url,
             self.graphql_url,
-            self._bot_login or own,
+            self._bot_login or bot_login,
             timeout=min(self.timeout, 15),
             attempts=min(self.attempts, 1),
-            longest_wait=min(self.longest_wait, 5.0),
-            backoff=self.backoff,
+            max_wait_seconds=min(self.max_wait_seconds, 5.0),
+            backoff_seconds=self.backoff_seconds,
             pause_between_writes=pause,
             retries=self.retries.lasting(0.0),
         )
 
     def persistently(
         self,
-        what: str,
+        operation: str,
         permission: str,
         attempt: Callable[[], Result],
         seconds: float | None = None,
@@ -348,18 +350,18 @@ class GitHubAccess:
         It is called again while GitHub is unavailable or limits requests.
 
         Args:
-            what: What is attempted; see `asking`.
+            operation: What is attempted; see `asking`.
             permission: The permission that it needs; see `asking`.
             attempt: The operation. It must be idempotent: repeating it must not do anything twice.
             seconds: How long to go on; as `retries` says when None.
         """
 
-        def asked() -> Result:
-            with self.asking(what, permission):
+        def attempt_once() -> Result:
+            with self.asking(operation, permission):
                 return attempt()
 
         policy = self.retries if seconds is None else self.retries.lasting(seconds)
-        return policy.call(asked, _wait_after, _tell_wait)
+        return policy.call(attempt_once, _min_retry_wait, _log_retry)
 
     def client(self) -> github.Github:
         """Return a PyGithub client that sends no request before it has to. Raises UsageError."""
@@ -377,7 +379,7 @@ class GitHubAccess:
         # log.
         logging.getLogger("github").handlers.clear()
         return github.Github(
-            auth=_Shown(self.tokens),
+            auth=_SourceAuth(self.tokens),
             base_url=self.api_url.rstrip("/"),
             timeout=self.timeout,
             user_agent="resolver",
@@ -389,30 +391,30 @@ class GitHubAccess:
         )
 
     @contextmanager
-    def asking(self, what: str, permission: str = "") -> Iterator[None]:
+    def asking(self, operation: str, permission: str = "") -> Iterator[None]:
         """Convert every error raised inside the block into a ForgeError.
 
         The token never appears in its text.
 
         Args:
-            what: What is attempted, for a person, such as "read issue 3 of o/r".
+            operation: What is attempted, for a person, such as "read issue 3 of o/r".
             permission: The permission that the token needs for it, such as "issues: write".
         """
         try:
             yield
         except github.GithubException as error:
-            said = self._clean(message_in(error.data))
-            raise error_of_answer(error, what, permission, said) from None
+            message = self._clean(message_in(error.data))
+            raise error_of_answer(error, operation, permission, message) from None
         except requests.RequestException as error:
             logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
-            in_time = " in time" if isinstance(error, requests.Timeout) else ""
+            timing = " in time" if isinstance(error, requests.Timeout) else ""
             raise ServerTrouble(
-                f"could not {what}: no answer from {urlsplit(self.api_url).hostname}{in_time}",
+                f"could not {operation}: no answer from {urlsplit(self.api_url).hostname}{timing}",
                 "check the network and GITHUB_API_URL, then try again",
                 "forge_down",
             ) from None
         except ValidationError as error:
-            raise error_of_form(what, self._clean(unexpected_fields(error))) from None
+            raise error_of_form(operation, self._clean(unexpected_fields(error))) from None
         except (
             AssertionError,
             AttributeError,
@@ -425,11 +427,11 @@ class GitHubAccess:
             # The text of a library's error does not help the people who read the message; it is
             # logged.
             logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
-            raise error_of_form(what) from None
+            raise error_of_form(operation) from None
 
     def _clean(self, text: str) -> str:
         """Return `text` on one line, without tokens, cut to 300 characters."""
-        return self.tokens.hidden_in(" ".join(text.split()))[:300]
+        return self.tokens.redact_tokens(" ".join(text.split()))[:300]
 
 
 def check_repository(repository: str) -> str:
@@ -439,13 +441,13 @@ def check_repository(repository: str) -> str:
     return repository
 
 
-def _wait_after(error: ResolverError) -> float | None:
+def _min_retry_wait(error: ResolverError) -> float | None:
     """Return the minimum seconds to wait before a retry, or None if a retry is pointless."""
     if isinstance(error, RateLimited):
         return error.wait
     return 0.0 if isinstance(error, ServerTrouble) else None
 
 
-def _tell_wait(error: ResolverError, wait: float) -> None:
+def _log_retry(error: ResolverError, wait: float) -> None:
     """Log that a failed operation is repeated after `wait` seconds."""
     logger.warning("%s; trying again in %.0f seconds", error.what, wait)

@@ -47,19 +47,19 @@ EVENTS = (
 )
 """The webhook events that the App must subscribe to."""
 
-RENEWED_BEFORE = timedelta(minutes=15)
+RENEWAL_MARGIN = timedelta(minutes=15)
 """How long before its expiry a token is replaced. A push can take this long."""
 
-_LAST = timedelta(minutes=2)
+_MIN_VALIDITY = timedelta(minutes=2)
 """How long before its expiry a token is still used when no newer one is available."""
 
-_TRIED_AGAIN = timedelta(minutes=1)
+_RETRY_INTERVAL = timedelta(minutes=1)
 """Time between two attempts to create a token while the older one is still valid."""
 
-_SIGNED_FOR = timedelta(minutes=9)
+_JWT_VALIDITY = timedelta(minutes=9)
 """Validity of a signed JSON web token. GitHub accepts at most 10 minutes."""
 
-_LEVELS = ("none", "read", "write", "admin")
+_PERMISSION_LEVELS = ("none", "read", "write", "admin")
 
 Note = Callable[[str, datetime], None]
 """Callback that receives a new secret and its expiry before the secret is used.
@@ -123,7 +123,7 @@ class _Repository(BaseModel):
     full_name: str
 
 
-class _Minted(BaseModel):
+class _CreatedToken(BaseModel):
     # The input contains the token, which no redactor knows yet: keep it out of validation errors.
     """The answer to the creation of an installation token."""
 
@@ -157,7 +157,7 @@ class AppKey:
         self._app, self._key = app, key
         self._note, self._now = note, now
         self._lock = threading.Lock()
-        self._signed, self._ends = "", now()
+        self._signed, self._expires_at = "", now()
 
     def token(self) -> str:
         """Return a signed JSON web token.
@@ -166,19 +166,19 @@ class AppKey:
         """
         with self._lock:
             now = self._now()
-            if now > self._ends - _SIGNED_FOR / 3:
+            if now > self._expires_at - _JWT_VALIDITY / 3:
                 # Issued a minute in the past, in case this machine's clock is ahead of GitHub's.
-                claims = {"iat": now - timedelta(minutes=1), "exp": now + _SIGNED_FOR}
+                claims = {"iat": now - timedelta(minutes=1), "exp": now + _JWT_VALIDITY}
                 signed = jwt.encode({**claims, "iss": self._app}, self._key, algorithm="RS256")
                 self._note(signed, claims["exp"])
-                self._signed, self._ends = signed, claims["exp"]
+                self._signed, self._expires_at = signed, claims["exp"]
             return self._signed
 
     def login(self) -> str:
         """Return "": the App writes nothing with its own key."""
         return ""
 
-    def hidden_in(self, text: str) -> str:
+    def redact_tokens(self, text: str) -> str:
         return redact_token(text, self._signed)
 
 
@@ -214,7 +214,7 @@ class AppAccess:
             with self._access.asking(f"find the GitHub App's installation on {repository}"):
                 path = f"/repos/{repository}/installation"
                 _, answer = self._requester.requestJsonAndCheck("GET", path)
-                found = Installation.model_validate(answer)
+                installation = Installation.model_validate(answer)
         except ForgeError as error:
             if "answered 404" in error.what:
                 raise ForgeError(
@@ -225,45 +225,48 @@ class AppAccess:
         owner = repository.partition("/")[0]
         # GitHub redirects the old name of a repository that moved to another owner. That owner's
         # installation was not set up for the name in question.
-        if found.account.login.casefold() != owner.casefold():
+        if installation.account.login.casefold() != owner.casefold():
             raise ForgeError(
-                f"the installation for {repository} belongs to {found.account.login!r}",
+                f"the installation for {repository} belongs to {installation.account.login!r}",
                 f"has {repository} moved? Use its new name",
             )
-        if found.suspended_at is not None:
+        if installation.suspended_at is not None:
             raise ForgeError(
                 f"the GitHub App's installation on {owner} is suspended",
                 "its owner can lift that under Settings, GitHub Apps",
             )
-        return found
+        return installation
 
-    def mint(self, repository: str, wanted: Mapping[str, str]) -> tuple[str, datetime]:
+    def mint(self, repository: str, permissions: Mapping[str, str]) -> tuple[str, datetime]:
         """Create a token for one repository, and return it with its expiry.
 
-        The token has the permissions in `wanted` as far as the installation has them. Raises
+        The token has the permissions in `permissions` as far as the installation has them. Raises
         ForgeError.
         """
-        found = self.installation(repository)
+        installation = self.installation(repository)
         # GitHub refuses the request if one of the permissions was not granted to the installation:
         # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
-        asked = {
-            name: min(level, granted, key=_LEVELS.index)
-            for name, level in wanted.items()
-            if (granted := found.permissions.get(name, "none")) != "none"
+        requested_permissions = {
+            name: min(level, granted, key=_PERMISSION_LEVELS.index)
+            for name, level in permissions.items()
+            if (granted := installation.permissions.get(name, "none")) != "none"
         }
         name = repository.partition("/")[2]
         with self._access.asking(f"get a token of the GitHub App for {repository}"):
-            path = f"/app/installations/{found.id}/access_tokens"
-            body = {"repositories": [name], "permissions": asked}
+            path = f"/app/installations/{installation.id}/access_tokens"
+            body = {"repositories": [name], "permissions": requested_permissions}
             _, answer = self._requester.requestJsonAndCheck("POST", path, input=body)
-            made = _Minted.model_validate(answer)
-        reached = {each.full_name.casefold() for each in made.repositories}
-        if reached - {repository.casefold()}:
+            token = _CreatedToken.model_validate(answer)
+        accessible = {
+            accessible_repository.full_name.casefold()
+            for accessible_repository in token.repositories
+        }
+        if accessible - {repository.casefold()}:
             raise ForgeError(
                 f"GitHub gave a token for other repositories than {repository}",
                 f"has {repository} moved? Use its new name",
             )
-        return made.token, made.expires_at
+        return token.token, token.expires_at
 
 
 @dataclass
@@ -278,63 +281,63 @@ class InstallationTokens:
         repository: OWNER/NAME.
         note: Called with each token before it is used.
         now: Returns the current time.
-        wanted: The permissions that the tokens are to have.
+        permissions: The permissions that the tokens are to have.
     """
 
     app: AppAccess
     repository: str
     note: Note
     now: Callable[[], datetime]
-    wanted: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
+    permissions: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
     def __post_init__(self) -> None:
-        self._minting, self._asking = threading.Lock(), threading.Lock()
-        self._given: tuple[tuple[str, datetime], ...] = ()
+        self._creation_lock, self._login_lock = threading.Lock(), threading.Lock()
+        self._created: tuple[tuple[str, datetime], ...] = ()
         self._not_before: datetime | None = None
         self._login = ""
 
     def token(self) -> str:
         """Return a valid token, creating a new one when it is time. Raises ForgeError."""
-        older = self._good_for(_LAST)
-        if older and not self._is_due():
-            return older
+        older_token = self._newest_valid_for(_MIN_VALIDITY)
+        if older_token and not self._is_renewal_due():
+            return older_token
         # Only a thread without any valid token waits for the one that creates a new token.
-        if not self._minting.acquire(blocking=not older):
-            return older  # another thread is creating a new one
+        if not self._creation_lock.acquire(blocking=not older_token):
+            return older_token  # another thread is creating a new one
         try:
-            return self._renewed() if self._is_due() else self._given[-1][0]
+            return self._renew() if self._is_renewal_due() else self._created[-1][0]
         finally:
-            self._minting.release()
+            self._creation_lock.release()
 
-    def _renewed(self) -> str:
+    def _renew(self) -> str:
         """Create a token. If that fails, return the older one while it is valid."""
-        older = self._good_for(_LAST)
+        older_token = self._newest_valid_for(_MIN_VALIDITY)
         try:
-            made, ends = self.app.mint(self.repository, self.wanted)
+            token, expires_at = self.app.mint(self.repository, self.permissions)
         except ForgeError as error:
-            if not older:
+            if not older_token:
                 raise
-            self._not_before = self.now() + _TRIED_AGAIN
+            self._not_before = self.now() + _RETRY_INTERVAL
             logger.warning("%s; the older token is used in the meantime", error.what)
-            return older
-        self.note(made, ends)
-        self._given = (*self._given, (made, ends))
-        return made
+            return older_token
+        self.note(token, expires_at)
+        self._created = (*self._created, (token, expires_at))
+        return token
 
-    def _is_due(self) -> bool:
+    def _is_renewal_due(self) -> bool:
         """Return True if a new token should be created now."""
-        waits = self._not_before is not None and self.now() < self._not_before
-        return not self._good_for(_LAST if waits else RENEWED_BEFORE)
+        is_retry_pending = self._not_before is not None and self.now() < self._not_before
+        return not self._newest_valid_for(_MIN_VALIDITY if is_retry_pending else RENEWAL_MARGIN)
 
-    def _good_for(self, time: timedelta) -> str:
-        """Return the newest token, or "" if it expires within `time`."""
-        made, ends = self._given[-1] if self._given else ("", self.now())
-        return made if self.now() <= ends - time else ""
+    def _newest_valid_for(self, duration: timedelta) -> str:
+        """Return the newest token, or "" if it expires within `duration`."""
+        token, expires_at = self._created[-1] if self._created else ("", self.now())
+        return token if self.now() <= expires_at - duration else ""
 
     def login(self) -> str:
-        with self._asking:
+        with self._login_lock:
             self._login = self._login or self.app.page().login
             return self._login
 
-    def hidden_in(self, text: str) -> str:
-        return redact_token(text, *(made for made, _ in self._given))
+    def redact_tokens(self, text: str) -> str:
+        return redact_token(text, *(token for token, _ in self._created))

@@ -15,11 +15,11 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
-_HOPS = 4
+_MAX_REQUESTS = 4
 """Maximum number of requests for one download, redirects included."""
 
-_CHUNK = 64 * 1024
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_CHUNK_BYTES = 64 * 1024
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 class DownloadRefusal(Exception):
@@ -34,23 +34,23 @@ class Download:
     """The limits of one download.
 
     Attributes:
-        most: Maximum number of bytes to read.
+        max_bytes: Maximum number of bytes to read.
         timeout: Seconds to wait for an answer or for more data. The whole download may take four
             times as long.
-        end: Keep only the end of the data, at least this many bytes. 0 keeps everything, and a file
-            larger than `most` is refused.
+        tail_bytes: Keep only the end of the data, at least this many bytes. 0 keeps everything, and
+            a file larger than `max_bytes` is refused.
     """
 
-    most: int
+    max_bytes: int
     timeout: float
-    end: int = 0
+    tail_bytes: int = 0
 
 
 def download(
     url: str,
-    want: Download,
+    limits: Download,
     token_for: Callable[[str], str],
-    allows: Callable[[str], bool],
+    is_allowed: Callable[[str], bool],
     clock: Callable[[], float] = time.monotonic,
     retry: Retry | None = None,
 ) -> bytes:
@@ -61,34 +61,34 @@ def download(
 
     Args:
         url: Address of the file.
-        want: The limits.
+        limits: The limits.
         token_for: Returns the token to send to an address, "" for none.
-        allows: Returns whether a redirect to an address may be followed. `url` itself is not
+        is_allowed: Returns whether a redirect to an address may be followed. `url` itself is not
             checked.
         clock: Returns monotonic seconds.
         retry: How often the request to `url` is repeated.
     """
-    deadline = clock() + 4 * want.timeout
+    deadline = clock() + 4 * limits.timeout
     with requests.Session() as session:
         if retry is not None:
             session.mount(url, HTTPAdapter(max_retries=retry))
-        for _ in range(_HOPS):
+        for _ in range(_MAX_REQUESTS):
             token = token_for(url)
             headers = {"User-Agent": "resolver", "Accept-Encoding": "identity"}
             with session.get(
                 url,
                 headers={**headers, **({"Authorization": f"Bearer {token}"} if token else {})},
                 auth=lambda request: request,  # otherwise requests sends credentials from ~/.netrc
-                timeout=want.timeout,
+                timeout=limits.timeout,
                 stream=True,
                 allow_redirects=False,
-            ) as answer:
-                if answer.status_code not in _REDIRECTS:
-                    return _body(answer, want, deadline, clock)
-                target = urljoin(url, answer.headers.get("Location", ""))
+            ) as response:
+                if response.status_code not in _REDIRECT_STATUSES:
+                    return _read_body(response, limits, deadline, clock)
+                target = urljoin(url, response.headers.get("Location", ""))
             # Cookies of one host are not sent to the next.
             session.cookies.clear()
-            if not allows(target):
+            if not is_allowed(target):
                 raise DownloadRefusal("it redirects to a host that nothing is fetched from")
             if urlsplit(target).scheme != "https" and urlsplit(url).scheme == "https":
                 raise DownloadRefusal("it redirects from a safe address to an unsafe one")
@@ -96,42 +96,46 @@ def download(
     raise DownloadRefusal("it redirects too many times")
 
 
-def _body(
-    answer: requests.Response, want: Download, deadline: float, clock: Callable[[], float]
+def _read_body(
+    response: requests.Response, limits: Download, deadline: float, clock: Callable[[], float]
 ) -> bytes:
     """Read the answer's body within the limits."""
-    if answer.status_code != 200:
-        raise DownloadRefusal(f"its host answered {answer.status_code}")
-    if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if response.status_code != 200:
+        raise DownloadRefusal(f"its host answered {response.status_code}")
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise DownloadRefusal("its host sent it compressed")
-    claimed = answer.headers.get("Content-Length", "")
-    if not want.end and claimed.isdecimal() and int(claimed) > want.most:
+    content_length = response.headers.get("Content-Length", "")
+    if (
+        not limits.tail_bytes
+        and content_length.isdecimal()
+        and int(content_length) > limits.max_bytes
+    ):
         raise DownloadRefusal("it is too large")
     chunks: deque[bytes] = deque()
-    held = read = 0
-    for chunk in _chunks(answer):
-        read, held = read + len(chunk), held + len(chunk)
+    held_bytes = read_bytes = 0
+    for chunk in _chunks(response):
+        read_bytes, held_bytes = read_bytes + len(chunk), held_bytes + len(chunk)
         chunks.append(chunk)
-        if read > want.most:
-            if not want.end:
+        if read_bytes > limits.max_bytes:
+            if not limits.tail_bytes:
                 raise DownloadRefusal("it is too large")
             break
         if clock() > deadline:
             raise DownloadRefusal("its host is too slow")
         # Drop the oldest chunks: only the end is wanted, and it has to fit into memory.
-        while want.end and held - len(chunks[0]) >= want.end:
-            held -= len(chunks.popleft())
+        while limits.tail_bytes and held_bytes - len(chunks[0]) >= limits.tail_bytes:
+            held_bytes -= len(chunks.popleft())
     return b"".join(chunks)
 
 
-def _chunks(answer: requests.Response) -> Iterator[bytes]:
-    """Yield the data as it arrives, at most `_CHUNK` bytes at a time.
+def _chunks(response: requests.Response) -> Iterator[bytes]:
+    """Yield the data as it arrives, at most `_CHUNK_BYTES` bytes at a time.
 
     `read1` returns what has arrived without waiting for a full chunk: otherwise a host that sends
     one byte now and then could delay the check of the deadline forever.
     """
     try:
-        while chunk := answer.raw.read1(_CHUNK):
+        while chunk := response.raw.read1(_CHUNK_BYTES):
             yield chunk
     except HTTPError as error:
         raise requests.ConnectionError(str(error)) from error

@@ -28,35 +28,37 @@ class RateLimited(ForgeError):
 
 
 def error_of_answer(
-    error: github.GithubException, what: str, permission: str, said: str
+    error: github.GithubException, operation: str, permission: str, message: str
 ) -> ForgeError:
     """Return the error for an answer that is not a success.
 
     Args:
         error: The error that PyGithub raised for the answer.
-        what: What was attempted; see `GitHubAccess.asking`.
+        operation: What was attempted; see `GitHubAccess.asking`.
         permission: The permission that it needs; see `GitHubAccess.asking`.
-        said: GitHub's message, without secrets.
+        message: GitHub's message, without secrets.
     """
     status = error.status
-    headers = {k.lower(): v for k, v in (error.headers or {}).items()}
-    told = f"could not {what}: GitHub answered {status}" + (f" ({said})" if said else "")
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    summary = f"could not {operation}: GitHub answered {status}" + (
+        f" ({message})" if message else ""
+    )
     if _is_rate_limit(error, headers):
-        limited = f"could not {what}: GitHub's rate limit is reached"
-        return RateLimited(limited, _when_free(headers), _seconds_until_free(headers))
+        limit_summary = f"could not {operation}: GitHub's rate limit is reached"
+        return RateLimited(limit_summary, _retry_step(headers), _seconds_until_reset(headers))
     if status >= 500:
         step = "try again later; see https://www.githubstatus.com"
-        return ServerTrouble(told, step, "forge_down")
-    return ForgeError(told, *_next_step(status, said, headers, permission))
+        return ServerTrouble(summary, step, "forge_down")
+    return ForgeError(summary, *_next_step(status, message, headers, permission))
 
 
-def error_of_form(what: str, fields: str = "") -> ForgeError:
+def error_of_form(operation: str, fields: str = "") -> ForgeError:
     """Return the error for an answer that does not have the documented form.
 
     `fields` names the unexpected fields, if they are known.
     """
     return ForgeError(
-        f"could not {what}: GitHub's answer does not have the form that its API documents"
+        f"could not {operation}: GitHub's answer does not have the form that its API documents"
         + (f" (at {fields})" if fields else ""),
         "check that GITHUB_API_URL is the address of the REST API; if it is, try again, and "
         "report a bug in Resolver if the error persists",
@@ -72,14 +74,16 @@ def message_in(data: Any) -> str:
             return ""
     if not isinstance(data, Mapping):
         return ""
-    said = [str(data.get("message") or "")]
+    messages = [str(data.get("message") or "")]
     for detail in data.get("errors") or []:
         if isinstance(detail, Mapping):
-            named = " ".join(str(detail.get(k) or "") for k in ("resource", "field", "code"))
-            said.append(str(detail.get("message") or named.strip()))
+            field_error = " ".join(
+                str(detail.get(key) or "") for key in ("resource", "field", "code")
+            )
+            messages.append(str(detail.get("message") or field_error.strip()))
         else:
-            said.append(str(detail))
-    return "; ".join(part for part in said if part)
+            messages.append(str(detail))
+    return "; ".join(message for message in messages if message)
 
 
 def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
@@ -92,7 +96,7 @@ def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) ->
     )
 
 
-def _seconds_until_free(headers: Mapping[str, str]) -> float:
+def _seconds_until_reset(headers: Mapping[str, str]) -> float:
     """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say."""
     wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if wait.isdigit():
@@ -102,36 +106,38 @@ def _seconds_until_free(headers: Mapping[str, str]) -> float:
     return 0.0
 
 
-def _when_free(headers: Mapping[str, str]) -> str:
+def _retry_step(headers: Mapping[str, str]) -> str:
     """Return when to try again, as the end of a message."""
     wait = headers.get("retry-after", "")
     if wait.isdigit():
         return f"try again in {wait} seconds"
     reset = headers.get("x-ratelimit-reset", "")
     if reset.isdigit():
-        moment = datetime.fromtimestamp(int(reset), UTC)
-        return f"try again after {moment:%H:%M:%S} UTC"
+        reset_time = datetime.fromtimestamp(int(reset), UTC)
+        return f"try again after {reset_time:%H:%M:%S} UTC"
     return "try again later"
 
 
 def _next_step(
-    status: int, said: str, headers: Mapping[str, str], permission: str
+    status: int, message: str, headers: Mapping[str, str], permission: str
 ) -> tuple[str, Cause]:
     """Return what a person can do about an answer, and its cause if it is a known one."""
-    needs = f"give the token the permission `{permission}`" if permission else "check the token"
+    permission_step = (
+        f"give the token the permission `{permission}`" if permission else "check the token"
+    )
     if status == 401:
         return "GITHUB_TOKEN is wrong or has expired: set a valid one", "token"
     if status == 403 and "x-github-sso" in headers:
         return "authorize the token for the organization's single sign-on", "sso"
-    known = response_failure(said)
-    if known is not None:
-        return known.next_step, known.cause
+    known_failure = response_failure(message)
+    if known_failure is not None:
+        return known_failure.next_step, known_failure.cause
     if status in {301, 302, 307, 308}:
         return "the repository has a new name: ask there, or use the new name", "moved"
     if status == 403:
-        return needs, "permission"
+        return permission_step, "permission"
     if status in {404, 410}:
-        return f"check that it exists and that the token can see it; {needs}", "not_found"
+        return f"check that it exists and that the token can see it; {permission_step}", "not_found"
     if status == 422:
         return "GitHub rejected the request as invalid; the reason is in brackets", ""
     return "check GITHUB_API_URL and the token", ""

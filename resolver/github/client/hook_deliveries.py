@@ -16,7 +16,7 @@ from resolver.github.client.access import GitHubAccess
 
 PAGE_SIZE = 100
 
-_NEXT = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
+_NEXT_PAGE = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
 
 
 class HookDelivery(BaseModel):
@@ -93,15 +93,15 @@ class HookDeliveries:
                 headers, answer = self._requester.requestJsonAndCheck(
                     "GET", f"{self.path}/deliveries{query}"
                 )
-                page = [HookDelivery.model_validate(each) for each in answer]
+                page = [HookDelivery.model_validate(row) for row in answer]
             for attempt in page:
                 if attempt.delivered_at < since:
                     return
                 yield attempt
-            following = _NEXT.search(headers.get("link", ""))
-            if following is None:
+            next_page = _NEXT_PAGE.search(headers.get("link", ""))
+            if next_page is None:
                 return
-            cursor = following[1]
+            cursor = next_page[1]
 
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
         """Return the payload of a delivery. Raises ForgeError."""
@@ -121,5 +121,5 @@ def repository_hooks(access: GitHubAccess, repository: str, url: str) -> list[Ho
     path = f"/repos/{repository}/hooks"
     with access.asking(f"list the webhooks of {repository}", "webhooks: read"):
         _, answer = access.client().requester.requestJsonAndCheck("GET", f"{path}?per_page=100")
-        hooks = [_Hook.model_validate(each) for each in answer]
-    return [HookDeliveries(access, f"{path}/{h.id}") for h in hooks if h.config.url == url]
+        hooks = [_Hook.model_validate(row) for row in answer]
+    return [HookDeliveries(access, f"{path}/{hook.id}") for hook in hooks if hook.config.url == url]

@@ -99,9 +99,9 @@ def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
     """
     try:
         with access.asking(f"read {repository.full_name}", "metadata: read"):
-            known = repository.complete()
-            if known.private:
+            completed = repository.complete()
+            if completed.private:
                 return False
-            return None if "x-github-enterprise-version" in known.raw_headers else True
+            return None if "x-github-enterprise-version" in completed.raw_headers else True
     except ForgeError:
         return None

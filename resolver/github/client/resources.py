@@ -35,9 +35,9 @@ from requests.adapters import HTTPAdapter
 from requests.utils import parse_header_links
 
 from resolver.errors import ForgeError
-from resolver.github.client.access import WORTH_TELLING, GitHubAccess
+from resolver.github.client.access import MIN_LOGGED_WAIT_SECONDS, GitHubAccess
 
-PAGE = 100
+PAGE_SIZE = 100
 """Elements per page, the maximum that GitHub allows."""
 
 Element = TypeVar("Element", bound=GithubObject)
@@ -59,11 +59,13 @@ class Listing(Generic[Element]):
         self._requester = requester
         self._kind = kind
         self._url = url
-        self._query = {name: _written(v) for name, v in query.items() if v is not None}
+        self._query = {
+            name: _format_parameter(value) for name, value in query.items() if value is not None
+        }
 
     def __iter__(self) -> Iterator[Element]:
         """Yield the elements in the list's order. A page is requested when it is reached."""
-        url, query = self._url, {**self._query, "per_page": PAGE}
+        url, query = self._url, {**self._query, "per_page": PAGE_SIZE}
         while url:
             links, elements = self._get(url, query)
             yield from elements
@@ -71,7 +73,7 @@ class Listing(Generic[Element]):
 
     def page(self, number: int) -> list[Element]:
         """Return the elements of one page, counted from 0."""
-        return self._numbered(number)[1]
+        return self._get_page(number)[1]
 
     def newest(self, limit: int) -> list[Element]:
         """Return the last `limit` elements of a list that is sorted oldest first, oldest first.
@@ -79,21 +81,21 @@ class Listing(Generic[Element]):
         A list of one page costs one request, any other the first page and the pages with these
         elements.
         """
-        links, first = self._numbered(0)
+        links, first = self._get_page(0)
         last = page_number(links["last"]) if "last" in links else 0
-        found: list[Element] = []
+        elements: list[Element] = []
         for number in range(last, 0, -1):
-            if len(found) >= limit:
+            if len(elements) >= limit:
                 break
-            found = [*self.page(number), *found]
-        if len(found) < limit:
-            found = [*first, *found]
-        return found[-limit:]
+            elements = [*self.page(number), *elements]
+        if len(elements) < limit:
+            elements = [*first, *elements]
+        return elements[-limit:]
 
-    def _numbered(self, number: int) -> tuple[Mapping[str, str], list[Element]]:
+    def _get_page(self, number: int) -> tuple[Mapping[str, str], list[Element]]:
         """Return the links and the elements of one page, counted from 0."""
-        more = {"page": number + 1} if number else {}
-        return self._get(self._url, {**self._query, "per_page": PAGE, **more})
+        page_parameter = {"page": number + 1} if number else {}
+        return self._get(self._url, {**self._query, "per_page": PAGE_SIZE, **page_parameter})
 
     def _get(self, url: str, query: dict[str, Any]) -> tuple[Mapping[str, str], list[Element]]:
         """Return the links and the elements of the page at an address."""
@@ -101,9 +103,9 @@ class Listing(Generic[Element]):
         # PyGithub never requests an element again that is marked as completed: attributes that the
         # list lacks are None.
         is_completable = issubclass(self._kind, CompletableGithubObject)
-        known: dict[str, Any] = {"completed": True} if is_completable else {}
-        found = [self._kind(self._requester, headers, row, **known) for row in rows or ()]
-        return links_of(headers), found
+        attributes: dict[str, Any] = {"completed": True} if is_completable else {}
+        elements = [self._kind(self._requester, headers, row, **attributes) for row in rows or ()]
+        return links_of(headers), elements
 
 
 class RowsReadOnce(Generic[Element]):
@@ -113,20 +115,20 @@ class RowsReadOnce(Generic[Element]):
     """
 
     def __init__(self, listing: Iterable[Element]) -> None:
-        self._read: list[Element] = []
-        self._rest = iter(listing)
+        self._cached: list[Element] = []
+        self._remaining = iter(listing)
 
     def __iter__(self) -> Iterator[Element]:
         for index in count():
-            while index >= len(self._read):
-                more = next(self._rest, None)
-                if more is None:
+            while index >= len(self._cached):
+                element = next(self._remaining, None)
+                if element is None:
                     return
-                self._read.append(more)
-            yield self._read[index]
+                self._cached.append(element)
+            yield self._cached[index]
 
 
-def _written(value: Any) -> Any:
+def _format_parameter(value: Any) -> Any:
     """Format a query parameter for the API: a moment in UTC, in whole seconds."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -146,7 +148,7 @@ def page_number(url: str) -> int:
 
 NOT_MODIFIED = 304
 
-MOST_REMEMBERED = 50
+MAX_CACHED_ANSWERS = 50
 """Maximum number of answers that are kept. The one that was stored first is dropped first."""
 
 
@@ -163,27 +165,27 @@ class PolledReader:
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
-        self._known: dict[tuple[str, ...], tuple[str, Any]] = {}
+        self._answers: dict[tuple[str, ...], tuple[str, Any]] = {}
 
     def get(self, path: str, query: dict[str, Any]) -> PolledAnswer:
         """Return one page. Raises what `GitHubAccess.asking` converts into a ForgeError."""
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
-        etag, data = self._known.get(key, ("", None))
-        known = {"If-None-Match": etag} if etag else {}
-        status, headers, body = self._requester.requestJson("GET", path, query, known)
+        etag, data = self._answers.get(key, ("", None))
+        condition = {"If-None-Match": etag} if etag else {}
+        status, headers, body = self._requester.requestJson("GET", path, query, condition)
         if status == NOT_MODIFIED:
             return PolledAnswer(data, changed=False)
         if status != 200:
             raise self._requester.createException(status, headers, json.loads(body or "{}"))
-        fresh = json.loads(body)
-        if len(self._known) >= MOST_REMEMBERED and key not in self._known:
-            del self._known[next(iter(self._known))]
+        new_data = json.loads(body)
+        if len(self._answers) >= MAX_CACHED_ANSWERS and key not in self._answers:
+            del self._answers[next(iter(self._answers))]
         if headers.get("etag"):
-            self._known[key] = (headers["etag"], fresh)
-        return PolledAnswer(fresh, changed=True)
+            self._answers[key] = (headers["etag"], new_data)
+        return PolledAnswer(new_data, changed=True)
 
 
-LIMITED = "RATE_LIMITED"
+RATE_LIMIT_ERROR = "RATE_LIMITED"
 """Type of the error that reports a rate limit, in an answer with status 200.
 
 Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
@@ -192,7 +194,7 @@ Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits
 logger = logging.getLogger("resolver.github")
 
 
-def _is_of_one_item(error: Any) -> bool:
+def _concerns_one_item(error: Any) -> bool:
     """Return True if an error concerns only one item of a list.
 
     The answer has null for such an item, for example an issue of another repository that the token
@@ -202,18 +204,18 @@ def _is_of_one_item(error: Any) -> bool:
     return isinstance(path, list) and any(isinstance(step, int) for step in path)
 
 
-def _is_of_missing(error: Any, may_lack: Collection[str]) -> bool:
-    """Return True if an error only says that one of the fields in `may_lack` does not exist."""
+def _concerns_missing_object(error: Any, nullable_fields: Collection[str]) -> bool:
+    """Return True if an error only says that one of `nullable_fields` does not exist."""
     path = error.get("path") if isinstance(error, dict) else None
-    named = isinstance(path, list) and bool(path) and path[-1] in may_lack
-    return named and error.get("type") == "NOT_FOUND"
+    is_nullable = isinstance(path, list) and bool(path) and path[-1] in nullable_fields
+    return is_nullable and error.get("type") == "NOT_FOUND"
 
 
 def query_graphql(
     access: GitHubAccess,
     query: str,
     variables: dict[str, Any],
-    may_lack: Collection[str] = (),
+    nullable_fields: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the `data` of the answer to a query.
 
@@ -225,49 +227,54 @@ def query_graphql(
         access: The address of GitHub and the token.
         query: The GraphQL query.
         variables: Its variables.
-        may_lack: Fields that are null when the object they ask for does not exist, instead of an
-            error.
+        nullable_fields: Fields that are null when the object they ask for does not exist, instead
+            of an error.
     """
     for attempt in range(access.attempts + 1):
-        answer = _asked(access, query, variables)
-        found = answer.json()
+        answer = _post_query(access, query, variables)
+        body = answer.json()
         if answer.status_code != 200:
-            raise github.GithubException(answer.status_code, found, dict(answer.headers))
+            raise github.GithubException(answer.status_code, body, dict(answer.headers))
         # Errors of a query are reported in an answer with status 200.
-        errors = found.get("errors") or ()
-        if not any(isinstance(error, dict) and error.get("type") == LIMITED for error in errors):
+        errors = body.get("errors") or ()
+        if not any(
+            isinstance(error, dict) and error.get("type") == RATE_LIMIT_ERROR for error in errors
+        ):
             break
-        wait = _wait(answer, access.backoff * 2**attempt)
-        if attempt == access.attempts or wait > access.longest_wait:
-            limited = {"message": "rate limit"}
-            raise github.RateLimitExceededException(403, limited, dict(answer.headers))
-        if wait >= WORTH_TELLING:
+        wait = _seconds_until_reset(answer, access.backoff_seconds * 2**attempt)
+        if attempt == access.attempts or wait > access.max_wait_seconds:
+            error_data = {"message": "rate limit"}
+            raise github.RateLimitExceededException(403, error_data, dict(answer.headers))
+        if wait >= MIN_LOGGED_WAIT_SECONDS:
             logger.warning("GitHub's rate limit; trying again in %.0f seconds", wait)
         time.sleep(wait)
-    if not all(_is_of_one_item(error) or _is_of_missing(error, may_lack) for error in errors):
-        told = "; ".join(str(error.get("message", "")) for error in found["errors"])
-        raise github.GithubException(403, {"message": told}, dict(answer.headers))
-    data: dict[str, Any] = found["data"]
+    if not all(
+        _concerns_one_item(error) or _concerns_missing_object(error, nullable_fields)
+        for error in errors
+    ):
+        messages = "; ".join(str(error.get("message", "")) for error in body["errors"])
+        raise github.GithubException(403, {"message": messages}, dict(answer.headers))
+    data: dict[str, Any] = body["data"]
     return data
 
 
-def _wait(answer: requests.Response, least: float) -> float:
+def _seconds_until_reset(answer: requests.Response, min_seconds: float) -> float:
     """Return the seconds until GitHub accepts the query again.
 
-    They are taken from the answer's headers, and are `least` or more.
+    They are taken from the answer's headers, and are `min_seconds` or more.
     """
-    given = answer.headers.get("Retry-After", "")
-    if given.isdigit():
-        return max(least, float(given))
+    retry_after = answer.headers.get("Retry-After", "")
+    if retry_after.isdigit():
+        return max(min_seconds, float(retry_after))
     reset = answer.headers.get("X-RateLimit-Reset", "")
     if reset.isdigit():
         # The header has whole seconds: one more, since the limit can end at any time within that
         # second.
-        return max(least, float(reset) - time.time() + 1)
-    return least
+        return max(min_seconds, float(reset) - time.time() + 1)
+    return min_seconds
 
 
-def _asked(access: GitHubAccess, query: str, variables: dict[str, Any]) -> requests.Response:
+def _post_query(access: GitHubAccess, query: str, variables: dict[str, Any]) -> requests.Response:
     """Send the query. A POST without side effects is repeated like a GET."""
     retry = access.retry(harmless=True)
     with requests.Session() as session:
@@ -283,38 +290,38 @@ def _asked(access: GitHubAccess, query: str, variables: dict[str, Any]) -> reque
         )
 
 
-LARGEST = 64_000
+MAX_FILE_BYTES = 64_000
 """Maximum size of one file in bytes. Larger files are skipped."""
 
 
-def markdown_files(repository: Repository, folder: str, most: int) -> dict[str, bytes]:
+def markdown_files(repository: Repository, folder: str, max_files: int) -> dict[str, bytes]:
     """Return the Markdown files of a folder and the SKILL.md of each of its subfolders, by path.
 
-    The result is empty when the folder does not exist. `most` is the maximum number of files; each
-    costs one request.
+    The result is empty when the folder does not exist. `max_files` is the maximum number of files;
+    each costs one request.
     """
-    found: dict[str, bytes] = {}
-    for entry in _listed(repository, folder):
-        if len(found) == most:
+    files: dict[str, bytes] = {}
+    for entry in _list_folder(repository, folder):
+        if len(files) == max_files:
             break
-        file = _one(repository, f"{entry.path}/SKILL.md") if entry.type == "dir" else entry
+        file = _get_file(repository, f"{entry.path}/SKILL.md") if entry.type == "dir" else entry
         if file is None or file.type != "file" or not file.path.lower().endswith(".md"):
             continue
-        if file.size <= LARGEST:
-            found[file.path] = file.decoded_content
-    return found
+        if file.size <= MAX_FILE_BYTES:
+            files[file.path] = file.decoded_content
+    return files
 
 
-def _listed(repository: Repository, folder: str) -> Iterator[ContentFile]:
+def _list_folder(repository: Repository, folder: str) -> Iterator[ContentFile]:
     """Yield the entries of a folder; none when it does not exist."""
     try:
-        listed = repository.get_contents(folder.rstrip("/"))
+        contents = repository.get_contents(folder.rstrip("/"))
     except github.UnknownObjectException:
         return
-    yield from listed if isinstance(listed, list) else ()
+    yield from contents if isinstance(contents, list) else ()
 
 
-def _one(repository: Repository, path: str) -> ContentFile | None:
+def _get_file(repository: Repository, path: str) -> ContentFile | None:
     """Return a file, or None when it does not exist."""
     try:
         file = repository.get_contents(path)
@@ -340,8 +347,8 @@ def asked_at(access: GitHubAccess, repository: Repository, run: str) -> datetime
     path = f"{repository.url}/actions/runs/{run}"
     try:
         with access.asking("read when the workflow was started", "actions: read"):
-            _, found = repository.requester.requestJsonAndCheck("GET", path)
-            return _Run.model_validate(found).created_at
+            _, answer = repository.requester.requestJsonAndCheck("GET", path)
+            return _Run.model_validate(answer).created_at
     except (ForgeError, ValidationError) as error:
         logger.info("the time of the request is not known: %s", error)
         return None

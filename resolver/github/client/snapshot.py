@@ -17,7 +17,7 @@ from resolver.github.client.resources import query_graphql
 
 logger = logging.getLogger("resolver.github")
 
-MOST_LISTED = 100
+MAX_LISTED_REFS = 100
 """Maximum number of refs below the prefix that are listed."""
 
 _QUERY = """
@@ -54,12 +54,12 @@ class _Ref(BaseModel):
     target: _Target
 
 
-class _Named(BaseModel):
+class _RefName(BaseModel):
     name: str
 
 
 class _Refs(BaseModel):
-    nodes: list[_Named]
+    nodes: list[_RefName]
 
 
 class _Repository(BaseModel):
@@ -73,13 +73,13 @@ class SnapshotQuery:
     """What to read besides the default branch.
 
     ref, path: a ref and a file of its commit.
-    below: prefix of refs, with a slash at its end.
+    ref_prefix: prefix of refs, with a slash at its end.
     siblings: names of repositories of the same owner.
     """
 
     ref: str
     path: str
-    below: str
+    ref_prefix: str
     siblings: Sequence[str]
 
 
@@ -90,7 +90,7 @@ class RepositorySnapshot:
     branch, tip: name and commit of the default branch, "" if it has no commit.
     ref_tip: the commit of the ref, "" if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
-    below: the names of the refs below the prefix, without it.
+    ref_names: the names of the refs below the prefix, without it.
     siblings: those of the owner's repositories that the token can read.
     """
 
@@ -98,41 +98,51 @@ class RepositorySnapshot:
     tip: str = ""
     ref_tip: str = ""
     content: str | None = None
-    below: tuple[str, ...] = ()
+    ref_names: tuple[str, ...] = ()
     siblings: frozenset[str] = frozenset()
 
 
 def read_snapshot(
-    access: GitHubAccess, repository: str, wanted: SnapshotQuery
+    access: GitHubAccess, repository: str, query: SnapshotQuery
 ) -> RepositorySnapshot | None:
     """Return the state of the repository, None if GitHub does not answer.
 
     Whatever it contains can be read from git as well, so this waits for nothing and never raises.
     """
     owner, _, name = repository.partition("/")
-    aliases = {f"sibling{n}": sibling for n, sibling in enumerate(wanted.siblings)}
+    aliases = {f"sibling{number}": sibling for number, sibling in enumerate(query.siblings)}
     siblings = "\n  ".join(
         f'{alias}: repository(owner: $owner, name: "{sibling}") {{ id }}'
         for alias, sibling in aliases.items()
     )
     variables = {
-        "owner": owner, "name": name, "ref": wanted.ref, "path": wanted.path, "below": wanted.below,
-    }  # fmt: skip
-    hasty = access.in_haste()
+        "owner": owner,
+        "name": name,
+        "ref": query.ref,
+        "path": query.path,
+        "below": query.ref_prefix,
+    }
+    hasty_access = access.with_short_timeouts()
     try:
-        with hasty.asking(f"read the refs of {repository}", "contents: read"):
-            query = _QUERY % (MOST_LISTED, siblings)
-            answer = query_graphql(hasty, query, variables, may_lack=tuple(aliases))
-            found = _Repository.model_validate(answer["repository"])
+        with hasty_access.asking(f"read the refs of {repository}", "contents: read"):
+            graphql = _QUERY % (MAX_LISTED_REFS, siblings)
+            answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
+            repository_data = _Repository.model_validate(answer["repository"])
     except ForgeError as error:
         logger.info("%s", error.what)
         return None
-    blob = found.ref.target.file.blob if found.ref and found.ref.target.file else None
+    blob = (
+        repository_data.ref.target.file.blob
+        if repository_data.ref and repository_data.ref.target.file
+        else None
+    )
     return RepositorySnapshot(
-        branch=found.default.name if found.default else "",
-        tip=found.default.target.oid if found.default else "",
-        ref_tip=found.ref.target.oid if found.ref else "",
+        branch=repository_data.default.name if repository_data.default else "",
+        tip=repository_data.default.target.oid if repository_data.default else "",
+        ref_tip=repository_data.ref.target.oid if repository_data.ref else "",
         content=blob.text if blob and not blob.is_truncated else None,
-        below=tuple(each.name for each in found.refs.nodes) if found.refs else (),
+        ref_names=tuple(ref.name for ref in repository_data.refs.nodes)
+        if repository_data.refs
+        else (),
         siblings=frozenset(sibling for alias, sibling in aliases.items() if answer.get(alias)),
     )

@@ -12,13 +12,13 @@ from github.Repository import Repository
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
 
-MOST_WORKFLOWS = 100
+MAX_WORKFLOWS = 100
 """Maximum number of workflow files that are read."""
 
-_LARGEST = 200_000
+_MAX_WORKFLOW_BYTES = 200_000
 """Maximum size of a workflow file in bytes."""
 
-_NOWHERE = "0" * 40
+_MISSING_COMMIT = "0" * 40
 """A commit id that no repository has."""
 
 
@@ -34,7 +34,7 @@ class RepositoryAccess:
         self._repository: Repository = access.client().get_repo(self._name)
         self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
-    def _asked(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _read_page(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Return the headers and the body of the repository in the API. It is requested once."""
         if self._page is None:
             with self._access.asking(f"read {self._name}", "metadata: read"):
@@ -45,15 +45,15 @@ class RepositoryAccess:
     @property
     def page(self) -> Mapping[str, Any]:
         """The repository as the API returns it."""
-        return self._asked()[1]
+        return self._read_page()[1]
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
         """The scopes of a classic token; None for other tokens, whose answers don't list them."""
-        named = self._asked()[0].get("x-oauth-scopes")
-        if named is None:
+        header = self._read_page()[0].get("x-oauth-scopes")
+        if header is None:
             return None
-        return tuple(each.strip() for each in named.split(",") if each.strip())
+        return tuple(scope.strip() for scope in header.split(",") if scope.strip())
 
     def may_push(self) -> bool:
         """Return True if the token may write contents.
@@ -61,8 +61,8 @@ class RepositoryAccess:
         It asks for a branch at a commit that does not exist: GitHub reports the missing commit to a
         token with the permission, and the missing permission to any other.
         """
-        body = {"ref": "refs/heads/agent/doctor", "sha": _NOWHERE}
-        return self._is_let("POST", "git/refs", body)
+        body = {"ref": "refs/heads/agent/doctor", "sha": _MISSING_COMMIT}
+        return self._is_permitted("POST", "git/refs", body)
 
     def may_open_pulls(self) -> bool:
         """Return True if the token may open pull requests.
@@ -70,14 +70,14 @@ class RepositoryAccess:
         It asks for a pull request from a branch to itself, which is always refused.
         """
         base = self.page["default_branch"]
-        return self._is_let("POST", "pulls", {"title": "doctor", "head": base, "base": base})
+        return self._is_permitted("POST", "pulls", {"title": "doctor", "head": base, "base": base})
 
-    def _is_let(self, method: str, what: str, body: Mapping[str, Any]) -> bool:
+    def _is_permitted(self, method: str, resource: str, body: Mapping[str, Any]) -> bool:
         """Return True if an impossible request is refused as such, not for a missing permission."""
         requester = self._repository.requester
-        with self._access.asking(f"ask for {what} of {self._name}"):
+        with self._access.asking(f"ask for {resource} of {self._name}"):
             try:
-                path = f"/repos/{self._name}/{what}"
+                path = f"/repos/{self._name}/{resource}"
                 requester.requestJsonAndCheck(method, path, input=dict(body))
             except GithubException as error:
                 # 404 also stands for a missing permission; 409 and 422 refuse the content of the
@@ -123,23 +123,27 @@ class RepositoryAccess:
         """Return a file of the default branch, or None when it does not exist."""
         with self._access.asking(f"read {path} of {self._name}", "contents: read"):
             try:
-                found = self._repository.get_contents(path)
+                contents = self._repository.get_contents(path)
             except UnknownObjectException:
                 return None
-            return None if isinstance(found, list) else found.decoded_content
+            return None if isinstance(contents, list) else contents.decoded_content
 
     def workflows(self) -> tuple[WorkflowFile, ...]:
         """Return the workflow files of the default branch."""
         with self._access.asking(f"read {FOLDER} of {self._name}", "contents: read"):
             try:
-                listed = self._repository.get_contents(FOLDER)
+                contents = self._repository.get_contents(FOLDER)
             except UnknownObjectException:
                 return ()
-        entries = listed if isinstance(listed, list) else []
-        files = [e.path for e in entries if e.type == "file" and e.size <= _LARGEST]
-        read = (
+        entries = contents if isinstance(contents, list) else []
+        files = [
+            entry.path
+            for entry in entries
+            if entry.type == "file" and entry.size <= _MAX_WORKFLOW_BYTES
+        ]
+        workflows = (
             read_workflow(path, self.file(path) or b"")
-            for path in files[:MOST_WORKFLOWS]
+            for path in files[:MAX_WORKFLOWS]
             if path.endswith((".yml", ".yaml"))
         )
-        return tuple(each for each in read if each is not None)
+        return tuple(workflow for workflow in workflows if workflow is not None)

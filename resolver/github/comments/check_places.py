@@ -21,13 +21,13 @@ from resolver.github.comments import find_or_create
 from resolver.github.comments.markers import check_marker, is_of_check, is_of_run, run_of_marker
 from resolver.github.context.read_task import author_login
 
-_SEARCHED = 300
+_MAX_SEARCHED = 300
 """Number of newest issues, and of newest pull requests, that are searched."""
 
-_COMMITS = 100
+_MAX_COMMITS = 100
 """Number of newest commits of a branch whose checks are counted."""
 
-_THREADS = 10
+_MAX_ISSUES = 10
 """Maximum number of issues on which attempts are counted, and of closed issues that are read."""
 
 
@@ -71,25 +71,31 @@ class CheckPlaces:
             )
             return {
                 issue.number: issue.body or ""
-                for issue in islice(issues, _SEARCHED)
+                for issue in islice(issues, _MAX_SEARCHED)
                 if self._is_own(issue) and is_of_check(issue.body or "")
             }
 
     def given_up(self, check: str, closed_since: datetime) -> list[int]:
         """Return Resolver's closed issues about this check without a merged pull request."""
         closed = self.issues(closed_since)
-        numbers = [n for n, body in closed.items() if is_of_check(body, check)]
+        numbers = [number for number, body in closed.items() if is_of_check(body, check)]
         if not numbers:
             return []
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
             query = {"state": "closed", "sort": "updated", "direction": "desc"}
             pulls = find_or_create.pulls_of(self.repository, **query)
-            merged = [pull for pull in islice(pulls, _SEARCHED) if pull.merged_at is not None]
-        return [n for n in numbers if not any(self._came(pull, n) for pull in merged)]
+            merged = [pull for pull in islice(pulls, _MAX_SEARCHED) if pull.merged_at is not None]
+        return [
+            number
+            for number in numbers
+            if not any(self._was_opened_for(pull, number) for pull in merged)
+        ]
 
     def issue_of(self, check: str) -> int | None:
         """Return the number of Resolver's open issue about this check, or None."""
-        return next((n for n, body in self.issues().items() if is_of_check(body, check)), None)
+        return next(
+            (number for number, body in self.issues().items() if is_of_check(body, check)), None
+        )
 
     def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
         """Return the number of the issue about a check that has a comment of the run with this key.
@@ -97,19 +103,19 @@ class CheckPlaces:
         Open issues are searched first, then those closed since `closed_since`. Returns None if
         there is none.
         """
-        for number in (*self.issues(), *list(self.issues(closed_since))[:_THREADS]):
+        for number in (*self.issues(), *list(self.issues(closed_since))[:_MAX_ISSUES]):
             with self.access.asking(f"read {self._name}#{number}", "issues: read"):
-                bodies = self._own_words(number)
+                bodies = self._own_comment_bodies(number)
             if any(is_of_run(body, key) for body in bodies):
                 return number
         return None
 
     def open_issue(self, check: str, branch: str, commit: str) -> int:
         """Return the number of the open issue about this check, and create it if necessary."""
-        title, _, words = render(
+        title, _, text = render(
             "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
         ).partition("\n")
-        body = f"{check_marker(check)}\n\n{words.strip()}\n"
+        body = f"{check_marker(check)}\n\n{text.strip()}\n"
         return find_or_create.write_once(
             self.access,
             f"open an issue of {self._name}",
@@ -118,40 +124,57 @@ class CheckPlaces:
             lambda: self.repository.create_issue(title.strip(), body).number,
         )
 
-    def fix_of(self, issue: int) -> int | None:
+    def find_fix(self, issue: int) -> int | None:
         """Return the number of Resolver's open pull request for this issue, or None."""
         with self.access.asking(f"list the pull requests of {self._name}", "pull-requests: read"):
             query = {"state": "open", "sort": "created", "direction": "desc"}
             pulls = find_or_create.pulls_of(self.repository, **query)
-            return next((p.number for p in islice(pulls, _SEARCHED) if self._came(p, issue)), None)
+            return next(
+                (
+                    pull.number
+                    for pull in islice(pulls, _MAX_SEARCHED)
+                    if self._was_opened_for(pull, issue)
+                ),
+                None,
+            )
 
     def attempts(
-        self, numbers: Sequence[int], branch: str, key_of: Callable[[str], str], apart_from: str
+        self,
+        numbers: Sequence[int],
+        branch: str,
+        key_of: Callable[[str], str],
+        excluded_commit: str,
     ) -> int:
         """Return how many comments on these issues belong to runs for the branch's newest commits.
 
         The issues may be pull requests too. `key_of` returns the run key for a commit. The run for
-        the commit `apart_from` is not counted.
+        the commit `excluded_commit` is not counted.
         """
-        threads = numbers[:_THREADS]
-        with self.access.asking(f"read {self._name}#{threads[0]}", "issues: read"):
+        issues = numbers[:_MAX_ISSUES]
+        with self.access.asking(f"read {self._name}#{issues[0]}", "issues: read"):
             url = f"{self.repository.url}/commits"
             commits = Listing(self.repository.requester, Commit, url, sha=branch)
-            keys = {key_of(c.sha) for c in islice(commits, _COMMITS) if c.sha != apart_from}
-            bodies = [body for number in threads for body in self._own_words(number)]
+            keys = {
+                key_of(listed_commit.sha)
+                for listed_commit in islice(commits, _MAX_COMMITS)
+                if listed_commit.sha != excluded_commit
+            }
+            bodies = [body for number in issues for body in self._own_comment_bodies(number)]
         return sum(_is_of_any(body, keys) for body in bodies)
 
-    def _own_words(self, number: int) -> list[str]:
+    def _own_comment_bodies(self, number: int) -> list[str]:
         issue = self.repository.get_issue(number)
-        return [c.body or "" for c in find_or_create.own_comments(issue, self.own, None)]
+        return [
+            comment.body or "" for comment in find_or_create.own_comments(issue, self.own, None)
+        ]
 
-    def _came(self, pull: PullRequest, issue: int) -> bool:
-        work = (
+    def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:
+        run = (
             run_of_marker(pull.body or "")
             if find_or_create.is_own_account(pull, self.own)
             else None
         )
-        return work is not None and work[0] == issue
+        return run is not None and run[0] == issue
 
     def _is_own(self, issue: Issue) -> bool:
         return author_login(issue).casefold() == self.own.casefold()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from resolver.config.templates import render
 from resolver.github.comments.markers import refusal_marker, run_marker
-from resolver.github.comments.progress import check_result_text, course_values
+from resolver.github.comments.progress import check_history_values, check_result_text
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.verification_text import verification_values
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
@@ -30,10 +30,10 @@ from resolver.models.truncate import keep_last_lines
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
 
-_REPRODUCTION: Final = frozenset({"repro", "reproduce", "reproducer", "reproduction", "scratch"})
+_SCRATCH_WORDS: Final = frozenset({"repro", "reproduce", "reproducer", "reproduction", "scratch"})
 """Words that mark scratch work anywhere in a path."""
 
-_TRIAL: Final = frozenset(
+_SCRATCH_PREFIXES: Final = frozenset(
     {
         "apply", "check", "debug", "demo", "experiment", "fix", "inspect", "modify", "patch",
         "temp", "test", "tmp", "trial", "try", "update", "verify",
@@ -44,8 +44,20 @@ _TRIAL: Final = frozenset(
 Agents put their scripts there, while projects keep scripts in a folder.
 """
 
-_SUFFIXES: Final = (".bak", ".diff", ".log", ".orig", ".patch", ".rej", ".swp", ".tmp", "~")
-_SCRIPTS: Final = (".c", ".js", ".mjs", ".php", ".pl", ".py", ".rb", ".rs", ".sh", ".ts", ".txt")
+_SCRATCH_SUFFIXES: Final = (".bak", ".diff", ".log", ".orig", ".patch", ".rej", ".swp", ".tmp", "~")
+_SCRIPT_SUFFIXES: Final = (
+    ".c",
+    ".js",
+    ".mjs",
+    ".php",
+    ".pl",
+    ".py",
+    ".rb",
+    ".rs",
+    ".sh",
+    ".ts",
+    ".txt",
+)
 
 
 def looks_like_scratch(change: FileChange) -> bool:
@@ -56,13 +68,15 @@ def looks_like_scratch(change: FileChange) -> bool:
     if change.status != "added":
         return False
     path = change.path.strip('"').lower()
-    if path.endswith(_SUFFIXES) or not _REPRODUCTION.isdisjoint(re.findall(r"[a-z]+", path)):
+    if path.endswith(_SCRATCH_SUFFIXES) or not _SCRATCH_WORDS.isdisjoint(
+        re.findall(r"[a-z]+", path)
+    ):
         return True
-    in_root = "/" not in path and path.endswith(_SCRIPTS)
-    return in_root and re.split(r"[^a-z]", path, maxsplit=1)[0] in _TRIAL
+    in_root = "/" not in path and path.endswith(_SCRIPT_SUFFIXES)
+    return in_root and re.split(r"[^a-z]", path, maxsplit=1)[0] in _SCRATCH_PREFIXES
 
 
-TRACE_ROOM = 45_000
+RESERVED_TRACE_LENGTH = 45_000
 """Room that is reserved for the trace in a comment, in UTF-16 units.
 
 The other parts lose detail until this much room, or enough for the whole trace, is left.
@@ -76,7 +90,7 @@ _SECTIONS = {
 }
 """Fields of the agent's final message, and the heading that each one gets."""
 
-_WAYS = {
+_REQUEST_METHODS = {
     TriggerKind.ISSUE_LABELED: "by adding a label",
     TriggerKind.ISSUE_ASSIGNED: "by assigning Resolver",
     TriggerKind.REVIEW_REQUESTED: "by requesting a review",
@@ -84,7 +98,12 @@ _WAYS = {
 }
 """Description of how a run was requested, for triggers that carry no text."""
 
-_STATUS = {"added": "new", "modified": "changed", "deleted": "deleted", "type_changed": "type"}
+_STATUS_LABELS = {
+    "added": "new",
+    "modified": "changed",
+    "deleted": "deleted",
+    "type_changed": "type",
+}
 
 
 @dataclass(frozen=True)
@@ -117,10 +136,10 @@ def comment_body(report: Report) -> str:
     else:
         marker = run_marker(report.trigger.key, ending)
     message = report.outcome.message if report.outcome else ""
-    return _filled(f"comments/{ending.value}.md.j2", report, marker, message)
+    return _render_to_fit(f"comments/{ending.value}.md.j2", report, marker, message)
 
 
-def _filled(template: str, report: Report, marker: str, message: str) -> str:
+def _render_to_fit(template: str, report: Report, marker: str, message: str) -> str:
     """Render the template at the highest level of detail that leaves room for the trace.
 
     The trace is shortened to the room that is left. `message` is the agent's final message.
@@ -128,14 +147,14 @@ def _filled(template: str, report: Report, marker: str, message: str) -> str:
     trace = report.trace_markdown.strip()
     for detail in LEVELS:
         values = template_values(report, message, detail)
-        text = _rendered(template, marker, values, "")
-        room = MAX_BODY - utf16_length(text) - 500
-        if room >= min(utf16_length(trace), TRACE_ROOM):
+        text = _render_comment(template, marker, values, "")
+        trace_limit = MAX_BODY - utf16_length(text) - 500
+        if trace_limit >= min(utf16_length(trace), RESERVED_TRACE_LENGTH):
             break
-    return _rendered(template, marker, values, fit(trace, room)) if trace else text
+    return _render_comment(template, marker, values, fit(trace, trace_limit)) if trace else text
 
 
-def _rendered(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
+def _render_comment(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
     text = render(template, **values, trace=trace).strip()
     text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
@@ -155,8 +174,8 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "sections": _sections(report, detail.message // len(_SECTIONS)),
         "summary_is_cut": utf16_length(message) > detail.message,
         "unfinished": outcome is not None and not is_whole(report),
-        "reason": _sentence(outcome.reason) if outcome else "",
-        "files": [_file(change) for change in files[: detail.files]],
+        "reason": _as_sentence(outcome.reason) if outcome else "",
+        "files": [_file_values(change) for change in files[: detail.files]],
         "files_left_out": max(0, len(files) - detail.files),
         "verification": verification_values(report, detail.output),
         "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
@@ -166,35 +185,35 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "branch": code_span(shorten_text(report.branch or "", 300)),
         "commit": code_span(report.patch.commit or "") if report.patch else "",
         "run": code_span(report.run),
-        "seen": _seen(report),
-        "numbers": _numbers(report),
+        "seen": _describe_version(report),
+        "numbers": _cost_rows(report),
         "requester": code_span(trigger.actor.login),
         "login": single_line(trigger.actor.login, 100),
         "instruction": single_line(trigger.instruction, 300),
-        "by_way": _WAYS.get(trigger.kind, ""),
+        "by_way": _REQUEST_METHODS.get(trigger.kind, ""),
         "check": code_span(trigger.check, in_table=True) if trigger.check else "",
         "local": trigger.kind is TriggerKind.LOCAL,
         "mention": code_span(report.mention),
         "continues": report.continues,
         "go_on": code_span(f"{report.mention} continue"),
-        "extend": code_span(f"{report.mention} continue {_more(report)}"),
+        "extend": code_span(f"{report.mention} continue {_example_extension(report)}"),
         "how": report.how,
         "unverified": report.unverified,
-        "draft": _draft(report),
+        "draft": _draft_values(report),
         "follows": bool(report.task and report.task.follows),
-        "pushed": _pushed(report),
+        "pushed": _pushed_values(report),
         "cause": failure.cause if failure else outcome.because if outcome else "",
         "declined": outcome.declined if outcome else "",
         "publishable": report.publishable,
         "retry_until": f"{report.retry_until:%Y-%m-%d %H:%M} UTC" if report.retry_until else "",
         "publish": code_span(f"{report.mention} publish"),
-        "wanted": _wanted(report),
+        "wanted": _approval_values(report),
         "review": _review(report),
-        "left_out": _lines(report.task.left_out if report.task else (), detail.lines),
-        "warnings": _lines(report.warnings, detail.lines),
-        "what": _sentence(failure.what if failure else ""),
-        "next_step": _capital(_sentence(_next_step(report))),
-        **course_values(report.course, in_table=True),
+        "left_out": _limit_lines(report.task.left_out if report.task else (), detail.lines),
+        "warnings": _limit_lines(report.warnings, detail.lines),
+        "what": _as_sentence(failure.what if failure else ""),
+        "next_step": _capitalize(_as_sentence(_next_step(report))),
+        **check_history_values(report.course, in_table=True),
         "deciding": check_result_text(report.course.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
@@ -208,10 +227,10 @@ def _next_step(report: Report) -> str:
     return report.outcome.next_step if report.outcome else ""
 
 
-_LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b")
+_WRITTEN_LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b")
 
 
-def _seen(report: Report) -> str:
+def _describe_version(report: Report) -> str:
     """Return a description of the commit and the point in time that the run worked from.
 
     It includes the number of texts that were left out because they were written after the request.
@@ -220,14 +239,14 @@ def _seen(report: Report) -> str:
     trigger = report.trigger
     if not report.base or trigger.kind is TriggerKind.LOCAL:
         return ""
-    late = report.base_made is not None and report.base_made > trigger.at
+    is_late = report.base_committed_at is not None and report.base_committed_at > trigger.at
     left_out = report.task.left_out if report.task else ()
-    found = [match for line in left_out if (match := _LATER.match(line))]
-    later = sum(int(match[1] or 1) for match in found)
+    matches = [match for line in left_out if (match := _WRITTEN_LATER.match(line))]
+    later_count = sum(int(match[1] or 1) for match in matches)
     return (
-        f"commit {code_span(report.base[:12])}{', made after the request' if late else ''}; the "
+        f"commit {code_span(report.base[:12])}{', made after the request' if is_late else ''}; the "
         f"conversation as of {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-        + (f", without {_count(later, 'later text')}" if later else "")
+        + (f", without {_format_count(later_count, 'later text')}" if later_count else "")
     )
 
 
@@ -240,10 +259,10 @@ def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
     outcome, issue = report.outcome, report.trigger.subject
     if outcome is None:
         return []
-    given = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
+    parts = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
     return [
         (heading, safe_markdown(text, own_issue=issue, limit=limit))
-        for heading, text in given
+        for heading, text in parts
         if text.strip()
     ]
 
@@ -254,23 +273,23 @@ def _review(report: Report) -> dict[str, str] | None:
     if review is None:
         return None
     pull = report.task.pull if report.task else None
-    parts = [_count(review.placed, "comment"), _count(review.beside, "remark")]
-    told = " and ".join(part for part in parts if part) or "no comments on lines"
+    parts = [_format_count(review.placed, "comment"), _format_count(review.beside, "remark")]
+    findings = " and ".join(part for part in parts if part) or "no comments on lines"
     return {
         "url": review.url if re.fullmatch(r"https?://[^\s<>()]+", review.url) else "",
         "commit": code_span(review.commit[:12]),
-        "findings": told,
+        "findings": findings,
         "verdict": review.verdict.value,
-        "moved": _capital(_sentence(pull.moved)) if pull else "",
+        "moved": _capitalize(_as_sentence(pull.moved)) if pull else "",
     }
 
 
-def _count(number: int, thing: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     """Return a number with its noun, such as "3 comments", or "" for zero."""
-    return f"{number} {thing}{'' if number == 1 else 's'}" if number else ""
+    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
 
 
-def _draft(report: Report) -> dict[str, bool] | None:
+def _draft_values(report: Report) -> dict[str, bool] | None:
     """Return the template values of Resolver's pull request if it is a draft, else None.
 
     `wanted` is true if Resolver made it a draft on purpose; `again` is true if it was not a draft
@@ -279,55 +298,57 @@ def _draft(report: Report) -> dict[str, bool] | None:
     pull = report.pull_request
     if pull is None or not pull.draft:
         return None
-    before = report.task.pull if report.task else None
-    again = before is not None and not before.is_draft
-    return {"wanted": report.draft, "again": again}
+    pull_before = report.task.pull if report.task else None
+    became_draft = pull_before is not None and not pull_before.is_draft
+    return {"wanted": report.draft, "again": became_draft}
 
 
-def _pushed(report: Report) -> dict[str, Any]:
+def _pushed_values(report: Report) -> dict[str, Any]:
     """Return the template values of a change to a pull request that existed before the run."""
-    given, pull = report.publication, report.task.pull if report.task else None
-    patch = given.patch
+    publication, pull = report.publication, report.task.pull if report.task else None
+    patch = publication.patch
     return {
-        "branch": code_span(shorten_text(given.branch or "", 300)),
-        "repository": code_span(given.repository) if given.repository else "",
-        "commit": code_span((given.commit or "")[:12]),
-        "url": given.commit_url if re.fullmatch(r"https?://[^\s<>()]+", given.commit_url) else "",
+        "branch": code_span(shorten_text(publication.branch or "", 300)),
+        "repository": code_span(publication.repository) if publication.repository else "",
+        "commit": code_span((publication.commit or "")[:12]),
+        "url": publication.commit_url
+        if re.fullmatch(r"https?://[^\s<>()]+", publication.commit_url)
+        else "",
         "base": code_span(pull.base_branch if pull else ""),
         "conflicts": ", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
         "settled": [
             {"path": code_span(each.path), "kept": each.kept, "untouched": each.untouched}
-            for each in given.conflicts[:50]
+            for each in publication.conflicts[:50]
         ],
-        "settled_left_out": max(0, len(given.conflicts) - 50),
+        "settled_left_out": max(0, len(publication.conflicts) - 50),
         "head": code_span(pull.head_branch if pull else ""),
-        "why": single_line(given.why, 500),
+        "why": single_line(publication.why, 500),
         "patch": fence(patch, "diff") if patch else "",
         "apply": code_span("git am"),
     }
 
 
-def _wanted(report: Report) -> dict[str, Any] | None:
+def _approval_values(report: Report) -> dict[str, Any] | None:
     """Return the template values of an action that waits for approval.
 
     They include the commands with which a person approves or denies it.
     """
-    wanted = report.wanted
-    if wanted is None:
+    requested_action = report.pending_approval
+    if requested_action is None:
         return None
-    language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(wanted.kind, "text")
+    language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(requested_action.kind, "text")
     return {
-        "kind": code_span(wanted.kind),
-        "level": wanted.level.value,
-        "reasons": [single_line(reason, 300) for reason in wanted.reasons],
-        "block": fence(with_invisible_shown(wanted.text), language),
-        "approve": code_span(f"{report.mention} approve {wanted.number}".strip()),
+        "kind": code_span(requested_action.kind),
+        "level": requested_action.level.value,
+        "reasons": [single_line(reason, 300) for reason in requested_action.reasons],
+        "block": fence(with_invisible_shown(requested_action.text), language),
+        "approve": code_span(f"{report.mention} approve {requested_action.number}".strip()),
         "deny": code_span(f"{report.mention} deny <reason>"),
         "waits": report.outcome is None,
     }
 
 
-def _more(report: Report) -> str:
+def _example_extension(report: Report) -> str:
     """Return an example of additional limits to grant, large enough for the run to get further."""
     limit = report.outcome.limit if report.outcome else None
     return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
@@ -339,7 +360,7 @@ def is_whole(report: Report) -> bool:
     return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
 
 
-def _numbers(report: Report) -> list[tuple[str, str]]:
+def _cost_rows(report: Report) -> list[tuple[str, str]]:
     """Return what the run cost, as pairs of name and value."""
     outcome = report.outcome
     if outcome is None:
@@ -357,10 +378,10 @@ def _numbers(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def _file(change: FileChange) -> dict[str, str | bool]:
-    lines = f"+{change.additions} −{change.deletions}"
+def _file_values(change: FileChange) -> dict[str, str | bool]:
+    line_counts = f"+{change.additions} −{change.deletions}"
     if change.additions is None or change.deletions is None:
-        lines = "**binary**" if change.status == "added" else "binary"
+        line_counts = "**binary**" if change.status == "added" else "binary"
     mode = (
         f", mode {change.old_mode} → {change.new_mode}"
         if change.status == "modified" and change.old_mode != change.new_mode
@@ -368,8 +389,8 @@ def _file(change: FileChange) -> dict[str, str | bool]:
     )
     return {
         "path": code_span(shorten_text(change.path, 300), in_table=True),
-        "status": _STATUS[change.status] + mode,
-        "lines": lines,
+        "status": _STATUS_LABELS[change.status] + mode,
+        "lines": line_counts,
         "scratch": looks_like_scratch(change),
     }
 
@@ -396,16 +417,16 @@ def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     }
 
 
-def _lines(lines: Sequence[str], most: int) -> list[str]:
-    shown = [single_line(line, 300) for line in lines[:most]]
-    return shown + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
+def _limit_lines(lines: Sequence[str], max_lines: int) -> list[str]:
+    limited = [single_line(line, 300) for line in lines[:max_lines]]
+    return limited + ([f"and {len(lines) - max_lines} more"] if len(lines) > max_lines else [])
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     """Return `text` as one escaped line that ends with a punctuation mark."""
     line = single_line(text, 800)
     return line if not line or line[-1] in ".!?…" else f"{line}."
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

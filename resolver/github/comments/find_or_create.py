@@ -26,10 +26,10 @@ from resolver.models.run import PullRequest, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
 
-_SEARCHED_COMMENTS = 500
-_SEARCHED_PULLS = 200
+_MAX_SEARCHED_COMMENTS = 500
+_MAX_SEARCHED_PULLS = 200
 
-Thing = TypeVar("Thing")
+Resource = TypeVar("Resource")
 
 
 def searched_since(trigger: Trigger) -> datetime | None:
@@ -39,14 +39,18 @@ def searched_since(trigger: Trigger) -> datetime | None:
     or a dispatch comes from this machine's clock, which may differ from GitHub's, and a repeated
     dispatch has a new time: for these everything is searched.
     """
-    own = {TriggerKind.COMMAND_LINE, TriggerKind.DISPATCHED}
-    return None if trigger.kind in own else trigger.at
+    local_clock_kinds = {TriggerKind.COMMAND_LINE, TriggerKind.DISPATCHED}
+    return None if trigger.kind in local_clock_kinds else trigger.at
 
 
 def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
     """Return Resolver's own comments among the newest ones, newest first."""
-    comments = newest_comments(issue, _SEARCHED_COMMENTS, since)
-    return [c for c in reversed(comments) if author_login(c).casefold() == own.casefold()]
+    comments = newest_comments(issue, _MAX_SEARCHED_COMMENTS, since)
+    return [
+        comment
+        for comment in reversed(comments)
+        if author_login(comment).casefold() == own.casefold()
+    ]
 
 
 def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
@@ -81,7 +85,7 @@ def pull_request_of_run(
     # pull request that was last updated before the request cannot be the run's, nor can those after
     # it.
     since = searched_since(trigger)
-    for pull in islice(newest, _SEARCHED_PULLS):
+    for pull in islice(newest, _MAX_SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
         if is_own_account(pull, own) and ending_of(pull.body or "", trigger.key):
@@ -126,25 +130,25 @@ def create_pull_request(
 
 def write_once(
     access: GitHubAccess,
-    what: str,
+    operation: str,
     permission: str,
-    find: Callable[[], Thing | None],
-    create: Callable[[], Thing],
+    find: Callable[[], Resource | None],
+    create: Callable[[], Resource],
     seconds: float | None = None,
-) -> Thing:
+) -> Resource:
     """Return what `find` finds, or else what `create` creates.
 
     After a failure that may hide a success (a 5xx status, a lost connection), `find` is called
     again before `create` is, so that nothing is created twice. `seconds` limits how long this is
-    retried; None leaves that to the client's retry policy. `what` and `permission` are as in
+    retried; None leaves that to the client's retry policy. `operation` and `permission` are as in
     `GitHubAccess.asking`.
     """
 
-    def attempt() -> Thing:
-        found = find()
-        return found if found is not None else create()
+    def attempt() -> Resource:
+        existing = find()
+        return existing if existing is not None else create()
 
-    return access.persistently(what, permission, attempt, seconds)
+    return access.persistently(operation, permission, attempt, seconds)
 
 
 def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
@@ -168,12 +172,12 @@ def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[st
 
     These start with `prefix`, end in a commit of the run, and never had a pull request.
     """
-    found = []
+    abandoned = []
     for name, tip in branch_tips(repository, prefix).items():
         message = repository.get_commit(tip).commit.message
         if f"Resolver-Run: {run}" in message.splitlines() and not _had_pull(repository, name):
-            found.append(name)
-    return found
+            abandoned.append(name)
+    return abandoned
 
 
 def _had_pull(repository: Repository, branch: str) -> bool:
@@ -214,7 +218,7 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
     """
     path = f"{repository.url}/git/matching-refs/heads/{quote(prefix)}"
     _, refs = repository.requester.requestJsonAndCheck("GET", path)
-    return {str(r["ref"]).removeprefix("refs/heads/"): str(r["object"]["sha"]) for r in refs}
+    return {str(ref["ref"]).removeprefix("refs/heads/"): str(ref["object"]["sha"]) for ref in refs}
 
 
 def say_once(
@@ -224,16 +228,18 @@ def say_once(
     trigger: Trigger,
     marker: str,
     text: str,
-    what: str,
+    operation: str,
 ) -> None:
     """Create a comment that begins with the marker unless there is one.
 
-    `what` describes the request in errors, as in `GitHubAccess.asking`.
+    `operation` describes the request in errors, as in `GitHubAccess.asking`.
     """
 
     def find() -> IssueComment | None:
         comments = own_comments(issue, own, trigger.at)
-        return next((c for c in comments if (c.body or "").startswith(marker)), None)
+        return next(
+            (comment for comment in comments if (comment.body or "").startswith(marker)), None
+        )
 
     body = f"{marker}\n\n{text}\n"
-    write_once(access, what, "issues: write", find, lambda: issue.create_comment(body))
+    write_once(access, operation, "issues: write", find, lambda: issue.create_comment(body))

@@ -11,16 +11,18 @@ from datetime import UTC, datetime
 
 from resolver.github.comments.report import Ending
 
-_RUN = re.compile(
+_RUN_MARKER = re.compile(
     r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
     r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))?"
     r"(?: by=([0-9A-Za-z-]{1,60}) since=([0-9]{8}T[0-9]{6}Z) until=([0-9]{8}T[0-9]{6}Z)"
     r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}(?:\.[0-9a-f]{8}\.[0-9a-f]{8})?))?)? -->"
 )
-_REVIEW = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
-_THREAD = re.compile(r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->")
-_REFUSAL = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
-_ANY = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
+_REVIEW_MARKER = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
+_THREAD_MARKER = re.compile(
+    r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->"
+)
+_REFUSAL_MARKER = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
+_ANY_MARKER = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
 AT_WORK, DIED = "progress", "died"
 """Values of `ending` in the comment of a run without one.
@@ -31,10 +33,10 @@ The run is active, or it was killed and another run noticed that.
 DASHBOARD = "<!-- resolver:dashboard -->"
 """The start of the dashboard issue's body."""
 
-_SPOKEN = frozenset({Ending.WAITING, Ending.NO_CHANGE, Ending.ANSWER})
+_CONVERSATIONAL_ENDINGS = frozenset({Ending.WAITING, Ending.NO_CHANGE, Ending.ANSWER})
 """Endings whose text people reply to."""
 
-_MOMENT = "%Y%m%dT%H%M%SZ"
+_TIME_FORMAT = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,22 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def may_close(job: str, of: str) -> bool:
-    """Return True if `job` may close the comment that the job `of` left in progress.
+def may_close(job: str, other_job: str) -> bool:
+    """Return True if `job` may close the comment that the job `other_job` left in progress.
 
     It may for its own run, and for a job with another name in the same workflow run, which it
     waited for. It may not for another job of the same matrix, which may still be working. Both have
     the form of `ActiveRunMarker.job`.
     """
-    own, left = job.split("."), of.split(".")
-    if not job or own[0] != left[0]:
+    own_parts, other_parts = job.split("."), other_job.split(".")
+    if not job or own_parts[0] != other_parts[0]:
         return False
-    return len(own) < 4 or len(left) < 4 or own[2] != left[2] or own[3] == left[3]
+    return (
+        len(own_parts) < 4
+        or len(other_parts) < 4
+        or own_parts[2] != other_parts[2]
+        or own_parts[3] == other_parts[3]
+    )
 
 
 def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = "") -> str:
@@ -76,48 +83,52 @@ def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = ""
 
     `issue` and `run` are given in a pull request's body and link it to the work it came from.
     """
-    work = f" issue={issue} run={run}" if issue and run else ""
-    return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{work} -->"
+    origin = f" issue={issue} run={run}" if issue and run else ""
+    return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{origin} -->"
 
 
-def at_work_marker(key: str, work: ActiveRunMarker) -> str:
+def at_work_marker(key: str, active_run: ActiveRunMarker) -> str:
     """Return the marker of an active run."""
-    since, until = (f"{at.astimezone(UTC):{_MOMENT}}" for at in (work.since, work.until))
-    job = f" job={work.job}" if work.job else ""
-    told = f"by={work.run} since={since} until={until}{job}"
-    return f"<!-- resolver:run key={_digest(key)} ending={AT_WORK} {told} -->"
+    since, until = (
+        f"{moment.astimezone(UTC):{_TIME_FORMAT}}"
+        for moment in (active_run.since, active_run.until)
+    )
+    job = f" job={active_run.job}" if active_run.job else ""
+    details = f"by={active_run.run} since={since} until={until}{job}"
+    return f"<!-- resolver:run key={_digest(key)} ending={AT_WORK} {details} -->"
 
 
 def at_work_in(body: str) -> ActiveRunMarker | None:
     """Return what `body` says about an active run, or None if it is not the comment of one."""
-    found = _RUN.match(body)
-    if found is None or found[2] != AT_WORK or not found[5]:
+    match = _RUN_MARKER.match(body)
+    if match is None or match[2] != AT_WORK or not match[5]:
         return None
     try:
         since, until = (
-            datetime.strptime(at, _MOMENT).replace(tzinfo=UTC) for at in (found[6], found[7])
+            datetime.strptime(moment, _TIME_FORMAT).replace(tzinfo=UTC)
+            for moment in (match[6], match[7])
         )
     except ValueError:  # such as February 31
         return None
-    return ActiveRunMarker(run=found[5], since=since, until=until, job=found[8] or "")
+    return ActiveRunMarker(run=match[5], since=since, until=until, job=match[8] or "")
 
 
 def died_marker(body: str) -> str:
     """Return the marker of a killed run, to replace the one in `body`."""
-    found = _RUN.match(body)
-    return f"<!-- resolver:run key={found[1]} ending={DIED} -->" if found else ""
+    match = _RUN_MARKER.match(body)
+    return f"<!-- resolver:run key={match[1]} ending={DIED} -->" if match else ""
 
 
 def is_of_run(body: str, key: str) -> bool:
     """Return True if `body` is the comment of the run with this key, in any state."""
-    found = _RUN.match(body)
-    return found is not None and found[1] == _digest(key)
+    match = _RUN_MARKER.match(body)
+    return match is not None and match[1] == _digest(key)
 
 
 def run_of_marker(body: str) -> tuple[int, str] | None:
     """Return the issue and the run that the marker of a pull request's body names, or None."""
-    found = _RUN.match(body)
-    return (int(found[3]), found[4]) if found and found[3] else None
+    match = _RUN_MARKER.match(body)
+    return (int(match[3]), match[4]) if match and match[3] else None
 
 
 def refusal_marker(login: str) -> str:
@@ -135,34 +146,37 @@ def review_marker(key: str) -> str:
     return f"<!-- resolver:review key={_digest(key)} -->"
 
 
-def thread_marker(key: str, thread: str, *, whole: bool = False) -> str:
+def thread_marker(key: str, thread: str, *, is_only_response: bool = False) -> str:
     """Return the marker of a reply in a review thread: one per request and thread.
 
-    `whole` marks a reply that is the only response to the request.
+    `is_only_response` marks a reply that is the only response to the request.
     """
-    return f"<!-- resolver:thread key={_digest(key)} thread={_digest(thread)}{' whole' * whole} -->"
+    whole = " whole" if is_only_response else ""
+    return f"<!-- resolver:thread key={_digest(key)} thread={_digest(thread)}{whole} -->"
 
 
-def is_thread_reply(body: str, key: str, *, whole: bool = False) -> bool:
+def is_thread_reply(body: str, key: str, *, is_only_response: bool = False) -> bool:
     """Return True if `body` is a reply to the request with this key, in any review thread.
 
-    With `whole` it must be the only response to the request.
+    With `is_only_response` it must be the only response to the request.
     """
-    found = _THREAD.match(body)
-    return found is not None and found[1] == _digest(key) and (bool(found[2]) or not whole)
+    match = _THREAD_MARKER.match(body)
+    return (
+        match is not None and match[1] == _digest(key) and (bool(match[2]) or not is_only_response)
+    )
 
 
 def is_review(body: str) -> bool:
     """Return True if `body` belongs to a review by Resolver, for any request."""
-    return _REVIEW.match(body) is not None
+    return _REVIEW_MARKER.match(body) is not None
 
 
 def ending_of(body: str, key: str) -> Ending | None:
     """Return the ending if `body` starts with the marker of the run with this key, else None."""
-    found = _RUN.match(body)
-    if found is None or found[1] != _digest(key) or found[2] not in set(Ending):
+    match = _RUN_MARKER.match(body)
+    if match is None or match[1] != _digest(key) or match[2] not in set(Ending):
         return None
-    return Ending(found[2])
+    return Ending(match[2])
 
 
 def spoken_in(body: str) -> str:
@@ -170,10 +184,10 @@ def spoken_in(body: str) -> str:
 
     Returns "" for any other text. Call it only for texts by Resolver's own account.
     """
-    found = _RUN.match(body)
-    if found is None or found[2] not in _SPOKEN:
+    match = _RUN_MARKER.match(body)
+    if match is None or match[2] not in _CONVERSATIONAL_ENDINGS:
         return ""
-    return body[found.end() :].partition("\n<details")[0].strip()
+    return body[match.end() :].partition("\n<details")[0].strip()
 
 
 def without_markers(text: str, author: str, own: str) -> str:
@@ -182,7 +196,7 @@ def without_markers(text: str, author: str, own: str) -> str:
     `author` and `own` are logins. Resolver's markers are not hidden text that anybody needs to be
     warned about.
     """
-    return _ANY.sub("", text) if author.casefold() == own.casefold() else text
+    return _ANY_MARKER.sub("", text) if author.casefold() == own.casefold() else text
 
 
 def check_marker(check: str) -> str:
@@ -197,5 +211,5 @@ def is_of_check(body: str, check: str = "") -> bool:
 
 def is_refusal_of(body: str, login: str) -> bool:
     """Return True if `body` is a refusal of a request by `login`."""
-    found = _REFUSAL.match(body)
-    return found is not None and found[1] == _digest(login.casefold())
+    match = _REFUSAL_MARKER.match(body)
+    return match is not None and match[1] == _digest(login.casefold())

@@ -30,18 +30,18 @@ from resolver.github.comments.progress import check_result_text
 from resolver.github.comments.pull_request_template import with_default_template
 from resolver.github.comments.pull_request_text import (
     Drafting,
+    add_newest_section,
     body_is_ours,
     drafting_in,
+    has_section_of_run,
     latest_changes_text,
     new_title,
     pull_request_body,
     pull_request_title,
-    room_below,
+    remaining_length,
     run_marker_of,
-    tells_of,
     title_is_ours,
     with_drafting,
-    with_newest,
     with_title,
 )
 from resolver.github.comments.report import Ending, Report
@@ -70,12 +70,12 @@ def owners_of(codeowners: str, paths: Iterable[str]) -> tuple[str, ...]:
     `paths` are relative to the repository's root. The last line that matches a path decides.
     """
     rules = list(read_rules(codeowners))
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for path in paths:
-        last = next((rule for rule in reversed(rules) if rule.pattern.fullmatch(path)), None)
-        for owner in last.owners if last else ():
-            found.setdefault(owner.casefold(), owner)
-    return tuple(found.values())
+        last_rule = next((rule for rule in reversed(rules) if rule.pattern.fullmatch(path)), None)
+        for owner in last_rule.owners if last_rule else ():
+            names.setdefault(owner.casefold(), owner)
+    return tuple(names.values())
 
 
 def read_rules(codeowners: str) -> Iterator[OwnerRule]:
@@ -85,27 +85,30 @@ def read_rules(codeowners: str) -> Iterator[OwnerRule]:
     line still takes precedence over earlier ones.
     """
     for line in codeowners.splitlines():
-        words = _words(line)
-        if not words:
+        fields = _split_words(line)
+        if not fields:
             continue
-        pattern = _pattern(words[0])
-        owners = [_OWNER.fullmatch(word) for word in words[1:]]
-        known = (o or _EMAIL.fullmatch(w) for o, w in zip(owners, words[1:], strict=True))
-        if pattern is not None and all(known):
-            yield OwnerRule(pattern, tuple(owner[1] for owner in owners if owner))
+        pattern = _compile_pattern(fields[0])
+        owner_matches = [_OWNER.fullmatch(field_text) for field_text in fields[1:]]
+        valid_owners = (
+            owner_match or _EMAIL.fullmatch(field)
+            for owner_match, field in zip(owner_matches, fields[1:], strict=True)
+        )
+        if pattern is not None and all(valid_owners):
+            yield OwnerRule(pattern, tuple(owner[1] for owner in owner_matches if owner))
 
 
-def _words(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     """Return the words of a line without its comment. Escaped spaces do not separate words."""
     words: list[str] = []
-    for found in _WORD.finditer(line):
-        if found[0].startswith("#"):
+    for match in _WORD.finditer(line):
+        if match[0].startswith("#"):
             break
-        words.append(found[0])
+        words.append(match[0])
     return words
 
 
-def _pattern(text: str) -> re.Pattern[str] | None:
+def _compile_pattern(text: str) -> re.Pattern[str] | None:
     """Compile a pattern; return None for negations and ranges, which GitHub does not support."""
     if text.startswith(("!", "\\#")) or "[" in text or "***" in text:
         return None
@@ -119,11 +122,11 @@ def _pattern(text: str) -> re.Pattern[str] | None:
     is_folder = parts[-1] == ""
     if is_folder:
         parts[-1] = "**"
-    written = "".join(_part(part, last=False) for part in parts[:-1])
-    return re.compile(written + _part(parts[-1], last=True), re.DOTALL)
+    prefix = "".join(_segment_pattern(part, last=False) for part in parts[:-1])
+    return re.compile(prefix + _segment_pattern(parts[-1], last=True), re.DOTALL)
 
 
-def _part(part: str, *, last: bool) -> str:
+def _segment_pattern(part: str, *, last: bool) -> str:
     """Return the regular expression for one segment of a path.
 
     The last segment also matches everything in a folder of that name, except for `*`, which only
@@ -133,11 +136,11 @@ def _part(part: str, *, last: bool) -> str:
         return ".+" if last else "(?:[^/]+/)*"
     if part == "*":
         return "[^/]+" if last else "[^/]+/"
-    written = "".join(_characters(part))
-    return f"{written}(?:/.*)?" if last else f"{written}/"
+    pattern = "".join(_escape_characters(part))
+    return f"{pattern}(?:/.*)?" if last else f"{pattern}/"
 
 
-def _characters(part: str) -> Iterator[str]:
+def _escape_characters(part: str) -> Iterator[str]:
     escaped = False
     for char in part:
         if escaped or char not in "\\*?":
@@ -149,8 +152,8 @@ def _characters(part: str) -> Iterator[str]:
             yield "[^/]*" if char == "*" else "[^/]"
 
 
-MOST_REVIEWERS = 15
-MOST_LABELS = 100
+MAX_REVIEWERS = 15
+MAX_LABELS = 100
 
 
 def mark(
@@ -161,28 +164,35 @@ def mark(
     `own` is the login that opened the pull request and so cannot review it. What is already there
     is not requested again, and no reviews are requested for a draft.
     """
-    told: list[str] = []
-    labels = [label for label in report.wishes.labels if label.strip()][:MOST_LABELS]
-    there = {label.name.casefold() for label in pull.labels}
-    missing = [label for label in labels if label.casefold() not in there]
-    _try(access, "labels", missing, lambda names: pull.add_to_labels(*names), told)
-    asker = _person(report.trigger.actor, own) if report.wishes.assign_requester else ""
-    if asker.casefold() not in {"", *(each.login.casefold() for each in pull.assignees)}:
-        _try(access, "assign", [asker], lambda names: pull.add_to_assignees(*names), told)
-    return (*told, *ask_for_reviews(access, pull, report, own))
+    notes: list[str] = []
+    labels = [label for label in report.preferences.labels if label.strip()][:MAX_LABELS]
+    present_labels = {label.name.casefold() for label in pull.labels}
+    missing = [label for label in labels if label.casefold() not in present_labels]
+    _write_or_note(access, "labels", missing, lambda names: pull.add_to_labels(*names), notes)
+    requester = (
+        _requester_login(report.trigger.actor, own) if report.preferences.assign_requester else ""
+    )
+    if requester.casefold() not in {
+        "",
+        *(assignee.login.casefold() for assignee in pull.assignees),
+    }:
+        _write_or_note(
+            access, "assign", [requester], lambda names: pull.add_to_assignees(*names), notes
+        )
+    return (*notes, *ask_for_reviews(access, pull, report, own))
 
 
 def ask_for_reviews(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
 ) -> tuple[str, ...]:
     """Request the reviews only, unless the pull request is a draft. The rest is as in `mark`."""
-    told: list[str] = []
+    notes: list[str] = []
     if not pull.draft:
-        _ask(access, pull, _reviewers(pull, report, own), told)
-    return tuple(told)
+        _request_reviews(access, pull, _reviewers(pull, report, own), notes)
+    return tuple(notes)
 
 
-def _person(actor: Actor, own: str) -> str:
+def _requester_login(actor: Actor, own: str) -> str:
     """Return the requester's login, "" if it is a bot or Resolver's own account."""
     is_known = actor.login and not actor.is_bot and not actor.login.endswith("[bot]")
     return actor.login if is_known and actor.login.casefold() != own.casefold() else ""
@@ -190,77 +200,81 @@ def _person(actor: Actor, own: str) -> str:
 
 def _reviewers(pull: GitHubPullRequest, report: Report, own: str) -> list[str]:
     """Return the logins and ORG/TEAM names to request reviews from that are not requested yet."""
-    wanted: list[str] = []
-    if "requester" in report.wishes.reviewers:
-        wanted.append(_person(report.trigger.actor, own))
-    if "codeowners" in report.wishes.reviewers:
+    candidates: list[str] = []
+    if "requester" in report.preferences.reviewers:
+        candidates.append(_requester_login(report.trigger.actor, own))
+    if "codeowners" in report.preferences.reviewers:
         files = report.patch.files if report.patch else ()
-        wanted += owners_of(report.conventions.codeowners, (file.path for file in files))
+        candidates += owners_of(report.conventions.codeowners, (file.path for file in files))
     organization = pull.base.repo.full_name.split("/", 1)[0].casefold()
-    asked = {each.login.casefold() for each in pull.requested_reviewers}
-    asked |= {f"{organization}/{each.slug.casefold()}" for each in pull.requested_teams}
-    asked |= {own.casefold(), ""}
-    chosen: dict[str, str] = {}
-    for name in wanted:
-        key = name.casefold()
-        is_here = "/" not in key or key.startswith(f"{organization}/")
-        if is_here and key not in asked:
-            chosen.setdefault(key, name)
-    return list(chosen.values())[:MOST_REVIEWERS]
+    excluded = {each.login.casefold() for each in pull.requested_reviewers}
+    excluded |= {f"{organization}/{each.slug.casefold()}" for each in pull.requested_teams}
+    excluded |= {own.casefold(), ""}
+    reviewers: dict[str, str] = {}
+    for name in candidates:
+        folded_name = name.casefold()
+        is_in_organization = "/" not in folded_name or folded_name.startswith(f"{organization}/")
+        if is_in_organization and folded_name not in excluded:
+            reviewers.setdefault(folded_name, name)
+    return list(reviewers.values())[:MAX_REVIEWERS]
 
 
-def _ask(
-    access: GitHubAccess, pull: GitHubPullRequest, names: Sequence[str], told: list[str]
+def _request_reviews(
+    access: GitHubAccess, pull: GitHubPullRequest, names: Sequence[str], notes: list[str]
 ) -> None:
     """Request all reviews in one call, or one by one if GitHub refuses that.
 
     GitHub refuses the whole call if a single name is not acceptable.
     """
-    refused: list[str] = []
-    _try(access, "review", names, lambda asked: _request(pull, asked), refused)
-    if refused and len(names) > 1:
-        refused.clear()
+    refusals: list[str] = []
+    _write_or_note(
+        access, "review", names, lambda asked: _send_review_request(pull, asked), refusals
+    )
+    if refusals and len(names) > 1:
+        refusals.clear()
         for name in names:
-            _try(access, "review", [name], lambda asked: _request(pull, asked), refused)
-    told.extend(refused)
+            _write_or_note(
+                access, "review", [name], lambda asked: _send_review_request(pull, asked), refusals
+            )
+    notes.extend(refusals)
 
 
-def _request(pull: GitHubPullRequest, names: Sequence[str]) -> None:
+def _send_review_request(pull: GitHubPullRequest, names: Sequence[str]) -> None:
     people = [name for name in names if "/" not in name]
     teams = [name.partition("/")[2] for name in names if "/" in name]
-    sent = {"reviewers": people} if people else {}
-    sent |= {"team_reviewers": teams} if teams else {}
-    pull.requester.requestJsonAndCheck("POST", f"{pull.url}/requested_reviewers", input=sent)
+    body = {"reviewers": people} if people else {}
+    body |= {"team_reviewers": teams} if teams else {}
+    pull.requester.requestJsonAndCheck("POST", f"{pull.url}/requested_reviewers", input=body)
 
 
-def _try(
+def _write_or_note(
     access: GitHubAccess,
-    what: str,
+    action: str,
     names: Sequence[str],
     write: Callable[[Sequence[str]], object],
-    told: list[str],
+    notes: list[str],
 ) -> None:
     if not names:
         return
     try:
-        with access.asking(f"mark the pull request ({what})", "pull-requests: write"):
+        with access.asking(f"mark the pull request ({action})", "pull-requests: write"):
             write(names)
     except ForgeError as error:
-        shown = ", ".join(code_span(name) for name in names)
-        words = render("run/not_marked.md.j2", what=what, names=shown, error=error)
-        told.append(" ".join(words.split()))
+        quoted_names = ", ".join(code_span(name) for name in names)
+        note = render("run/not_marked.md.j2", what=action, names=quoted_names, error=error)
+        notes.append(" ".join(note.split()))
 
 
-_READY = """
+_MARK_READY_MUTATION = """
 mutation($input: MarkPullRequestReadyForReviewInput!) {
   markPullRequestReadyForReview(input: $input) { pullRequest { isDraft } }
 }
 """
 
-_ON_PULL = frozenset({"pushed", "updated"})
+_CHANGES_OF_WORKED_ON_PULL = frozenset({"pushed", "updated"})
 """Values of `How` for a change that is in the pull request that was worked on."""
 
-_DRAFT = """
+_CONVERT_TO_DRAFT_MUTATION = """
 mutation($input: ConvertPullRequestToDraftInput!) {
   convertPullRequestToDraft(input: $input) { pullRequest { isDraft } }
 }
@@ -280,10 +294,10 @@ def open_pull_request(
     base = report.task.base_branch
     report = with_default_template(access, report)
     title, body = pull_request_title(report), pull_request_body(report)
-    what = f"open a pull request from {branch} to {base}"
+    operation = f"open a pull request from {branch} to {base}"
     pull = write_once(
         access,
-        what,
+        operation,
         "pull-requests: write",
         lambda: open_pull_request_of(repository, branch),
         lambda: create_pull_request(
@@ -291,10 +305,10 @@ def open_pull_request(
         ),
     )
     if not is_own_account(pull, own):
-        with access.asking(what, "pull-requests: write"):
+        with access.asking(operation, "pull-requests: write"):
             return describe_pull_request(pull)
-    notes = _brought_up(access, pull, report, own, what)
-    with access.asking(what, "pull-requests: write"):
+    notes = _apply_update(access, pull, report, own, operation)
+    with access.asking(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
@@ -305,49 +319,51 @@ def update_pull_request(
 
     Returns None, and changes nothing, if it is not Resolver's own or not open. Raises ForgeError.
     """
-    if report.how not in _ON_PULL:
+    if report.how not in _CHANGES_OF_WORKED_ON_PULL:
         raise UsageError(
             f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
         )
-    what = f"update the text of #{number}"
-    with access.asking(what, "pull-requests: write"):
+    operation = f"update the text of #{number}"
+    with access.asking(operation, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
     if not is_own_account(pull, own) or pull.state != "open":
         return None
-    notes = _brought_up(access, pull, report, own, what)
-    with access.asking(what, "pull-requests: write"):
+    notes = _apply_update(access, pull, report, own, operation)
+    with access.asking(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
-def _brought_up(
-    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str, what: str
+def _apply_update(
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str, operation: str
 ) -> tuple[str, ...]:
     """Update title, body, draft status and reviewers, and return notes on what GitHub refused."""
-    old, was_draft = pull.body or "", bool(pull.draft)
-    before = drafting_in(old, is_draft=was_draft)
-    now: Drafting = before if before == "theirs" else "draft" if report.draft else ""
-    with access.asking(what, "pull-requests: write"):
-        title, body = brought_up(pull.title, old, report)
-        body = with_drafting(body, now)
-    if (pull.title, old) != (title, body):
+    old_body, was_draft = pull.body or "", bool(pull.draft)
+    drafting_before = drafting_in(old_body, is_draft=was_draft)
+    drafting: Drafting = (
+        drafting_before if drafting_before == "theirs" else "draft" if report.draft else ""
+    )
+    with access.asking(operation, "pull-requests: write"):
+        title, body = update_title_and_body(pull.title, old_body, report)
+        body = with_drafting(body, drafting)
+    if (pull.title, old_body) != (title, body):
         edit = partial(pull.edit, title=title, body=body)
-        access.persistently(what, "pull-requests: write", edit)
-    notes = _drafted(access, pull, draft=report.draft) if now != before else ()
+        access.persistently(operation, "pull-requests: write", edit)
+    notes = _set_draft(access, pull, draft=report.draft) if drafting != drafting_before else ()
     if notes:
-        with access.asking(what, "pull-requests: write"):
-            pull.edit(body=with_drafting(body, before))
-    if not adds_to(report):
+        with access.asking(operation, "pull-requests: write"):
+            pull.edit(body=with_drafting(body, drafting_before))
+    if not adds_to_existing(report):
         return notes + mark(access, pull, report, own)
     became_ready = was_draft and not pull.draft
     return notes + (ask_for_reviews(access, pull, report, own) if became_ready else ())
 
 
-def adds_to(report: Report) -> bool:
+def adds_to_existing(report: Report) -> bool:
     """Return True if the change is an addition to a pull request that existed before."""
-    return report.how in _ON_PULL | {"added"}
+    return report.how in _CHANGES_OF_WORKED_ON_PULL | {"added"}
 
 
-def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
+def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, str]:
     """Return the title and body that the pull request should have now.
 
     A text that a person edited is kept, and what is new is added in a folded section below it. The
@@ -356,37 +372,45 @@ def brought_up(title: str, body: str, report: Report) -> tuple[str, str]:
     """
     if report.how in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
-    on_pull = report.how in _ON_PULL
-    follows = report.task is not None and report.task.follows is not None and report.how == "added"
-    adds = on_pull or follows
+    is_on_worked_pull = report.how in _CHANGES_OF_WORKED_ON_PULL
+    is_follow_up = (
+        report.task is not None and report.task.follows is not None and report.how == "added"
+    )
+    is_addition = is_on_worked_pull or is_follow_up
     if title_is_ours(title, body):
-        title = new_title(report) or title if adds else pull_request_title(report)
+        title = new_title(report) or title if is_addition else pull_request_title(report)
         body = with_title(body, title)
-    if not adds and body_is_ours(body):
+    if not is_addition and body_is_ours(body):
         return title, pull_request_body(report)
-    if (run_of_marker(body) or (0, ""))[1] == report.run or tells_of(body, report.run):
+    if (run_of_marker(body) or (0, ""))[1] == report.run or has_section_of_run(body, report.run):
         return title, body  # the body already includes this run's text
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
-    if on_pull:
+    if is_on_worked_pull:
         # On the pull request itself, keep the marker of the issue that it was opened for.
         marker = run_marker_of(body)
-    new = latest_changes_text(report, room_below(body, beside=adds))
+    new_text = latest_changes_text(report, remaining_length(body, keep_earlier=is_addition))
     deciding = check_result_text(report.course.newest)
-    standing = render(
+    warning = render(
         "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
     ).strip()
-    changed = with_newest(body, marker, new, beside=adds, run=report.run, standing=standing)
-    return title, changed
+    new_body = add_newest_section(
+        body, marker, new_text, keep_earlier=is_addition, run=report.run, warning=warning
+    )
+    return title, new_body
 
 
-def _drafted(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> tuple[str, ...]:
+def _set_draft(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) -> tuple[str, ...]:
     """Convert the pull request to a draft or mark it as ready, and return notes on a failure."""
-    what = "make the pull request a draft" if draft else "mark the pull request as ready for review"
+    operation = (
+        "make the pull request a draft" if draft else "mark the pull request as ready for review"
+    )
     try:
-        with access.asking(what, "pull-requests: write"):
+        with access.asking(operation, "pull-requests: write"):
             query_graphql(
-                access, _DRAFT if draft else _READY, {"input": {"pullRequestId": pull.node_id}}
+                access,
+                _CONVERT_TO_DRAFT_MUTATION if draft else _MARK_READY_MUTATION,
+                {"input": {"pullRequestId": pull.node_id}},
             )
             pull.update()
     except ForgeError as error:

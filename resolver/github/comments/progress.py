@@ -46,19 +46,19 @@ def check_result_text(
     return {"command": command, "passed": check.passed, "ended": check.ended}
 
 
-def course_values(course: CheckHistory, *, in_table: bool = False) -> dict[str, object]:
+def check_history_values(history: CheckHistory, *, in_table: bool = False) -> dict[str, object]:
     """Return the template values about a run's checks and edits."""
     return {
-        "edited": course.edited,
-        "reproduced": check_result_text(course.reproduced, in_table=in_table),
-        "newest": check_result_text(course.newest, in_table=in_table),
-        "unclear": course.unclear,
-        "unclear_before_edit": course.unclear_before_edit,
-        "unclear_after_edit": course.unclear_after_edit,
+        "edited": history.edited,
+        "reproduced": check_result_text(history.reproduced, in_table=in_table),
+        "newest": check_result_text(history.newest, in_table=in_table),
+        "unclear": history.unclear,
+        "unclear_before_edit": history.unclear_before_edit,
+        "unclear_after_edit": history.unclear_after_edit,
     }
 
 
-MOST_PLANNED = 30
+MAX_PLAN_ITEMS = 30
 """Maximum number of steps of a plan that are shown."""
 
 _URL = re.compile(r"https?://[^\s<>()]+")
@@ -127,10 +127,12 @@ def progress_body(progress: RunProgress) -> str:
         iterations=progress.iterations,
         most=progress.max_iterations,
         spent="" if progress.cost is None else money(progress.cost),
-        plan=[{"title": single_line(i.title, 200), "status": i.status} for i in progress.plan],
-        most_planned=MOST_PLANNED,
+        plan=[
+            {"title": single_line(item.title, 200), "status": item.status} for item in progress.plan
+        ],
+        most_planned=MAX_PLAN_ITEMS,
         files=course.files,
-        **course_values(course),
+        **check_history_values(course),
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
@@ -166,10 +168,10 @@ def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
 
 logger = logging.getLogger("resolver.github.comments.progress")
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """Consecutive failed edits after which the reporter stops; the final comment is still written."""
 
-ENDED = frozenset(
+ENDED_STATES = frozenset(
     {RunState.FINISHED, RunState.REJECTED, RunState.LIMIT, RunState.STUCK, RunState.STOPPED}
 )
 """States in which the agent has ended."""
@@ -178,11 +180,11 @@ ENDED = frozenset(
 class ProgressWriter(Protocol):
     """The part of a forge that writes progress comments. It is used by one thread only."""
 
-    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
+    def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
         """Write the progress into the run's comment and return the comment's id.
 
-        `told` is the id of the comment; with None the run's comment is looked up, and created if
-        there is none. Returns None if the comment `told` was deleted. Raises ForgeError.
+        With `comment_id` None the run's comment is looked up, and created if there is none. Returns
+        None if the comment `comment_id` was deleted. Raises ForgeError.
         """
         ...
 
@@ -194,51 +196,51 @@ class ProgressWriter(Protocol):
 class ProgressReporter:
     """Reports the progress of one run.
 
-    `teller` creates the writer; it is called in the background thread. `begun` is the state when
-    the run starts. `interval` is the number of seconds between two edits. `course` takes the events
-    of the log in order and returns the check history so far. `redact` removes secrets from a text.
+    `create_writer` is called in the background thread. `initial` is the state when the run starts.
+    `interval` is the number of seconds between two edits. `update_history` takes the events of the
+    log in order and returns the check history so far. `redact` removes secrets from a text.
     """
 
     def __init__(
         self,
-        teller: Callable[[], ProgressWriter],
-        begun: RunProgress,
+        create_writer: Callable[[], ProgressWriter],
+        initial: RunProgress,
         interval: float,
-        course: Callable[[Event], CheckHistory],
+        update_history: Callable[[Event], CheckHistory],
         redact: Callable[[str], str],
     ) -> None:
-        self._teller = teller
-        self._progress = begun
+        self._create_writer = create_writer
+        self._progress = initial
         self._interval = interval
-        self._course = course
+        self._update_history = update_history
         self._redact = redact
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._held = threading.Event()
+        self._write_lock = threading.Lock()
+        self._paused_writes = threading.Event()
         self._changed = threading.Event()
         self._closed = threading.Event()
-        self._told: int | None = None
-        self._shown = self._clean = CheckHistory()
+        self._comment_id: int | None = None
+        self._last_history = self._redacted_history = CheckHistory()
         self._replies = 0
         self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
 
     @property
-    def told(self) -> int | None:
+    def comment_id(self) -> int | None:
         """The id of the comment, None until it is known."""
-        return self._told
+        return self._comment_id
 
     def start(self) -> None:
         """Report that the run is active. Returns at once."""
         self._changed.set()
         self._thread.start()
 
-    def show(self, **known: Any) -> None:
+    def show(self, **changes: Any) -> None:
         """Update the given fields of `RunProgress`. Returns at once."""
         with self._lock:
-            shown = self._progress.model_copy(update=known)
-            if shown == self._progress:
+            changed = self._progress.model_copy(update=changes)
+            if changed == self._progress:
                 return
-            self._progress = shown
+            self._progress = changed
         self._changed.set()
 
     def follow(self, state: State) -> Subscriber:
@@ -247,14 +249,14 @@ class ProgressReporter:
         The events that `state` holds already are read at once. `state` must be updated with an
         event before the subscriber gets it.
         """
-        for earlier in state.events:
-            self._see(earlier)
+        for past_event in state.events:
+            self._add_to_history(past_event)
 
         def take(event: Event) -> None:
             # A delegate answers in its own log; here the next iteration shows that the wait is
             # over.
             if isinstance(event, ConfirmationAnswered) or state.iterations > self._replies:
-                self._held.clear()
+                self._paused_writes.clear()
             self._replies = state.iterations
             if isinstance(event, StageCompleted):
                 self._stage(event.stage)
@@ -266,7 +268,7 @@ class ProgressReporter:
                 if event.state is RunState.RUNNING:
                     self.show(verifying=False, verdict=None)
                 paused = event.state is RunState.PAUSED
-                self.show(worked=event.state in ENDED, paused=paused)
+                self.show(worked=event.state in ENDED_STATES, paused=paused)
             self.show(
                 iterations=state.iterations,
                 max_iterations=state.limits.max_iterations,
@@ -274,15 +276,15 @@ class ProgressReporter:
                 plan=tuple(
                     i.model_copy(update={"title": self._redact(i.title)}) for i in state.plan
                 ),
-                course=self._see(event),
+                course=self._add_to_history(event),
             )
 
         return take
 
     def hold(self) -> None:
         """Stop editing the comment while it asks a person for a decision, until that is made."""
-        self._held.set()
-        with self._writing:
+        self._paused_writes.set()
+        with self._write_lock:
             pass  # wait until an edit in progress has ended
 
     def close(self) -> None:
@@ -303,34 +305,34 @@ class ProgressReporter:
             case _:
                 pass
 
-    def _see(self, event: Event) -> CheckHistory:
+    def _add_to_history(self, event: Event) -> CheckHistory:
         """Return the check history after one more event, with secrets removed."""
-        course = self._course(event)
-        if course is not self._shown:
-            self._shown = course
-            self._clean = course.model_copy(
+        history = self._update_history(event)
+        if history is not self._last_history:
+            self._last_history = history
+            self._redacted_history = history.model_copy(
                 update={
-                    "reproduced": self._redacted(course.reproduced),
-                    "checks": tuple(filter(None, map(self._redacted, course.checks))),
+                    "reproduced": self._redact_check(history.reproduced),
+                    "checks": tuple(filter(None, map(self._redact_check, history.checks))),
                 }
             )
-        return self._clean
+        return self._redacted_history
 
-    def _redacted(self, check: ObservedCheck | None) -> ObservedCheck | None:
+    def _redact_check(self, check: ObservedCheck | None) -> ObservedCheck | None:
         if check is None:
             return None
         # A command's output is not published while the run is active.
-        shown = {"command": self._redact(check.command), "output": ""}
-        return check.model_copy(update=shown)
+        redacted = {"command": self._redact(check.command), "output": ""}
+        return check.model_copy(update=redacted)
 
     def _write_all(self) -> None:
         try:
-            teller = self._teller()
+            writer = self._create_writer()
         except ResolverError as error:
             logger.warning("the progress of the run is not reported: %s", error.what)
             return
-        failures, looked = 0, False
-        while failures < MOST_FAILURES:
+        failures, closed_killed_runs = 0, False
+        while failures < MAX_FAILURES:
             # Changes that arrive during an edit, or within the interval after it, are merged into
             # one edit.
             self._changed.wait()
@@ -338,11 +340,11 @@ class ProgressReporter:
                 return
             self._changed.clear()
             try:
-                if not self._write(teller):
+                if not self._write(writer):
                     return
-                if not looked:
-                    looked = True
-                    teller.close_dead(self._progress)
+                if not closed_killed_runs:
+                    closed_killed_runs = True
+                    writer.close_dead(self._progress)
                 failures = 0
             except ResolverError as error:
                 failures += 1
@@ -351,16 +353,16 @@ class ProgressReporter:
             if self._closed.wait(self._interval):
                 return
 
-    def _write(self, teller: ProgressWriter) -> bool:
+    def _write(self, writer: ProgressWriter) -> bool:
         """Write the current progress. Returns False if a person deleted the comment.
 
         A deleted comment is created again only for the final text.
         """
-        with self._writing:
-            if self._held.is_set() or self._closed.is_set():
+        with self._write_lock:
+            if self._paused_writes.is_set() or self._closed.is_set():
                 return True
             with self._lock:
                 progress = self._progress
-            known = self._told
-            self._told = teller.tell_progress(progress, known)
-            return self._told is not None
+            comment_id = self._comment_id
+            self._comment_id = writer.write_progress(progress, comment_id)
+            return self._comment_id is not None

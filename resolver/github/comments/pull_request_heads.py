@@ -29,22 +29,22 @@ from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import OpenPullRequest, PullRequestSource
 from resolver.models.run import Command, Publication, PublicationMethod, Trigger
 
-MOST_COMMITS = 250
+MAX_COMMITS = 250
 """Maximum number of commits of a pull request that are searched, besides its newest one.
 
 GitHub lists no more.
 """
 
-MOST_BRANCHES = 50
+MAX_BRANCHES = 50
 """Maximum number of branches for one issue that are searched for an open pull request."""
 
-MOST_PULLS = 200
+MAX_PULLS = 200
 """Maximum number of pull requests in any state that are searched for Resolver's own: two pages."""
 
-MOST_SEARCHED = 20
+MAX_SEARCHED_PULLS = 20
 """Maximum number of Resolver's pull requests for one issue whose commits are searched."""
 
-_PUSHING = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
+_PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
 class PullHeads:
@@ -67,21 +67,21 @@ class PullHeads:
 
     def source(self, number: int) -> PullRequestSource:
         """Return where the pull request's branch is now, and if Resolver can push to it."""
-        what = f"read pull request {number} of {self._repository.full_name}"
-        with self._access.asking(what, "pull-requests: read"):
-            now = self._repository.get_pull(number).complete().raw_data
-            head: dict[str, Any] = now["head"]
+        operation = f"read pull request {number} of {self._repository.full_name}"
+        with self._access.asking(operation, "pull-requests: read"):
+            data = self._repository.get_pull(number).complete().raw_data
+            head: dict[str, Any] = data["head"]
             source = head.get("repo")
-            came_from = str(source["full_name"]) if source else ""
-            own = str(now["base"]["repo"]["full_name"])
-            is_fork = came_from.casefold() != own.casefold()
-            is_open = now["state"] == "open"
+            head_repository = str(source["full_name"]) if source else ""
+            base_repository = str(data["base"]["repo"]["full_name"])
+            is_fork = head_repository.casefold() != base_repository.casefold()
+            is_open = data["state"] == "open"
             return PullRequestSource(
                 is_open=is_open,
-                repository=came_from,
+                repository=head_repository,
                 branch=str(head["ref"]),
                 is_fork=is_fork,
-                can_modify=bool(now.get("maintainer_can_modify")),
+                can_modify=bool(data.get("maintainer_can_modify")),
                 is_protected=is_open and not is_fork and self._is_protected(str(head["ref"])),
             )
 
@@ -99,12 +99,14 @@ class PullHeads:
         Its head is pinned to the time of the request. Only branches of this repository that start
         with `prefix` count: a pull request by somebody else may claim to be for the issue.
         """
-        what = f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
-        with self._access.asking(what, "pull-requests: read"):
-            pull = self._of_issue(trigger.subject or 0, prefix)
+        operation = (
+            f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
+        )
+        with self._access.asking(operation, "pull-requests: read"):
+            pull = self._newest_open_pull(trigger.subject or 0, prefix)
             if pull is None:
                 return None
-            pinned = self._pinned(pull, trigger)
+            pinned = self._pin(pull, trigger)
             title = " ".join(strip_hidden(pull.title).text.split())
             return OpenPullRequest(
                 number=pull.number,
@@ -116,34 +118,34 @@ class PullHeads:
                 moved=pinned.moved,
             )
 
-    def _of_issue(self, issue: int, prefix: str) -> GitHubPullRequest | None:
-        return max(self._open(issue, prefix), key=lambda pull: pull.number, default=None)
+    def _newest_open_pull(self, issue: int, prefix: str) -> GitHubPullRequest | None:
+        return max(self._open_pulls(issue, prefix), key=lambda pull: pull.number, default=None)
 
-    def _open(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
+    def _open_pulls(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
         """Yield Resolver's open pull requests for the issue.
 
         They are found by branch name, so that the number of other open pull requests does not
         matter.
         """
-        for branch in islice(branch_tips(self._repository, prefix), MOST_BRANCHES):
+        for branch in islice(branch_tips(self._repository, prefix), MAX_BRANCHES):
             pull = open_pull_request_of(self._repository, branch)
             if pull and self._is_for(pull, issue):
                 yield pull
 
-    def _any(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
+    def _all_pulls(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
         """Yield Resolver's pull requests for the issue in any state, most recently updated first.
 
         If the newest pull requests exceed the limit, the open ones are looked up by branch in
         addition.
         """
-        seen = 0
-        for pull in islice(self._newest, MOST_PULLS):
-            seen += 1
-            named = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
-            if named and self._is_for(pull, issue):
+        count = 0
+        for pull in islice(self._newest, MAX_PULLS):
+            count += 1
+            is_own_branch = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
+            if is_own_branch and self._is_for(pull, issue):
                 yield pull
-        if seen == MOST_PULLS:
-            yield from self._open(issue, prefix)
+        if count == MAX_PULLS:
+            yield from self._open_pulls(issue, prefix)
 
     def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
         """Return True if Resolver opened the pull request and its marker names no other issue.
@@ -151,10 +153,10 @@ class PullHeads:
         People may rewrite the body and so delete the marker; then the branch name, which the caller
         has checked, decides.
         """
-        work = run_of_marker(pull.body or "")
-        return is_own_account(pull, self._own) and (work is None or work[0] == issue)
+        run = run_of_marker(pull.body or "")
+        return is_own_account(pull, self._own) and (run is None or run[0] == issue)
 
-    def _pinned(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
+    def _pin(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
         since = searched_since(trigger)
         if since is not None and pull.created_at >= since:
             return PinnedHead(
@@ -170,27 +172,29 @@ class PullHeads:
         was pushed by another account does not count.
         """
         number = trigger.subject
-        if trigger.command not in _PUSHING or number is None:
+        if trigger.command not in _PUSHING_COMMANDS or number is None:
             return None
-        what = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
-        on_pull = trigger.is_pull_request and number == trigger.number
-        with self._access.asking(what, "pull-requests: read"):
-            pulls: Iterable[GitHubPullRequest] = self._any(number, prefix)
-            if on_pull:
+        operation = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
+        is_on_pull = trigger.is_pull_request and number == trigger.number
+        with self._access.asking(operation, "pull-requests: read"):
+            pulls: Iterable[GitHubPullRequest] = self._all_pulls(number, prefix)
+            if is_on_pull:
                 pulls = [self._repository.get_pull(number)]
-            for pull in islice(pulls, MOST_SEARCHED):
-                if (commit := self._commit_of(run, pull)) is not None:
+            for pull in islice(pulls, MAX_SEARCHED_PULLS):
+                if (commit := self._find_commit(run, pull)) is not None:
                     how: PublicationMethod = "updated" if len(commit.parents) > 1 else "pushed"
-                    return _published(pull.complete(), commit.sha, how if on_pull else "added")
+                    return _make_publication(
+                        pull.complete(), commit.sha, how if is_on_pull else "added"
+                    )
         return None
 
-    def _commit_of(self, run: str, pull: GitHubPullRequest) -> Commit | None:
+    def _find_commit(self, run: str, pull: GitHubPullRequest) -> Commit | None:
         """Return the commit that the run pushed to the pull request, or None."""
-        mark = f"Resolver-Run: {run}"
+        trailer = f"Resolver-Run: {run}"
         commits = Listing(pull.requester, Commit, f"{pull.url}/commits")
         newest = self._repository.get_commit(pull.complete().head.sha)
-        for commit in chain([newest], islice(commits, MOST_COMMITS)):
-            if mark in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
+        for commit in chain([newest], islice(commits, MAX_COMMITS)):
+            if trailer in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
                 return commit
         return None
 
@@ -200,24 +204,24 @@ class PullHeads:
         If the pushes cannot be read, the commit counts as Resolver's own, so that nothing is done
         twice.
         """
-        known = pull.complete()
-        source = known.raw_data["head"].get("repo")
+        full_pull = pull.complete()
+        source = full_pull.raw_data["head"].get("repo")
         if not source:
             return False
-        by = pushers(self._repository, str(source["full_name"]), known.head.ref)
-        return not by or by.get(commit, "").casefold() == self._own
+        logins_by_commit = pushers(self._repository, str(source["full_name"]), full_pull.head.ref)
+        return not logins_by_commit or logins_by_commit.get(commit, "").casefold() == self._own
 
 
-def _published(pull: GitHubPullRequest, commit: str, how: PublicationMethod) -> Publication:
+def _make_publication(pull: GitHubPullRequest, commit: str, how: PublicationMethod) -> Publication:
     source = pull.raw_data["head"]["repo"]
     base = pull.raw_data["base"]["repo"]
-    own = str(source["full_name"]) == str(base["full_name"])
+    is_same_repository = str(source["full_name"]) == str(base["full_name"])
     return Publication(
         branch=pull.head.ref,
         commit=commit,
         pull_request=describe_pull_request(pull).model_copy(update={"body": ""}),
         how=how,
-        repository="" if own else str(source["full_name"]),
+        repository="" if is_same_repository else str(source["full_name"]),
         commit_url=f"{source['html_url']}/commit/{commit}",
         repeated=True,
     )

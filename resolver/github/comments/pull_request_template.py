@@ -29,10 +29,10 @@ from resolver.models.repository import FOLDERS, template_path
 
 logger = logging.getLogger("resolver.github")
 
-REPOSITORY = ".github"
+DEFAULTS_REPOSITORY = ".github"
 """Name of the repository that contains an owner's default files."""
 
-LARGEST = 20_000
+MAX_TEMPLATE_BYTES = 20_000
 """Maximum size of a template in bytes."""
 
 
@@ -42,12 +42,16 @@ def with_default_template(access: GitHubAccess, report: Report) -> Report:
     It sends a single request if the owner has no `.github` repository.
     """
     owner, _, name = report.trigger.repository.partition("/")
-    if report.conventions.template.strip() or name.casefold() == REPOSITORY:
+    if report.conventions.template.strip() or name.casefold() == DEFAULTS_REPOSITORY:
         return report
-    hasty = access.in_haste()
+    hasty_access = access.with_short_timeouts()
     try:
-        with hasty.asking(f"read the template of {owner}/{REPOSITORY}", "contents: read"):
-            template = _template(hasty.client().get_repo(f"{owner}/{REPOSITORY}"))
+        with hasty_access.asking(
+            f"read the template of {owner}/{DEFAULTS_REPOSITORY}", "contents: read"
+        ):
+            template = _read_default_template(
+                hasty_access.client().get_repo(f"{owner}/{DEFAULTS_REPOSITORY}")
+            )
     except ForgeError as error:
         logger.warning("%s", error.what)
         return report
@@ -55,7 +59,7 @@ def with_default_template(access: GitHubAccess, report: Report) -> Report:
     return report.model_copy(update={"conventions": conventions})
 
 
-def _template(repository: Repository) -> str:
+def _read_default_template(repository: Repository) -> str:
     """Return the template in the repository, "" if there is none.
 
     A repository that doesn't exist, or is private, has none: GitHub uses only public ones.
@@ -67,15 +71,15 @@ def _template(repository: Repository) -> str:
     except github.UnknownObjectException:
         return ""
     files = list(root) if isinstance(root, list) else []
-    for folder in [each for each in files if each.type == "dir" and each.path.lower() in FOLDERS]:
-        within = repository.get_contents(folder.path)
-        files += within if isinstance(within, list) else []
-    path = template_path([each.path for each in files if each.type == "file"])
-    found = next((each for each in files if each.path == path), None)
-    if found is None or found.size > LARGEST:
+    for folder in [file for file in files if file.type == "dir" and file.path.lower() in FOLDERS]:
+        contents = repository.get_contents(folder.path)
+        files += contents if isinstance(contents, list) else []
+    path = template_path([file.path for file in files if file.type == "file"])
+    entry = next((file for file in files if file.path == path), None)
+    if entry is None or entry.size > MAX_TEMPLATE_BYTES:
         return ""
     try:
-        text = found.decoded_content.decode("utf-8-sig")
+        text = entry.decoded_content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return ""
     return "" if "\0" in text else text
@@ -105,7 +109,7 @@ class Fact(StrEnum):
     ISSUE = "issue"
 
 
-_ASKED: tuple[tuple[Part | None, str], ...] = (
+_HEADING_PATTERNS: tuple[tuple[Part | None, str], ...] = (
     # The first match wins: a checklist that mentions tests is a checklist.
     (None, r"check ?list|type of (?:the )?(?:change|pr)|types of changes|breaking"),
     (None, r"before (?:you )?(?:submit|merg)|licen[cs]e|deploy|roll ?back"),
@@ -128,9 +132,11 @@ _ASKED: tuple[tuple[Part | None, str], ...] = (
         r"change[sd]?\b|propos|implement|details?|solution|approach|\bhow\b|what|\bfix\b",
     ),
 )
-_PATTERNS = tuple((part, re.compile(pattern, re.I)) for part, pattern in _ASKED)
+_COMPILED_HEADING_PATTERNS = tuple(
+    (part, re.compile(pattern, re.I)) for part, pattern in _HEADING_PATTERNS
+)
 
-_HOME: dict[Part, tuple[Part, ...]] = {
+_FALLBACK_PARTS: dict[Part, tuple[Part, ...]] = {
     Part.WHAT: (Part.CHANGE, Part.WHY),
     Part.WHY: (Part.WHAT, Part.CHANGE),
     Part.CHANGE: (Part.WHAT, Part.WHY),
@@ -141,27 +147,36 @@ _HOME: dict[Part, tuple[Part, ...]] = {
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*)</h\1>", re.I)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
-_TICK_CELL = re.compile(
+_TICKED_CELL = re.compile(
     r"(?<=\|)([ \t]*)(?:\[[xX✓✔]\]|[xX✓✔☑✅🗹]|:(?:heavy|white)_check_mark:"
     r"|:ballot_box_with_check:)\ufe0f?(?=[ \t]*\|)"
 )
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|")
 _TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*")
-_BOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
-_CLAIM = r"^\W*(?:i(?:'ve| have)?|we(?:'ve| have)?|this (?:pr|pull request|change))?\W*"
-_DONE = r"(?: (?:is|are|was|were|has been|have been))? (?:added|updated|included)\W*$"
+_CHECKBOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
+_CLAIM_START = r"^\W*(?:i(?:'ve| have)?|we(?:'ve| have)?|this (?:pr|pull request|change))?\W*"
+_CLAIM_END = r"(?: (?:is|are|was|were|has been|have been))? (?:added|updated|included)\W*$"
 _FACTS: tuple[tuple[Fact, str], ...] = (
     (
         Fact.TESTS,
-        _CLAIM
+        _CLAIM_START
         + r"(?:add|updat|includ|writ|wrote)\w*(?: (?:new|unit|the|or|some|updated))* tests?\W*$",
     ),
-    (Fact.TESTS, r"^\W*(?:unit )?tests?" + _DONE),
-    (Fact.DOCS, _CLAIM + r"(?:add|updat)\w*(?: (?:the|relevant|any))* (?:docs?|documentation)\W*$"),
-    (Fact.DOCS, r"^\W*(?:docs?|documentation)" + _DONE),
-    (Fact.CHANGELOG, _CLAIM + r"(?:add|updat)\w*(?: (?:the|an?|entry|to|in))* change ?log\W*$"),
-    (Fact.CHANGELOG, r"^\W*change ?log(?: entry)?" + _DONE),
-    (Fact.ISSUE, _CLAIM + r"(?:link|referenc)\w*(?: (?:to|the|an?|related|existing))* issue\W*$"),
+    (Fact.TESTS, r"^\W*(?:unit )?tests?" + _CLAIM_END),
+    (
+        Fact.DOCS,
+        _CLAIM_START + r"(?:add|updat)\w*(?: (?:the|relevant|any))* (?:docs?|documentation)\W*$",
+    ),
+    (Fact.DOCS, r"^\W*(?:docs?|documentation)" + _CLAIM_END),
+    (
+        Fact.CHANGELOG,
+        _CLAIM_START + r"(?:add|updat)\w*(?: (?:the|an?|entry|to|in))* change ?log\W*$",
+    ),
+    (Fact.CHANGELOG, r"^\W*change ?log(?: entry)?" + _CLAIM_END),
+    (
+        Fact.ISSUE,
+        _CLAIM_START + r"(?:link|referenc)\w*(?: (?:to|the|an?|related|existing))* issue\W*$",
+    ),
 )
 _FACT_PATTERNS = tuple((fact, re.compile(pattern, re.I)) for fact, pattern in _FACTS)
 """Labels that a checkbox must have to be ticked.
@@ -174,12 +189,12 @@ They say that something exists, never that it is good or that it passes.
 class _Section:
     """A heading with the lines below it; `heading` is "" for the text before the first heading.
 
-    `words` is the heading without markup. `level` is 1 to 6, 7 for a line in bold, 0 for no
+    `text` is the heading without markup. `level` is 1 to 6, 7 for a line in bold, 0 for no
     heading.
     """
 
     heading: str
-    words: str
+    text: str
     level: int
     body: str
 
@@ -191,42 +206,46 @@ def fill_template(
     *,
     own_issue: int | None,
     label: Callable[[Part], str],
-    nobody: str,
+    empty_text: str,
 ) -> str | None:
     """Return the filled-in template, or None if it asks for nothing that is known.
 
     `parts` maps each part to markdown, "" if it is unknown. `label` returns the name of a part, ""
-    if it has none. `nobody` is the text for a heading that would otherwise be empty.
+    if it has none. `empty_text` is the text for a heading that would otherwise be empty.
     """
     clean = quieted(strip_hidden(template).text, own_issue=own_issue).strip()
-    sections = _sections(clean)
-    wanted = [_asked_by(section) for section in sections]
-    known = {part: text.strip() for part, text in parts.items() if text.strip()}
-    if not {Part.WHAT, Part.WHY, Part.CHANGE, Part.TESTED} & set(wanted):
+    sections = _split_sections(clean)
+    parts_by_section = [_part_of_section(section) for section in sections]
+    known_parts = {part: text.strip() for part, text in parts.items() if text.strip()}
+    if not {Part.WHAT, Part.WHY, Part.CHANGE, Part.TESTED} & set(parts_by_section):
         return None
-    homes: dict[int, list[str]] = {}
-    alone: list[str] = []
+    texts_by_section: dict[int, list[str]] = {}
+    own_sections: list[str] = []
     for part in Part:
-        if part not in known or part is Part.RUN:
+        if part not in known_parts or part is Part.RUN:
             continue
-        home = _home(part, wanted)
-        if home is None and part is Part.CHANGELOG:
+        section_index = _find_section(part, parts_by_section)
+        if section_index is None and part is Part.CHANGELOG:
             continue  # The changelog is mentioned only in templates that ask for it.
-        if home is None:
-            alone.append(with_heading(part, known[part], label))
-        elif wanted[home] is part:
-            homes.setdefault(home, []).insert(0, known[part])
+        if section_index is None:
+            own_sections.append(with_heading(part, known_parts[part], label))
+        elif parts_by_section[section_index] is part:
+            texts_by_section.setdefault(section_index, []).insert(0, known_parts[part])
         else:
             name = label(part)
-            homes.setdefault(home, []).append(
-                f"**{name}**\n\n{known[part]}" if name else known[part]
+            texts_by_section.setdefault(section_index, []).append(
+                f"**{name}**\n\n{known_parts[part]}" if name else known_parts[part]
             )
-    below = [section.level for section in sections[1:]] + [0]
-    written = [
-        _written(section, homes.get(index, []), facts, nobody, below[index])
+    next_levels = [section.level for section in sections[1:]] + [0]
+    filled = [
+        _fill_section(
+            section, texts_by_section.get(index, []), facts, empty_text, next_levels[index]
+        )
         for index, section in enumerate(sections)
     ]
-    return "\n\n".join(text for text in [*alone, *written, known.get(Part.RUN, "")] if text)
+    return "\n\n".join(
+        text for text in [*own_sections, *filled, known_parts.get(Part.RUN, "")] if text
+    )
 
 
 def with_heading(part: Part, text: str, label: Callable[[Part], str]) -> str:
@@ -240,95 +259,108 @@ def text_beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None
 
     They are put below Resolver's own sections.
     """
-    sections = _sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())
-    kept = ((section.heading, _form(section.body, facts)) for section in sections)
-    return "\n\n".join("\n\n".join(filter(None, each)) for each in kept if each[1])
+    sections = _split_sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())
+    forms = ((section.heading, _checkbox_lines(section.body, facts)) for section in sections)
+    return "\n\n".join(
+        "\n\n".join(filter(None, heading_and_form))
+        for heading_and_form in forms
+        if heading_and_form[1]
+    )
 
 
-def _home(part: Part, wanted: Sequence[Part | None]) -> int | None:
-    for candidate in (part, *_HOME.get(part, ())):
-        if candidate in wanted:
-            return wanted.index(candidate)
+def _find_section(part: Part, parts_by_section: Sequence[Part | None]) -> int | None:
+    for candidate in (part, *_FALLBACK_PARTS.get(part, ())):
+        if candidate in parts_by_section:
+            return parts_by_section.index(candidate)
     return None
 
 
-def _asked_by(section: _Section) -> Part | None:
+def _part_of_section(section: _Section) -> Part | None:
     if not section.heading:
         return None
-    if _BOX.search(section.body) and not _BOX.sub("", section.body).strip():
+    if _CHECKBOX.search(section.body) and not _CHECKBOX.sub("", section.body).strip():
         return None  # A section that has only checkboxes is a checklist, whatever its heading says.
-    found = (part for part, pattern in _PATTERNS if pattern.search(section.words))
-    return next(found, None)
+    matching_parts = (
+        part for part, pattern in _COMPILED_HEADING_PATTERNS if pattern.search(section.text)
+    )
+    return next(matching_parts, None)
 
 
-def _written(
+def _fill_section(
     section: _Section,
-    given: Sequence[str],
+    texts: Sequence[str],
     facts: frozenset[Fact],
-    nobody: str,
+    empty_text: str,
     next_level: int,
 ) -> str:
-    """Return the section with `given` in place of its placeholder text.
+    """Return the section with `texts` in place of its placeholder text.
 
-    A heading that is followed by a deeper one may stay empty; any other empty one gets `nobody`.
+    A heading that is followed by a deeper one may stay empty; any other empty one gets
+    `empty_text`.
     """
-    form = _form(section.body, facts)
-    if given:
-        return "\n\n".join(filter(None, [section.heading, *given, form]))
+    form = _checkbox_lines(section.body, facts)
+    if texts:
+        return "\n\n".join(filter(None, [section.heading, *texts, form]))
     if not section.heading:
         return form
-    rest = form or ("" if next_level > section.level else nobody)
-    return "\n\n".join(filter(None, [section.heading, rest]))
+    placeholder = form or ("" if next_level > section.level else empty_text)
+    return "\n\n".join(filter(None, [section.heading, placeholder]))
 
 
-def _form(body: str, facts: frozenset[Fact]) -> str:
+def _checkbox_lines(body: str, facts: frozenset[Fact]) -> str:
     """Return the parts of a section that a person can tick.
 
     These are its checkboxes with their continuation lines and the line with a colon that introduces
     them, and its tables that have a column for ticks. All other text is dropped: it consists of
     instructions, examples, or statements that nobody has verified.
     """
-    blocks = [_ticked(block, facts) for block in re.split(r"\n[ \t]*\n", body.strip("\n"))]
-    kept: list[str] = []
-    for at, block in enumerate(blocks):
-        following = blocks[at + 1] if at + 1 < len(blocks) else ""
-        form = _boxes_of(block) or _tick_table(block)
+    blocks = [_tick_boxes(block, facts) for block in re.split(r"\n[ \t]*\n", body.strip("\n"))]
+    kept_blocks: list[str] = []
+    for index, block in enumerate(blocks):
+        following = blocks[index + 1] if index + 1 < len(blocks) else ""
+        form = _extract_checkboxes(block) or _tick_table(block)
         if form:
-            kept.append(form)
-        elif block.rstrip().endswith(":") and _BOX.match(following) and "\n" not in block.strip():
-            kept.append(block.strip())
-    return "\n\n".join(kept)
+            kept_blocks.append(form)
+        elif (
+            block.rstrip().endswith(":")
+            and _CHECKBOX.match(following)
+            and "\n" not in block.strip()
+        ):
+            kept_blocks.append(block.strip())
+    return "\n\n".join(kept_blocks)
 
 
-def _boxes_of(block: str) -> str:
-    lines, kept, inside = block.split("\n"), list[str](), False
-    for at, line in enumerate(lines):
-        inside = bool(_BOX.match(line)) or (inside and line[:1] in {" ", "\t"})
-        leads = line.rstrip().endswith(":") and any(map(_BOX.match, lines[at + 1 : at + 2]))
-        if inside or leads:
-            kept.append(line)
-    return "\n".join(kept)
+def _extract_checkboxes(block: str) -> str:
+    lines, kept_lines, is_in_item = block.split("\n"), list[str](), False
+    for index, line in enumerate(lines):
+        is_in_item = bool(_CHECKBOX.match(line)) or (is_in_item and line[:1] in {" ", "\t"})
+        is_introduction = line.rstrip().endswith(":") and any(
+            map(_CHECKBOX.match, lines[index + 1 : index + 2])
+        )
+        if is_in_item or is_introduction:
+            kept_lines.append(line)
+    return "\n".join(kept_lines)
 
 
 def _tick_table(block: str) -> str:
     """Return the table without its ticks, or "" if the block is no table with cells to tick."""
-    rows = [_TICK_CELL.sub(r"\1 ", row) for row in block.strip().split("\n")]
+    rows = [_TICKED_CELL.sub(r"\1 ", row) for row in block.strip().split("\n")]
     is_table = all(map(_TABLE_ROW.fullmatch, rows))
     return "\n".join(rows) if is_table and any(map(_EMPTY_CELL.search, rows[2:])) else ""
 
 
-def _ticked(text: str, facts: frozenset[Fact]) -> str:
+def _tick_boxes(text: str, facts: frozenset[Fact]) -> str:
     """Tick the boxes whose statement is a known fact, and untick all others."""
 
-    def ticked(found: re.Match[str]) -> str:
-        label = re.sub(r"[*_`]", "", found[3]).strip()
+    def tick_box(match: re.Match[str]) -> str:
+        label = re.sub(r"[*_`]", "", match[3]).strip()
         is_true = any(fact in facts and pattern.search(label) for fact, pattern in _FACT_PATTERNS)
-        return f"{found[1]}[{'x' if is_true else ' '}]{found[2]}{found[3]}"
+        return f"{match[1]}[{'x' if is_true else ' '}]{match[2]}{match[3]}"
 
-    return _BOX.sub(ticked, text)
+    return _CHECKBOX.sub(tick_box, text)
 
 
-def _sections(text: str) -> list[_Section]:
+def _split_sections(text: str) -> list[_Section]:
     """Split the template before each heading. A line that is all bold counts as a heading."""
     lines = text.split("\n")
     tokens = markdown_parser().parse(text)
@@ -336,19 +368,21 @@ def _sections(text: str) -> list[_Section]:
     for token, inline in zip(tokens, [*tokens[1:], *tokens[-1:]], strict=True):
         if token.level != 0 or token.map is None:
             continue
-        start, after = token.map
-        words = inline.content.strip()
+        start, body_start = token.map
+        heading_text = inline.content.strip()
         if token.type == "heading_open":
-            starts.append((start, after, words, int(token.tag[1:])))
-        elif token.type == "paragraph_open" and _BOLD_LINE.fullmatch(words):
-            starts.append((start, after, words.strip(" *_:"), 7))
+            starts.append((start, body_start, heading_text, int(token.tag[1:])))
+        elif token.type == "paragraph_open" and _BOLD_LINE.fullmatch(heading_text):
+            starts.append((start, body_start, heading_text.strip(" *_:"), 7))
         elif token.type == "html_block" and (
-            found := _HTML_HEADING.fullmatch(token.content.strip())
+            match := _HTML_HEADING.fullmatch(token.content.strip())
         ):
-            starts.append((start, after, re.sub(r"<[^>]*>", "", found[2]), int(found[1])))
+            starts.append((start, body_start, re.sub(r"<[^>]*>", "", match[2]), int(match[1])))
     ends = [start for start, *_ in starts] + [len(lines)]
     sections = [_Section("", "", 0, "\n".join(lines[: ends[0]]).strip("\n"))]
-    for (start, after, words, level), end in zip(starts, ends[1:], strict=True):
-        heading = "\n".join(lines[start:after]).strip("\n")
-        sections.append(_Section(heading, words, level, "\n".join(lines[after:end]).strip("\n")))
-    return [s for s in sections if s.heading or s.body]
+    for (start, body_start, heading_text, level), end in zip(starts, ends[1:], strict=True):
+        heading = "\n".join(lines[start:body_start]).strip("\n")
+        sections.append(
+            _Section(heading, heading_text, level, "\n".join(lines[body_start:end]).strip("\n"))
+        )
+    return [section_ for section_ in sections if section_.heading or section_.body]

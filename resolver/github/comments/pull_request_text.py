@@ -45,15 +45,15 @@ from resolver.github.text.markdown import code_span, quieted, shorten_text, titl
 from resolver.models.run import FileChange, TriggerKind
 from resolver.trace.markdown import utf16_length
 
-_WORDS = re.compile(
+_TEXT_MARKER = re.compile(
     r"<!-- resolver:words title=([0-9a-f]{16}) body=([0-9a-f]{16})(?: (draft|theirs))? -->"
 )
 _ANY_MARKER = re.compile(r"\A(?:\s*<!-- resolver:[^\n]*? -->)+\s*")
-_FOLD = re.compile(
+_NEWEST_SECTION = re.compile(
     r"\n*<!-- resolver:newest(?: run=[0-9A-Za-z-]{1,60})? -->\n.*?\n<!-- resolver:end -->\n*",
     re.DOTALL,
 )
-_STANDING = re.compile(
+_STANDING_SECTION = re.compile(
     r"\n*<!-- resolver:standing -->\n.*?\n<!-- resolver:stands -->\n*", re.DOTALL
 )
 
@@ -65,7 +65,7 @@ means that a person changed the status, and from then on people decide.
 """
 
 
-def words_marker(title: str, text: str, *, draft: bool) -> str:
+def text_marker(title: str, text: str, *, draft: bool) -> str:
     """Return the marker of the given title and body text.
 
     `draft` says if the pull request is opened as a draft.
@@ -77,8 +77,8 @@ def words_marker(title: str, text: str, *, draft: bool) -> str:
 def _digest(text: str) -> str:
     # GitHub's web editor saves CRLF line ends. These and trailing spaces do not count as an edit.
     lines = (line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    plain = "\n".join(lines).strip()
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    normalized = "\n".join(lines).strip()
+    return hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def text_of(body: str) -> str:
@@ -88,14 +88,14 @@ def text_of(body: str) -> str:
 
 def title_is_ours(title: str, body: str) -> bool:
     """Return True if the title is as Resolver wrote it. Without a marker it counts as edited."""
-    found = _WORDS.search(_markers(body))
-    return found is not None and found[1] == _digest(title)
+    match = _TEXT_MARKER.search(_markers(body))
+    return match is not None and match[1] == _digest(title)
 
 
 def body_is_ours(body: str) -> bool:
     """Return True if the text is as Resolver wrote it. Without a marker it counts as edited."""
-    found = _WORDS.search(_markers(body))
-    return found is not None and found[2] == _digest(text_of(body))
+    match = _TEXT_MARKER.search(_markers(body))
+    return match is not None and match[2] == _digest(text_of(body))
 
 
 def drafting_in(body: str, *, is_draft: bool) -> Drafting:
@@ -103,17 +103,19 @@ def drafting_in(body: str, *, is_draft: bool) -> Drafting:
 
     `is_draft` is the current status: if it differs from the marker, a person changed it.
     """
-    found = _WORDS.search(_markers(body))
-    if found is None or (found[3] == "draft") != is_draft:
+    match = _TEXT_MARKER.search(_markers(body))
+    if match is None or (match[3] == "draft") != is_draft:
         return "theirs"
-    return "theirs" if found[3] == "theirs" else "draft" if is_draft else ""
+    return "theirs" if match[3] == "theirs" else "draft" if is_draft else ""
 
 
 def with_title(body: str, title: str) -> str:
     """Return the body with the marker updated to a new title. Without a marker it is unchanged."""
-    head = _markers(body)
-    marked = _WORDS.sub(lambda m: m[0].replace(m[1], _digest(title), 1), head, count=1)
-    return marked + body[len(head) :]
+    markers = _markers(body)
+    new_markers = _TEXT_MARKER.sub(
+        lambda m: m[0].replace(m[1], _digest(title), 1), markers, count=1
+    )
+    return new_markers + body[len(markers) :]
 
 
 def with_drafting(body: str, drafting: Drafting) -> str:
@@ -121,70 +123,81 @@ def with_drafting(body: str, drafting: Drafting) -> str:
 
     Without a marker it is unchanged.
     """
-    head = _markers(body)
+    markers = _markers(body)
     end = f" {drafting} -->" if drafting else " -->"
-    marked = _WORDS.sub(lambda m: f"{m[0].split(' body=')[0]} body={m[2]}{end}", head, count=1)
-    return marked + body[len(head) :]
+    new_markers = _TEXT_MARKER.sub(
+        lambda m: f"{m[0].split(' body=')[0]} body={m[2]}{end}", markers, count=1
+    )
+    return new_markers + body[len(markers) :]
 
 
 def run_marker_of(body: str) -> str:
     """Return the first marker of a body, "" if it has none."""
-    head = _markers(body)
-    return head.strip().split("\n")[0].strip() if head else ""
+    markers = _markers(body)
+    return markers.strip().split("\n")[0].strip() if markers else ""
 
 
-def tells_of(body: str, run: str) -> bool:
+def has_section_of_run(body: str, run: str) -> bool:
     """Return True if the body has a folded section about this run."""
     return f"<!-- resolver:newest run={run} -->" in body
 
 
 def _markers(body: str) -> str:
-    found = _ANY_MARKER.match(body)
-    return found[0] if found else ""
+    match = _ANY_MARKER.match(body)
+    return match[0] if match else ""
 
 
-def with_newest(
-    body: str, marker: str, newest: str, *, beside: bool = False, run: str = "", standing: str = ""
+def add_newest_section(
+    body: str,
+    marker: str,
+    newest: str,
+    *,
+    keep_earlier: bool = False,
+    run: str = "",
+    warning: str = "",
 ) -> str:
     """Return the body with `newest` in a folded section at its end, in place of earlier ones.
 
     The result stays below GitHub's limit: if the folded section does not fit, it is left out.
 
-    `marker` is the run's marker. `newest` is the text to fold, "" for none. With `beside`, earlier
-    folded sections are kept. `run` is recorded in the section, so that its text is not added twice.
-    `standing` is shown above the section and replaces what an earlier run put there.
+    `marker` is the run's marker. `newest` is the text to fold, "" for none. With `keep_earlier`,
+    earlier folded sections are kept. `run` is recorded in the section, so that its text is not
+    added twice.
+    `warning` is shown above the section and replaces what an earlier run put there.
     """
-    text = _STANDING.sub("\n\n", text_of(body).replace("\r\n", "\n"))
-    theirs = (text if beside else _FOLD.sub("\n\n", text)).strip()
-    mark = _WORDS.search(_markers(body))
-    head = "\n".join(filter(None, (marker, mark[0] if mark else "")))
-    kept = f"{head}\n\n{theirs}\n".lstrip("\n")
+    text = _STANDING_SECTION.sub("\n\n", text_of(body).replace("\r\n", "\n"))
+    existing_text = (text if keep_earlier else _NEWEST_SECTION.sub("\n\n", text)).strip()
+    match = _TEXT_MARKER.search(_markers(body))
+    markers = "\n".join(filter(None, (marker, match[0] if match else "")))
+    without_newest = f"{markers}\n\n{existing_text}\n".lstrip("\n")
     if not newest:
-        return kept
+        return without_newest
     fold = render("comments/pull_request_newest.md.j2", newest=newest).strip()
-    above = f"\n<!-- resolver:standing -->\n{standing}\n<!-- resolver:stands -->\n"
-    begin = f"<!-- resolver:newest{f' run={run}' if run else ''} -->"
-    whole = f"{kept}{above if standing else ''}\n{begin}\n{fold}\n<!-- resolver:end -->\n"
-    return whole if utf16_length(whole) <= MAX_BODY else kept
+    standing_section = f"\n<!-- resolver:standing -->\n{warning}\n<!-- resolver:stands -->\n"
+    start_marker = f"<!-- resolver:newest{f' run={run}' if run else ''} -->"
+    above = standing_section if warning else ""
+    section = f"{start_marker}\n{fold}\n<!-- resolver:end -->\n"
+    with_section = f"{without_newest}{above}\n{section}"
+    return with_section if utf16_length(with_section) <= MAX_BODY else without_newest
 
 
-def room_below(body: str, *, beside: bool = False) -> int:
+def remaining_length(body: str, *, keep_earlier: bool = False) -> int:
     """Return how many UTF-16 units are left for a folded section at the end of a body.
 
-    With `beside`, earlier folded sections are kept and take room.
+    With `keep_earlier`, earlier folded sections are kept and take room.
     """
     text = text_of(body)
-    return MAX_BODY - utf16_length(text if beside else _FOLD.sub("", text)) - 1_500
+    return MAX_BODY - utf16_length(text if keep_earlier else _NEWEST_SECTION.sub("", text)) - 1_500
 
 
-MOST_MESSAGE = 1_500
+MAX_MESSAGE_CHARACTERS = 1_500
 """Maximum length of a commit message between its subject and its trailers, in characters."""
 
-WIDTH = 72
+LINE_WIDTH = 72
 
-_MOST_TO_START = 3
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
-_FORGED = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
+_MAX_FILES_TO_START = 3
+_CODE_BLOCK = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+_TRAILER = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
 )
@@ -210,8 +223,8 @@ def new_title(report: Report) -> str:
     It is the title that the agent proposes, in the repository's style, or "" if the current title
     can stay.
     """
-    words = report.outcome.pull_request_title if report.outcome else ""
-    return _subject(report, None, words) if _split_title(report, words)[0] else ""
+    proposed_title = report.outcome.pull_request_title if report.outcome else ""
+    return _subject(report, None, proposed_title) if _split_title(report, proposed_title)[0] else ""
 
 
 def commit_message(report: Report) -> str:
@@ -220,39 +233,43 @@ def commit_message(report: Report) -> str:
     The explanation says what was wrong and what changed; the trailers name the issue and the run.
     """
     outcome, issue = report.outcome, report.trigger.subject
-    told = ""
+    explanation = ""
     if outcome is not None:
         _, rest = _split_title(report, outcome.message)
-        told = "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
+        explanation = (
+            "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
+        )
     return render(
         "run/commit.j2",
-        subject=_subject(report, _style(report.conventions.subjects).longest),
-        why=_plain(told),
+        subject=_subject(report, _style(report.conventions.subjects).max_length),
+        why=_prepare_commit_text(explanation),
         issue=issue if _closes(report) else None,
         refers=issue,
         run=report.run,
     ).strip()
 
 
-def _subject(report: Report, limit: int | None, words: str = "") -> str:
+def _subject(report: Report, limit: int | None, text: str = "") -> str:
     issue, task = report.trigger.subject, report.task
     style = _style(report.conventions.subjects)
-    asked = task.title if task else ""
-    words, _ = _split_title(report, words or (report.outcome.message if report.outcome else ""))
-    if words and _is_dictated(words, report.trigger.instruction):
-        return shorten_text(title(words, own_issue=issue), limit or 256)
-    if not words and task and (task.pull or task.follows):
+    issue_title = task.title if task else ""
+    text, _ = _split_title(report, text or (report.outcome.message if report.outcome else ""))
+    if text and _is_requested_title(text, report.trigger.instruction):
+        return shorten_text(title(text, own_issue=issue), limit or 256)
+    if not text and task and (task.pull or task.follows):
         # The title of the pull request does not describe the commit that was added to it.
-        words = _said(report)
-    elif not words:
-        prefixed = issue is not None and style.kind == "plain" and not says_what_changed(asked)
-        words = f"Fix #{issue}: {asked}" if prefixed else asked
+        text = _describe_change(report)
+    elif not text:
+        needs_prefix = (
+            issue is not None and style.kind == "plain" and not says_what_changed(issue_title)
+        )
+        text = f"Fix #{issue}: {issue_title}" if needs_prefix else issue_title
     subject = CommitSubject(
-        words=title(words, own_issue=issue),
+        text=title(text, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
         issue=issue,
         labels=task.labels if task else (),
-        said=f"{asked}\n{task.body if task else ''}",
+        ticket_text=f"{issue_title}\n{task.body if task else ''}",
     )
     return shorten_text(write_subject(style, subject, limit=limit), 256) or "Change"
 
@@ -262,69 +279,75 @@ def _style(subjects: tuple[str, ...]) -> Style:
     return read_style(subjects)
 
 
-def _is_dictated(words: str, instruction: str) -> bool:
+def _is_requested_title(text: str, instruction: str) -> bool:
     """Return True if the requester dictated the title, which is then used as written."""
-    asks = re.search(
+    request = re.search(
         r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
     )
-    return asks is not None and words in instruction
+    return request is not None and text in instruction
 
 
 def _split_title(report: Report, message: str) -> tuple[str, str]:
     """Return title and rest if the first line can be a title, else "" and the whole text."""
     first, _, rest = visible(message).lstrip().partition("\n")
-    plain = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
-    fits = 2 <= len(plain.split()) <= 14 and len(plain) <= 80
-    may_be = fits and not first.startswith("#") and plain[-1] not in ":?"
-    dictated = may_be and _is_dictated(plain.rstrip("."), report.trigger.instruction)
-    if dictated or (may_be and says_what_changed(plain, _known(report))):
-        return plain.rstrip("."), rest.strip()
+    candidate = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
+    has_title_length = 2 <= len(candidate.split()) <= 14 and len(candidate) <= 80
+    may_be_title = has_title_length and not first.startswith("#") and candidate[-1] not in ":?"
+    is_requested = may_be_title and _is_requested_title(
+        candidate.rstrip("."), report.trigger.instruction
+    )
+    if is_requested or (may_be_title and says_what_changed(candidate, _subject_texts(report))):
+        return candidate.rstrip("."), rest.strip()
     return "", message
 
 
-def _known(report: Report) -> list[str]:
+def _subject_texts(report: Report) -> list[str]:
     """Return the texts that name the change's subject: issue title, instruction, changed paths."""
     task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
     return [task.title if task else "", report.trigger.instruction, *paths[:100]]
 
 
-def _said(report: Report) -> str:
+def _describe_change(report: Report) -> str:
     """Return a description of the change for when the agent gave no title.
 
     It is the first sentence that describes the change, else the names of the changed files.
     """
     outcome, files = report.outcome, report.patch.files if report.patch else ()
     for text in (outcome.change, outcome.message) if outcome else ():
-        for line in _FENCED.sub("", visible(text)).splitlines():
-            plain = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
-            sentence = re.split(r"(?<=[.!;])\s", plain, maxsplit=1)[0].rstrip(" .!;")
-            is_prose = not plain.startswith(("#", "|", "<")) and not sentence.endswith((":", "?"))
+        for line in _CODE_BLOCK.sub("", visible(text)).splitlines():
+            without_markup = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
+            sentence = re.split(r"(?<=[.!;])\s", without_markup, maxsplit=1)[0].rstrip(" .!;")
+            is_prose = not without_markup.startswith(("#", "|", "<")) and not sentence.endswith(
+                (":", "?")
+            )
             if is_prose and len(sentence.split()) > 1 and not is_about_the_work(sentence):
                 return sentence
     if not files:
         return "Change"
-    others = len(files) - 1
-    more = f" and {others} other file{'' if others == 1 else 's'}" if others else ""
-    return f"Change {files[0].path}{more}"
+    other_count = len(files) - 1
+    suffix = (
+        f" and {other_count} other file{'' if other_count == 1 else 's'}" if other_count else ""
+    )
+    return f"Change {files[0].path}{suffix}"
 
 
-def _plain(text: str) -> str:
+def _prepare_commit_text(text: str) -> str:
     """Return the agent's text wrapped and shortened for a commit message.
 
     Mentions are broken up so that they notify nobody. Trailers such as `Signed-off-by:` are broken
     up, because GitHub and git would act on them. This is done before and after wrapping: a wrapped
     line may begin with a trailer that was mid-line before.
     """
-    quiet = _FORGED.sub(r"\1\2 -", quieted(visible(text)))
-    paragraphs = re.split(r"\n\s*\n", shorten_text(quiet.strip(), MOST_MESSAGE))
-    wrapped = "\n\n".join(_wrapped(paragraph) for paragraph in paragraphs)
-    return _FORGED.sub(r"\1\2 -", wrapped).strip()
+    cleaned = _TRAILER.sub(r"\1\2 -", quieted(visible(text)))
+    paragraphs = re.split(r"\n\s*\n", shorten_text(cleaned.strip(), MAX_MESSAGE_CHARACTERS))
+    wrapped = "\n\n".join(_wrap_paragraph(paragraph) for paragraph in paragraphs)
+    return _TRAILER.sub(r"\1\2 -", wrapped).strip()
 
 
-def _wrapped(paragraph: str) -> str:
+def _wrap_paragraph(paragraph: str) -> str:
     if re.search(r"^(?:\s|[-*+>|#]|\d+[.)]|```)", paragraph, re.M):
         return paragraph  # Lists, tables and code keep their line breaks.
-    return textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(paragraph, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def pull_request_body(report: Report) -> str:
@@ -334,36 +357,38 @@ def pull_request_body(report: Report) -> str:
         return f"{text}\n"
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
-    words = words_marker(pull_request_title(report), text, draft=report.draft)
-    return f"{marker}\n{words}\n\n{text}\n"
+    content_marker = text_marker(pull_request_title(report), text, draft=report.draft)
+    return f"{marker}\n{content_marker}\n\n{text}\n"
 
 
-def latest_changes_text(report: Report, room: int) -> str:
+def latest_changes_text(report: Report, max_length: int) -> str:
     """Return Resolver's own sections to add below a body that a person edited.
 
-    The template is left out. Returns "" if not even the shortest version fits into `room` UTF-16
-    units.
+    The template is left out. Returns "" if not even the shortest version fits into `max_length`
+    UTF-16 units.
     """
-    on_pull = report.task is not None and report.task.pull is not None
+    is_on_pull = report.task is not None and report.task.pull is not None
     for index in range(len(LEVELS)):
-        parts = parts_of(report, index)
+        parts = render_parts(report, index)
         # On a pull request, the number of the request is the pull request's own.
-        text = _own({part: "" if part is Part.ISSUE and on_pull else parts[part] for part in parts})
-        if utf16_length(text) <= room and is_closed(text):
+        text = _join_own_sections(
+            {part: "" if part is Part.ISSUE and is_on_pull else parts[part] for part in parts}
+        )
+        if utf16_length(text) <= max_length and is_closed(text):
             return text
     return ""
 
 
 def _fitting_text(report: Report) -> str:
-    most = MAX_BODY - 500
+    max_length = MAX_BODY - 500
     for index in range(len(LEVELS)):
-        text = _text(report, parts_of(report, index))
-        if utf16_length(text) <= most and is_closed(text):
+        text = _fill_or_append(report, render_parts(report, index))
+        if utf16_length(text) <= max_length and is_closed(text):
             return text
-    return _own(parts_of(report, len(LEVELS) - 1))
+    return _join_own_sections(render_parts(report, len(LEVELS) - 1))
 
 
-def _text(report: Report, parts: dict[Part, str]) -> str:
+def _fill_or_append(report: Report, parts: dict[Part, str]) -> str:
     """Return the filled-in template.
 
     If the template asks for nothing that is known, return Resolver's own sections with the
@@ -371,39 +396,47 @@ def _text(report: Report, parts: dict[Part, str]) -> str:
     """
     template, issue = report.conventions.template, report.trigger.subject
     if not template.strip():
-        return _own(parts)
-    facts = _facts(report)
-    nobody = render("comments/pull_request_part.md.j2", part="nobody").strip()
-    text = fill_template(template, parts, facts, own_issue=issue, label=_label, nobody=nobody)
+        return _join_own_sections(parts)
+    facts = _find_facts(report)
+    empty_text = render("comments/pull_request_part.md.j2", part="nobody").strip()
+    text = fill_template(
+        template, parts, facts, own_issue=issue, label=_label, empty_text=empty_text
+    )
     if text is not None and is_closed(text):
         return text
-    rest = text_beneath(template, facts, own_issue=issue)
-    return f"{_own(parts)}\n\n***\n\n{rest}" if rest else _own(parts)
+    remaining_form = text_beneath(template, facts, own_issue=issue)
+    return (
+        f"{_join_own_sections(parts)}\n\n***\n\n{remaining_form}"
+        if remaining_form
+        else _join_own_sections(parts)
+    )
 
 
-def _own(parts: dict[Part, str]) -> str:
-    told = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
-    return "\n\n".join(with_heading(part, text, _label) for part, text in told)
+def _join_own_sections(parts: dict[Part, str]) -> str:
+    sections = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
+    return "\n\n".join(with_heading(part, text, _label) for part, text in sections)
 
 
 def _label(part: Part) -> str:
     return render("comments/pull_request_part.md.j2", part="label", of=part.value).strip()
 
 
-def parts_of(report: Report, level: int) -> dict[Part, str]:
+def render_parts(report: Report, level: int) -> dict[Part, str]:
     """Return the rendered sections about the change, in display order.
 
     `level` is an index into LEVELS, from most to least detail.
     """
     message = report.outcome.message if report.outcome else ""
     _, rest = _split_title(report, message)
-    told = report.outcome is not None and any(
+    has_sections = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
-    values = template_values(report, rest if told else rest or message, LEVELS[level])
+    values = template_values(report, rest if has_sections else rest or message, LEVELS[level])
     values["told"] = dict(values["sections"])
-    values["start"], values["careful"] = _to_look_at(report.patch.files if report.patch else ())
-    values["changelog"] = [code_span(shorten_text(p, 200)) for p in _changelog(report)[:3]]
+    values["start"], values["careful"] = _files_to_review(
+        report.patch.files if report.patch else ()
+    )
+    values["changelog"] = [code_span(shorten_text(path, 200)) for path in _changelog(report)[:3]]
     values["fold_files"] = len(values["files"]) > 6
     rendered = {
         part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
@@ -413,25 +446,25 @@ def parts_of(report: Report, level: int) -> dict[Part, str]:
 
 
 def _closes(report: Report) -> bool:
-    on_pull = report.task is not None and report.task.pull is not None
-    return report.trigger.subject is not None and is_whole(report) and not on_pull
+    is_on_pull = report.task is not None and report.task.pull is not None
+    return report.trigger.subject is not None and is_whole(report) and not is_on_pull
 
 
-def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
+def _files_to_review(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
     """Return the files to read first, most changed first, and those that need careful review."""
     # Binary files are flagged in the table of files instead: nobody can start reading with one.
-    readable = [f for f in files if f.additions is not None or f.status == "deleted"]
-    code = [f for f in readable if _is_code(f) and f.status != "deleted"]
+    readable = [file for file in files if file.additions is not None or file.status == "deleted"]
+    code = [file for file in readable if _is_code(file) and file.status != "deleted"]
     code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
     careful = []
     for file in readable:
         name = file.path.rsplit("/", 1)[-1].lower()
-        odd = file.new_mode != file.old_mode and file.status == "modified"
-        why = (
+        has_new_mode = file.new_mode != file.old_mode and file.status == "modified"
+        reason = (
             "deleted"
             if file.status == "deleted"
             else "its mode changes"
-            if odd
+            if has_new_mode
             else "a symlink"
             if file.new_mode == "120000"
             else "a submodule"
@@ -440,9 +473,9 @@ def _to_look_at(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
             if name in _MANIFESTS
             else ""
         )
-        if why:
-            careful.append(f"{code_span(shorten_text(file.path, 200))} ({why})")
-    start = [code_span(shorten_text(f.path, 200)) for f in code[:_MOST_TO_START]]
+        if reason:
+            careful.append(f"{code_span(shorten_text(file.path, 200))} ({reason})")
+    start = [code_span(shorten_text(file.path, 200)) for file in code[:_MAX_FILES_TO_START]]
     return (start if len(files) > 1 else []), careful[:10]
 
 
@@ -453,13 +486,13 @@ def _is_code(file: FileChange) -> bool:
     return not (is_other or looks_like_scratch(file))
 
 
-def _facts(report: Report) -> frozenset[Fact]:
+def _find_facts(report: Report) -> frozenset[Fact]:
     """Return the statements on checkboxes that are known to be true, so that they can be ticked."""
-    changed = _written_paths(report)
+    written_paths = _written_paths(report)
     facts = set()
-    if any(is_test_path(path) for path in changed):
+    if any(is_test_path(path) for path in written_paths):
         facts.add(Fact.TESTS)
-    if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in changed):
+    if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in written_paths):
         facts.add(Fact.DOCS)
     if _changelog(report):
         facts.add(Fact.CHANGELOG)

@@ -140,7 +140,7 @@ class Report(FrozenModel):
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work began with, if it did.")
-    base_made: datetime | None = Field(
+    base_committed_at: datetime | None = Field(
         default=None, description="When that was made; None where the requester saw it."
     )
     patch: Patch | None = None
@@ -160,7 +160,7 @@ class Report(FrozenModel):
         default=Conventions(),
         description="How the repository writes pull requests and commits.",
     )
-    wishes: PullRequestPreferences = PullRequestPreferences()
+    preferences: PullRequestPreferences = PullRequestPreferences()
     warnings: tuple[str, ...] = Field(
         default=(), description="What the reader should know, like weak isolation."
     )
@@ -174,14 +174,14 @@ class Report(FrozenModel):
         default=False, description="True when a comment can make it go on from its log."
     )
     answers: bool = Field(default=False, description="True when it was a question about the code.")
-    wanted: PendingApproval | None = Field(
+    pending_approval: PendingApproval | None = Field(
         default=None, description="The action that waits for a person's word, if one does."
     )
     publishable: Literal["", "comment", "folder"] = Field(
         default="",
         description="By what its kept change can be made public: a comment, or the run's folder.",
     )
-    told: int | None = Field(
+    progress_comment_id: int | None = Field(
         default=None, description="The comment in which the run told how far it was, if it did."
     )
     how: PublicationMethod = Field(
@@ -199,7 +199,7 @@ class Report(FrozenModel):
         """The run's outcome. A failure takes precedence over everything before it."""
         if self.failure is not None:
             return Ending(self.failure.kind)
-        if self.wanted is not None:
+        if self.pending_approval is not None:
             return Ending.CONFIRMATION
         if self.pull_request is not None:
             return Ending.PULL_REQUEST

@@ -38,13 +38,13 @@ from resolver.models.pull_request import (
 )
 from resolver.trace.markdown import utf16_length
 
-LONGEST_REMARK = 8_000
+MAX_REMARK_LENGTH = 8_000
 """Maximum length of a comment's text, in UTF-16 units."""
 
-LONGEST_SUGGESTION = 20_000
+MAX_SUGGESTION_LENGTH = 20_000
 """Maximum length in characters; a longer suggestion is shown as plain code."""
 
-_ROOM = ((12_000, 4_000, 60), (6_000, 1_200, 40), (3_000, 400, 20))
+_LENGTH_LIMITS = ((12_000, 4_000, 60), (6_000, 1_200, 40), (3_000, 400, 20))
 """Limits to try in turn until the body fits.
 
 They are the length of the summary, the length of each comment in the body, and the number of these
@@ -60,16 +60,19 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
     """
     outcome = report.outcome
     number = report.trigger.number
-    for summary, remark, most in _ROOM:
+    for summary_limit, remark_limit, max_remarks in _LENGTH_LIMITS:
         values: dict[str, Any] = {
             "marker": review_marker(report.trigger.key),
             "summary": safe_markdown(
-                outcome.message if outcome else "", own_issue=number, limit=summary
+                outcome.message if outcome else "", own_issue=number, limit=summary_limit
             ),
-            "verification": _section(outcome.verification if outcome else "", number, remark),
-            "remaining": _section(outcome.remaining if outcome else "", number, remark),
-            "beside": [_beside(each, page, number, remark) for each in review.body_comments[:most]],
-            "more": max(0, len(review.body_comments) - most),
+            "verification": _section(outcome.verification if outcome else "", number, remark_limit),
+            "remaining": _section(outcome.remaining if outcome else "", number, remark_limit),
+            "beside": [
+                _remark_values(remark, page, number, remark_limit)
+                for remark in review.body_comments[:max_remarks]
+            ],
+            "more": max(0, len(review.body_comments) - max_remarks),
             "placed": len(review.inline_comments),
             "refused": refused,
             "repeated": review.repeated,
@@ -86,10 +89,10 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
 
 def remark_body(remark: Remark, number: int | None) -> str:
     """Return the text of a comment on lines of the diff."""
-    words = safe_markdown(remark.body, own_issue=number, limit=LONGEST_REMARK)
+    text = safe_markdown(remark.body, own_issue=number, limit=MAX_REMARK_LENGTH)
     return render(
         "comments/review_comment.md.j2",
-        words=words,
+        words=text,
         severity=remark.severity,
         suggestion=suggestion_block(remark),
         code=_as_code(remark),
@@ -102,7 +105,7 @@ def can_be_taken(remark: Remark) -> bool:
     return (
         text is not None
         and remark.side == "RIGHT"
-        and len(text) <= LONGEST_SUGGESTION
+        and len(text) <= MAX_SUGGESTION_LENGTH
         and visible(text) == text
     )
 
@@ -115,66 +118,66 @@ def suggestion_block(remark: Remark) -> str:
     """
     if remark.suggestion is None or not can_be_taken(remark):
         return ""
-    ticks = "`" * max(3, _longest_run(remark.suggestion) + 1)
+    ticks = "`" * max(3, _longest_backtick_run(remark.suggestion) + 1)
     return f"{ticks}suggestion\n{remark.suggestion}\n{ticks}"
 
 
-def _longest_run(text: str) -> int:
-    longest = run = 0
+def _longest_backtick_run(text: str) -> int:
+    longest = current = 0
     for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
+        current = current + 1 if character == "`" else 0
+        longest = max(longest, current)
     return longest
 
 
 def _as_code(remark: Remark) -> str:
     if remark.suggestion is None or can_be_taken(remark):
         return ""
-    return fence(shorten_text(remark.suggestion, LONGEST_REMARK))
+    return fence(shorten_text(remark.suggestion, MAX_REMARK_LENGTH))
 
 
 def _section(text: str, number: int | None, limit: int) -> str:
     return safe_markdown(text, own_issue=number, limit=limit) if text.strip() else ""
 
 
-def _beside(remark: Remark, page: str, number: int | None, limit: int) -> dict[str, str]:
-    words = safe_markdown(remark.body, own_issue=number, limit=limit)
+def _remark_values(remark: Remark, page: str, number: int | None, limit: int) -> dict[str, str]:
+    text = safe_markdown(remark.body, own_issue=number, limit=limit)
     code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
     code = f"Proposed instead:\n\n{code}" if code else ""
-    place = code_span(shorten_text(remark.place, 200))
+    quoted_place = code_span(shorten_text(remark.place, 200))
     lines = (
         f"#L{remark.line}" if remark.first == remark.line else (f"#L{remark.first}-L{remark.line}")
     )
     # A deleted line is not in the commit, and a path with empty or dot segments may name no file of
     # it.
-    sound = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
-    plain = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
-    url = f"{page}/{quote(remark.path)}{plain}{lines}" if page and sound else ""
+    has_stable_url = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
+    query = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
+    url = f"{page}/{quote(remark.path)}{query}{lines}" if page and has_stable_url else ""
     return {
-        "place": f"[{place}](<{url}>)" if url else place,
-        "words": _indented("\n\n".join(part for part in (words, code) if part)),
+        "place": f"[{quoted_place}](<{url}>)" if url else quoted_place,
+        "words": _indent("\n\n".join(part for part in (text, code) if part)),
         "severity": remark.severity,
     }
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     lines = text.split("\n")
     return "\n".join(line and f"  {line}" for line in lines).lstrip()
 
 
-MOST_DRAFTS = 40
+MAX_DRAFTS = 40
 """Maximum number of pending reviews that are created to find the refused comments.
 
 Comments that are still undecided then go into the body.
 """
 
-MOST_COUNTED = 100
+MAX_COUNTED_COMMENTS = 100
 """Maximum number of comments of one review that are counted. No setting allows more."""
 
-_SEARCHED = 500
+_MAX_SEARCHED_REVIEWS = 500
 """Number of newest reviews of a pull request that are searched for Resolver's own."""
 
-_DRAFT = "PENDING"
+_PENDING_STATE = "PENDING"
 _EVENTS = {
     ReviewVerdict.COMMENT: "COMMENT",
     ReviewVerdict.APPROVE: "APPROVE",
@@ -185,9 +188,9 @@ _EVENTS = {
 def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
     """Return Resolver's published review for the request with this key, or None."""
     marker = review_marker(key)
-    for review in _newest(pull):
+    for review in _newest_reviews(pull):
         is_own = _author(review).casefold() == own.casefold()
-        if is_own and review.state != _DRAFT and (review.body or "").startswith(marker):
+        if is_own and review.state != _PENDING_STATE and (review.body or "").startswith(marker):
             return review
     return None
 
@@ -197,13 +200,13 @@ def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview |
 
     The verdict and the comments in the body are not read back.
     """
-    found = find_review(pull, own, key)
-    if found is None:
+    review = find_review(pull, own, key)
+    if review is None:
         return None
-    url = f"{pull.url}/reviews/{found.id}/comments"
+    url = f"{pull.url}/reviews/{review.id}/comments"
     comments = Listing(pull.requester, PullRequestComment, url)
-    placed = sum(1 for _ in islice(comments, MOST_COUNTED))
-    return PublishedReview(commit=found.commit_id or "", url=found.html_url, placed=placed)
+    placed = sum(1 for _ in islice(comments, MAX_COUNTED_COMMENTS))
+    return PublishedReview(commit=review.commit_id or "", url=review.html_url, placed=placed)
 
 
 class ReviewPublisher:
@@ -230,23 +233,23 @@ class ReviewPublisher:
         Raises ForgeError.
         """
         key = self._report.trigger.key
-        tried = [review]
-        made = write_once(
+        versions = [review]
+        published = write_once(
             self._access,
             f"publish the review of #{self._report.trigger.number}",
             "pull-requests: write",
             lambda: find_review(self._pull, self._own, key),
-            lambda: self._create(tried),
+            lambda: self._create(versions),
         )
-        return describe_review(tried[-1], made.html_url)
+        return describe_review(versions[-1], published.html_url)
 
-    def _create(self, tried: list[Review]) -> PullRequestReview:
+    def _create(self, versions: list[Review]) -> PullRequestReview:
         """Publish as much of the review as GitHub accepts.
 
-        Each version that is tried is appended to `tried`: first the review itself, then as a plain
-        comment without a verdict, then with the refused comments in its body.
+        Each version that is tried is appended to `versions`: first the review itself, then as a
+        plain comment without a verdict, then with the refused comments in its body.
         """
-        review = tried[0]
+        review = versions[0]
         self._discard_draft()
         try:
             return self._send(review, 0)
@@ -256,7 +259,7 @@ class ReviewPublisher:
         if review.verdict is not ReviewVerdict.COMMENT:
             # An author may not approve, or request changes on, their own pull request.
             review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
-            tried.append(review)
+            versions.append(review)
             try:
                 return self._send(review, 0)
             except github.GithubException as error:
@@ -264,23 +267,23 @@ class ReviewPublisher:
                     raise
         # The review is refused without its verdict too, so a comment must be on a line that is not
         # in the diff. GitHub does not say which one.
-        taken = tuple(self._taken(review.inline_comments, review.commit))
-        refused = tuple(each for each in review.inline_comments if each not in taken)
+        accepted = tuple(self._accepted_remarks(review.inline_comments, review.commit))
+        refused = tuple(remark for remark in review.inline_comments if remark not in accepted)
         review = review.model_copy(
-            update={"inline_comments": taken, "body_comments": (*refused, *review.body_comments)}
+            update={"inline_comments": accepted, "body_comments": (*refused, *review.body_comments)}
         )
-        tried.append(review)
-        return self._send(review, len(refused), anywhere=not taken)
+        versions.append(review)
+        return self._send(review, len(refused), omit_commit=not accepted)
 
-    def _taken(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
+    def _accepted_remarks(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
         """Return the comments whose lines GitHub accepts, found by bisection."""
-        if not remarks or self._drafts >= MOST_DRAFTS:
+        if not remarks or self._drafts >= MAX_DRAFTS:
             return []
         self._drafts += 1
         marker = review_marker(self._report.trigger.key)
-        sent = {"commit_id": commit, "body": marker, "comments": self._comments(remarks)}
+        document = {"commit_id": commit, "body": marker, "comments": self._comments(remarks)}
         try:
-            draft = self._post(sent)
+            draft = self._post(document)
         except github.GithubException as error:
             if error.status != 422:
                 raise
@@ -290,12 +293,17 @@ class ReviewPublisher:
         half = len(remarks) // 2
         if not half:
             return []
-        return [*self._taken(remarks[:half], commit), *self._taken(remarks[half:], commit)]
+        return [
+            *self._accepted_remarks(remarks[:half], commit),
+            *self._accepted_remarks(remarks[half:], commit),
+        ]
 
-    def _send(self, review: Review, refused: int, *, anywhere: bool = False) -> PullRequestReview:
+    def _send(
+        self, review: Review, refused: int, *, omit_commit: bool = False
+    ) -> PullRequestReview:
         """Submit the review.
 
-        With `anywhere` the commit is not named: no comment depends on it, and GitHub refuses one
+        With `omit_commit` the commit is not named: no comment depends on it, and GitHub refuses one
         that is no longer part of the pull request.
         """
         document: dict[str, Any] = {
@@ -304,7 +312,7 @@ class ReviewPublisher:
         }
         if review.inline_comments:
             document["comments"] = self._comments(review.inline_comments)
-        if not anywhere:
+        if not omit_commit:
             document["commit_id"] = review.commit
         return self._post(document)
 
@@ -336,16 +344,18 @@ class ReviewPublisher:
         one. A pending review without Resolver's marker belongs to a person who uses the same
         account and is kept.
         """
-        for review in _newest(self._pull):
+        for review in _newest_reviews(self._pull):
             is_own = _author(review).casefold() == self._own.casefold()
-            if is_own and review.state == _DRAFT and is_review(review.body or ""):
+            if is_own and review.state == _PENDING_STATE and is_review(review.body or ""):
                 review.delete()
 
 
-def _newest(pull: PullRequest) -> Iterator[PullRequestReview]:
+def _newest_reviews(pull: PullRequest) -> Iterator[PullRequestReview]:
     """Return the newest reviews, newest first, including the account's own pending one."""
-    found = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(_SEARCHED)
-    return reversed(found)
+    reviews = Listing(pull.requester, PullRequestReview, f"{pull.url}/reviews").newest(
+        _MAX_SEARCHED_REVIEWS
+    )
+    return reversed(reviews)
 
 
 def _author(review: PullRequestReview) -> str:

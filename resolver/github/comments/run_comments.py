@@ -61,7 +61,7 @@ def _react(repository: Repository, number: int, trigger: Trigger, content: str) 
         issue.create_reaction(content)
 
 
-GONE = frozenset({404, 410})
+DELETED_STATUSES = frozenset({404, 410})
 
 
 class RunComments:
@@ -82,62 +82,68 @@ class RunComments:
         `seconds` limits how long this is retried; None leaves that to the client's retry policy.
         """
         trigger, body = report.trigger, comment_body(report)
-        issue, what = self._issue(trigger), self._what(trigger)
-        refused = report.ending is Ending.REFUSED
+        issue, operation = self._issue(trigger), self._describe_write(trigger)
+        is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
-            begun = self._begun(issue, report.told) if report.told is not None else None
-            if begun is not None:
-                return begun
-            own = find_or_create.comment_of_run(issue, self._own, trigger)
-            if not refused or (own is not None and at_work_in(own.body or "")):
-                return own
+            progress_comment = (
+                self._read_progress_comment(issue, report.progress_comment_id)
+                if report.progress_comment_id is not None
+                else None
+            )
+            if progress_comment is not None:
+                return progress_comment
+            run_comment = find_or_create.comment_of_run(issue, self._own, trigger)
+            if not is_refusal or (run_comment is not None and at_work_in(run_comment.body or "")):
+                return run_comment
             return find_or_create.refusal_of(issue, self._own, trigger.actor.login)
 
         def create() -> IssueComment:
             return issue.create_comment(body)
 
         def attempt() -> IssueComment:
-            made = find() or create()
+            comment = find() or create()
             # A person whose earlier request was refused here does not get the same refusal again.
-            again = refused and is_refusal_of(made.body or "", trigger.actor.login)
-            if made.body != body and not again:
-                made.edit(body)
-            return made
+            is_repeated_refusal = is_refusal and is_refusal_of(
+                comment.body or "", trigger.actor.login
+            )
+            if comment.body != body and not is_repeated_refusal:
+                comment.edit(body)
+            return comment
 
-        return self._access.persistently(what, "issues: write", attempt, seconds)
+        return self._access.persistently(operation, "issues: write", attempt, seconds)
 
-    def tell_progress(self, progress: RunProgress, told: int | None) -> int | None:
-        """See `ProgressWriter.tell_progress`."""
-        body, what = progress_body(progress), self._what(progress.trigger)
+    def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
+        """See `ProgressWriter.write_progress`."""
+        body, operation = progress_body(progress), self._describe_write(progress.trigger)
         issue = self._issue(progress.trigger)
-        if told is not None:
-            with self._access.asking(what, "issues: write"):
+        if comment_id is not None:
+            with self._access.asking(operation, "issues: write"):
                 try:
-                    issue.get_comment(told).edit(body)
+                    issue.get_comment(comment_id).edit(body)
                 except github.GithubException as error:
-                    if error.status not in GONE:
+                    if error.status not in DELETED_STATUSES:
                         raise
                     return None
-            return told
+            return comment_id
         comment = find_or_create.write_once(
             self._access,
-            what,
+            operation,
             "issues: write",
             lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
             lambda: issue.create_comment(body),
         )
-        with self._access.asking(what, "issues: write"):
+        with self._access.asking(operation, "issues: write"):
             if comment.body != body:
                 comment.edit(body)
         return comment.id
 
     def begin(self, progress: RunProgress) -> None:
         """Create the run's comment unless it exists."""
-        issue, what = self._issue(progress.trigger), self._what(progress.trigger)
+        issue, operation = self._issue(progress.trigger), self._describe_write(progress.trigger)
         find_or_create.write_once(
             self._access,
-            what,
+            operation,
             "issues: write",
             lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
             lambda: issue.create_comment(progress_body(progress)),
@@ -147,24 +153,32 @@ class RunComments:
         """See `ProgressWriter.close_dead`."""
         trigger = progress.trigger
         if trigger.number is not None:
-            self.close_died(trigger.number, progress.since, progress.mention, trigger)
+            self.close_comments_of_killed_runs(
+                trigger.number, progress.since, progress.mention, trigger
+            )
 
-    def close_died(
-        self, number: int, now: datetime, mention: str, but: Trigger | None = None
+    def close_comments_of_killed_runs(
+        self, number: int, now: datetime, mention: str, excluded_trigger: Trigger | None = None
     ) -> int:
         """Mark the comments of killed runs on an issue as died, and return how many there were.
 
-        The comment of the run for the trigger `but` is left alone.
+        The comment of the run for the trigger `excluded_trigger` is left alone.
         """
         closed = 0
         issue = self._repository.get_issue(number)
-        what = f"look for runs that died on {self._name}#{number}"
-        with self._access.asking(what, "issues: write"):
+        operation = f"look for runs that died on {self._name}#{number}"
+        with self._access.asking(operation, "issues: write"):
             for comment in find_or_create.own_comments(issue, self._own, None):
-                work = at_work_in(comment.body or "")
-                own = but is not None and is_of_run(comment.body or "", but.key)
-                if work is not None and not own and not self.is_alive(work, now):
-                    comment.edit(self._died(comment, work, mention))
+                active_run = at_work_in(comment.body or "")
+                is_excluded = excluded_trigger is not None and is_of_run(
+                    comment.body or "", excluded_trigger.key
+                )
+                if (
+                    active_run is not None
+                    and not is_excluded
+                    and not self.is_alive(active_run, now)
+                ):
+                    comment.edit(self._died_text(comment, active_run, mention))
                     closed += 1
         return closed
 
@@ -177,18 +191,18 @@ class RunComments:
         """
         closed = 0
         issue = self._issue(trigger)
-        with self._access.asking(self._what(trigger), "issues: write"):
+        with self._access.asking(self._describe_write(trigger), "issues: write"):
             for comment in find_or_create.own_comments(issue, self._own, None):
                 body = comment.body or ""
-                work = at_work_in(body)
-                own = is_of_run(body, trigger.key)
-                if work is not None and own and may_close(job, work.job):
-                    made = self._made(trigger, work, mention)
-                    comment.edit(made or self._died(comment, work, mention))
+                active_run = at_work_in(body)
+                is_of_trigger = is_of_run(body, trigger.key)
+                if active_run is not None and is_of_trigger and may_close(job, active_run.job):
+                    final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
+                    comment.edit(final_text or self._died_text(comment, active_run, mention))
                     closed += 1
         return closed
 
-    def close_left(self, number: int, job: str, mention: str) -> int:
+    def close_comments_of_job(self, number: int, job: str, mention: str) -> int:
         """Mark the comments that a GitHub Actions job left in progress on an issue as died.
 
         This covers all runs of the job, whoever requested them. Returns how many there were. `job`
@@ -196,12 +210,12 @@ class RunComments:
         """
         closed = 0
         issue = self._repository.get_issue(number)
-        what = f"look for runs that died on {self._name}#{number}"
-        with self._access.asking(what, "issues: write"):
+        operation = f"look for runs that died on {self._name}#{number}"
+        with self._access.asking(operation, "issues: write"):
             for comment in find_or_create.own_comments(issue, self._own, None):
-                work = at_work_in(comment.body or "")
-                if work is not None and may_close(job, work.job):
-                    comment.edit(self._died(comment, work, mention))
+                active_run = at_work_in(comment.body or "")
+                if active_run is not None and may_close(job, active_run.job):
+                    comment.edit(self._died_text(comment, active_run, mention))
                     closed += 1
         return closed
 
@@ -210,11 +224,11 @@ class RunComments:
 
         A run is active while it waits or works.
         """
-        with self._access.asking(self._what(trigger), "issues: read"):
+        with self._access.asking(self._describe_write(trigger), "issues: read"):
             comment = find_or_create.comment_of_run(self._issue(trigger), self._own, trigger)
             return at_work_in(comment.body or "") if comment else None
 
-    def is_alive(self, work: ActiveRunMarker, now: datetime) -> bool:
+    def is_alive(self, active_run: ActiveRunMarker, now: datetime) -> bool:
         """Return True if the run may still be active.
 
         A run in GitHub Actions is looked up there. One that has no job, or whose job cannot be
@@ -222,9 +236,9 @@ class RunComments:
 
         Source: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
         """
-        if now > work.until:
+        if now > active_run.until:
             return False
-        id, attempt = f"{work.job}.".split(".")[:2]
+        id, attempt = f"{active_run.job}.".split(".")[:2]
         if not id:
             return True
         path = f"{self._repository.url}/actions/runs/{id}"
@@ -236,13 +250,15 @@ class RunComments:
                     if error.status != 404:
                         raise
                     return False  # the workflow run was deleted, with its log
-                again = int(run.get("run_attempt") or 1) > int(attempt)
-                return not again and run.get("status") != "completed"
+                was_restarted = int(run.get("run_attempt") or 1) > int(attempt)
+                return not was_restarted and run.get("status") != "completed"
         except ForgeError as error:
             logger.info("%s", error.what)  # without `actions: read` only the time limit is known
             return True
 
-    def _made(self, trigger: Trigger, work: ActiveRunMarker, mention: str) -> str:
+    def _final_comment_of_killed_run(
+        self, trigger: Trigger, active_run: ActiveRunMarker, mention: str
+    ) -> str:
         """Return the final comment of a killed run that opened a pull request, "" if it opened
         none.
         """
@@ -250,22 +266,22 @@ class RunComments:
         pull = find_or_create.pull_request_of_run(newest, self._own, trigger)
         if pull is None:
             return ""
-        made = find_or_create.describe_pull_request(pull)
+        pull_request = find_or_create.describe_pull_request(pull)
         return comment_body(
-            Report(trigger=trigger, run=work.run, mention=mention, pull_request=made)
+            Report(trigger=trigger, run=active_run.run, mention=mention, pull_request=pull_request)
         )
 
-    def _died(self, comment: IssueComment, work: ActiveRunMarker, mention: str) -> str:
+    def _died_text(self, comment: IssueComment, active_run: ActiveRunMarker, mention: str) -> str:
         server = self._access.server_url.rstrip("/")
         page = f"{server}/{self._name}/actions/runs"
-        return died_body(comment.body, work, mention, page)
+        return died_body(comment.body, active_run, mention, page)
 
-    def _begun(self, issue: Issue, id: int) -> IssueComment | None:
+    def _read_progress_comment(self, issue: Issue, id: int) -> IssueComment | None:
         """Return the run's progress comment, or None if it was deleted or is not Resolver's own."""
         try:
             comment = issue.get_comment(id).complete()
         except github.GithubException as error:
-            if error.status not in GONE:
+            if error.status not in DELETED_STATUSES:
                 raise
             return None
         return comment if author_login(comment).casefold() == self._own.casefold() else None
@@ -279,17 +295,17 @@ class RunComments:
             )
         return self._repository.get_issue(trigger.number)
 
-    def _what(self, trigger: Trigger) -> str:
+    def _describe_write(self, trigger: Trigger) -> str:
         return f"comment on {self._name}#{trigger.number}"
 
 
-NEWEST = 100
+MAX_COMMENTS = 100
 """Maximum number of newest comments of an issue that are read."""
 
-LISTED = 100
+MAX_LISTED_ISSUES = 100
 """Maximum number of open issues by Resolver's account that are searched, oldest first."""
 
-_GONE = {404, 410}
+_DELETED_STATUSES = {404, 410}
 
 
 class GitHubBoard:
@@ -303,7 +319,7 @@ class GitHubBoard:
     def voices(self, number: int) -> Sequence[LastSpeaker]:
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
-            comments = newest_comments(self._repository.get_issue(number), NEWEST)
+            comments = newest_comments(self._repository.get_issue(number), MAX_COMMENTS)
             return [
                 LastSpeaker(
                     author=author_login(comment),
@@ -318,44 +334,46 @@ class GitHubBoard:
     def dashboard(self, number: int) -> DashboardIssue | None:
         with self._access.asking(f"read the dashboard #{number}", "issues: read"):
             try:
-                row = self._asked("GET", f"/{number}")
+                row = self._request("GET", f"/{number}")
             except github.GithubException as error:
-                if error.status not in _GONE:
+                if error.status not in _DELETED_STATUSES:
                     raise
                 return None
-            return self._ours(row)
+            return self._read_dashboard(row)
 
     def find(self) -> DashboardIssue | None:
         query = {"creator": self._own, "state": "open", "sort": "created", "direction": "asc"}
         with self._access.asking("look for the dashboard", "issues: read"):
-            rows = self._asked("GET", "", parameters={**query, "per_page": LISTED})
-            found = (self._ours(row) for row in rows)
-            return next((posted for posted in found if posted is not None), None)
+            rows = self._request("GET", "", parameters={**query, "per_page": MAX_LISTED_ISSUES})
+            dashboards = (self._read_dashboard(row) for row in rows)
+            return next((dashboard for dashboard in dashboards if dashboard is not None), None)
 
     def create(self, title: str, body: str) -> int:
-        made = write_once(
+        dashboard = write_once(
             self._access,
             "make the dashboard",
             "issues: write",
             self.find,
             lambda: DashboardIssue(
-                int(self._asked("POST", "", input={"title": title, "body": body})["number"]), body
+                int(self._request("POST", "", input={"title": title, "body": body})["number"]), body
             ),
         )
-        return made.number
+        return dashboard.number
 
     def rewrite(self, number: int, body: str) -> None:
         with self._access.asking(f"write the dashboard #{number}", "issues: write"):
-            self._asked("PATCH", f"/{number}", input={"body": body})
+            self._request("PATCH", f"/{number}", input={"body": body})
 
-    def _ours(self, row: Any) -> DashboardIssue | None:
+    def _read_dashboard(self, row: Any) -> DashboardIssue | None:
         body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
-        ours = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
+        is_own = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
         return (
-            DashboardIssue(int(row["number"]), body) if ours and "pull_request" not in row else None
+            DashboardIssue(int(row["number"]), body)
+            if is_own and "pull_request" not in row
+            else None
         )
 
-    def _asked(self, verb: str, path: str, **more: Any) -> Any:
+    def _request(self, verb: str, path: str, **options: Any) -> Any:
         url = f"{self._repository.url}/issues{path}"
-        _, data = self._repository.requester.requestJsonAndCheck(verb, url, **more)
+        _, data = self._repository.requester.requestJsonAndCheck(verb, url, **options)
         return data

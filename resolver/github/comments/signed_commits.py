@@ -22,14 +22,14 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.find_or_create import branch_tips
 from resolver.models.repository import LocalCommit, NewEntry, PublishedCommit
 
-MOST_BLOBS = 500
+MAX_BLOBS = 500
 """Maximum number of new blobs in one publication.
 
 GitHub allows about 80 writes per minute and 500 per hour.
 """
 
-_NEEDS = "contents: write"
-_PLAIN = "set signed_commits to false, so that it is pushed with git"
+_PERMISSION = "contents: write"
+_UNSIGNED_NEXT_STEP = "set signed_commits to false, so that it is pushed with git"
 
 Contents = Callable[[LocalCommit], Iterable[tuple[str, bytes]]]
 """Returns the new blobs of a commit as pairs of id and content."""
@@ -51,30 +51,31 @@ class SignedCommits:
         `previous` is the current tip of the branch, "" for a new branch. Calling this again finds
         the existing result. Raises BranchTaken if the branch points to anything else.
         """
-        there = self._tip(branch)
+        tip = self._tip(branch)
         # An earlier attempt may have moved the branch and then failed: if the tip is what these
         # commits would become, it is the result. Ids cannot be compared, since GitHub sets another
         # author and date.
-        if there and there != previous:
-            return self._found(there, commits, branch)
-        if sum(len(commit.blobs) for commit in commits) > MOST_BLOBS:
+        if tip and tip != previous:
+            return self._require_published(tip, commits, branch)
+        if sum(len(commit.blobs) for commit in commits) > MAX_BLOBS:
             raise ForgeError(
-                f"the change has more than {MOST_BLOBS} new files, too many to sign", _PLAIN
+                f"the change has more than {MAX_BLOBS} new files, too many to sign",
+                _UNSIGNED_NEXT_STEP,
             )
-        # Nothing is visible to anybody until `_move`: unreferenced objects are harmless if this
-        # fails.
-        made: dict[str, str] = {}
+        # Nothing is visible to anybody until `_move_branch`: unreferenced objects are harmless if
+        # this fails.
+        created_ids: dict[str, str] = {}
         signed = False
         for commit in commits:
             for blob, content in contents(commit):
-                self._blob(blob, content)
-            self._tree(commit)
-            made[commit.id], signed = self._commit(commit, made)
-        newest = made[commits[-1].id]
+                self._upload_blob(blob, content)
+            self._create_tree(commit)
+            created_ids[commit.id], signed = self._create_commit(commit, created_ids)
+        newest = created_ids[commits[-1].id]
         try:
-            self._move(branch, newest, previous)
+            self._move_branch(branch, newest, previous)
         except _Refused:
-            return self._found(self._tip(branch), commits, branch)
+            return self._require_published(self._tip(branch), commits, branch)
         return PublishedCommit(id=newest, signed=signed)
 
     def _tip(self, branch: str) -> str:
@@ -82,100 +83,110 @@ class SignedCommits:
         with self._access.asking(f"look at {branch}", "contents: read"):
             return branch_tips(self._repository, branch).get(branch, "")
 
-    def _found(self, tip: str, commits: Sequence[LocalCommit], branch: str) -> PublishedCommit:
+    def _require_published(
+        self, tip: str, commits: Sequence[LocalCommit], branch: str
+    ) -> PublishedCommit:
         """Return the branch's tip if an earlier attempt created it from the same commits.
 
         Raises BranchTaken if it is anything else.
         """
-        known = {commit.id: commit for commit in commits}
+        commits_by_id = {commit.id: commit for commit in commits}
         if tip:
-            newest = self._read(tip)
-            if self._is_same(newest, commits[-1], known):
-                return PublishedCommit(id=tip, signed=_is_signed(newest))
+            tip_commit = self._read_commit(tip)
+            if self._is_same(tip_commit, commits[-1], commits_by_id):
+                return PublishedCommit(id=tip, signed=_is_signed(tip_commit))
         raise BranchTaken(
             f"the branch {branch} holds something else",
             "delete it there, or choose another name",
         )
 
-    def _is_same(self, there: Any, commit: LocalCommit, known: dict[str, LocalCommit]) -> bool:
-        same_tree = there["tree"]["sha"] == commit.tree
-        same_words = str(there["message"]).strip() == commit.message.strip()
-        parents = [str(parent["sha"]) for parent in there["parents"]]
-        if not (same_tree and same_words and len(parents) == len(commit.parents)):
+    def _is_same(
+        self, published: Any, commit: LocalCommit, commits_by_id: dict[str, LocalCommit]
+    ) -> bool:
+        same_tree = published["tree"]["sha"] == commit.tree
+        same_message = str(published["message"]).strip() == commit.message.strip()
+        parents = [str(parent["sha"]) for parent in published["parents"]]
+        if not (same_tree and same_message and len(parents) == len(commit.parents)):
             return False
         pairs = zip(parents, commit.parents, strict=True)
         return all(
-            self._is_same(self._read(theirs), known[ours], known)
-            if ours in known
-            else theirs == ours
-            for theirs, ours in pairs
+            self._is_same(
+                self._read_commit(published_parent), commits_by_id[local_parent], commits_by_id
+            )
+            if local_parent in commits_by_id
+            else published_parent == local_parent
+            for published_parent, local_parent in pairs
         )
 
-    def _read(self, commit: str) -> Any:
+    def _read_commit(self, commit: str) -> Any:
         with self._access.asking(f"read the commit {commit[:12]}", "contents: read"):
-            return self._ask("GET", f"/git/commits/{commit}")
+            return self._request("GET", f"/git/commits/{commit}")
 
-    def _blob(self, id: str, content: bytes) -> None:
-        sent = {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"}
-        made = self._made("upload a file", "/git/blobs", sent)
-        _require_same("a file", id, made["sha"])
+    def _upload_blob(self, id: str, content: bytes) -> None:
+        body = {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"}
+        blob = self._create_object("upload a file", "/git/blobs", body)
+        _require_same("a file", id, blob["sha"])
 
-    def _tree(self, commit: LocalCommit) -> None:
+    def _create_tree(self, commit: LocalCommit) -> None:
         entries = [_entry(entry) for entry in commit.entries]
-        sent = {"base_tree": commit.base_tree, "tree": entries}
+        body = {"base_tree": commit.base_tree, "tree": entries}
         if not entries:
             return  # an empty commit, or a merge that takes one side as it is
-        made = self._made("make a tree", "/git/trees", sent)
-        _require_same("the change", commit.tree, made["sha"])
+        tree = self._create_object("make a tree", "/git/trees", body)
+        _require_same("the change", commit.tree, tree["sha"])
 
-    def _commit(self, commit: LocalCommit, made: dict[str, str]) -> tuple[str, bool]:
-        sent = {
+    def _create_commit(self, commit: LocalCommit, created_ids: dict[str, str]) -> tuple[str, bool]:
+        body = {
             "message": commit.message,
             "tree": commit.tree,
-            "parents": [made.get(parent, parent) for parent in commit.parents],
+            "parents": [created_ids.get(parent, parent) for parent in commit.parents],
         }
-        answer = self._made("make a commit", "/git/commits", sent)
+        answer = self._create_object("make a commit", "/git/commits", body)
         _require_same("the commit's tree", commit.tree, answer["tree"]["sha"])
         return str(answer["sha"]), _is_signed(answer)
 
-    def _move(self, branch: str, commit: str, previous: str) -> None:
+    def _move_branch(self, branch: str, commit: str, previous: str) -> None:
         """Create the branch, or fast-forward it. Raises _Refused if it points to anything else."""
 
         def write() -> None:
             try:
                 if previous:
-                    sent = {"sha": commit, "force": False}
-                    self._ask("PATCH", f"/git/refs/heads/{quote(branch)}", sent)
+                    body = {"sha": commit, "force": False}
+                    self._request("PATCH", f"/git/refs/heads/{quote(branch)}", body)
                 else:
                     ref = {"ref": f"refs/heads/{branch}", "sha": commit}
-                    self._ask("POST", "/git/refs", ref)
+                    self._request("POST", "/git/refs", ref)
             except github.GithubException as error:
-                said = str(error.data).lower()
-                if error.status == 422 and ("already exists" in said or "fast forward" in said):
+                message = str(error.data).lower()
+                if error.status == 422 and (
+                    "already exists" in message or "fast forward" in message
+                ):
                     raise _Refused from None
                 raise
 
-        tried: list[str] = []
+        attempts: list[str] = []
 
         def attempt() -> None:
             # The response of an earlier attempt may have been lost: look before writing again.
-            if not tried or self._tip(branch) != commit:
-                tried.append(commit)
+            if not attempts or self._tip(branch) != commit:
+                attempts.append(commit)
                 write()
 
-        self._access.persistently(f"write {branch}", _NEEDS, attempt)
+        self._access.persistently(f"write {branch}", _PERMISSION, attempt)
 
-    def _made(self, what: str, path: str, sent: dict[str, Any]) -> Any:
+    def _create_object(self, operation: str, path: str, body: dict[str, Any]) -> Any:
         """Create a git object.
 
         This is safe to repeat after a failure that may hide a success: an unused object has no
         effect.
         """
-        return self._access.persistently(what, _NEEDS, lambda: self._ask("POST", path, sent))
+        return self._access.persistently(
+            operation, _PERMISSION, lambda: self._request("POST", path, body)
+        )
 
-    def _ask(self, method: str, path: str, sent: dict[str, Any] | None = None) -> Any:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         url = f"{self._repository.url}{path}"
-        _, answer = self._repository.requester.requestJsonAndCheck(method, url, input=sent)
+        _, answer = self._repository.requester.requestJsonAndCheck(method, url, input=body)
         return answer
 
 
@@ -188,12 +199,12 @@ def _entry(entry: NewEntry) -> dict[str, Any]:
     return {"path": entry.path, "mode": entry.mode, "type": kind, "sha": entry.id}
 
 
-def _require_same(what: str, ours: str, theirs: object) -> None:
-    if theirs != ours:
+def _require_same(name: str, local_id: str, created_id: object) -> None:
+    if created_id != local_id:
         raise ForgeError(
-            f"GitHub made {what} as {str(theirs)[:12]} and not as {ours[:12]}, so nothing was "
-            "published",
-            _PLAIN,
+            f"GitHub made {name} as {str(created_id)[:12]} and not as {local_id[:12]}, so nothing "
+            "was published",
+            _UNSIGNED_NEXT_STEP,
         )
 
 

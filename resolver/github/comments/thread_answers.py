@@ -21,13 +21,13 @@ from resolver.github.comments.find_or_create import searched_since, write_once
 from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.comments.report import Report
 from resolver.github.context.review_threads import Conversation
-from resolver.github.context.review_threads import Thread as Found
+from resolver.github.context.review_threads import Thread as FetchedThread
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.markdown import code_span
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
 from resolver.models.run import Trigger
 
-LONGEST = 6_000
+MAX_REPLY_LENGTH = 6_000
 """Maximum length of the agent's text, in UTF-16 units."""
 
 
@@ -39,16 +39,16 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
     thread was marked as resolved after the request.
     """
     number, patch = report.trigger.number, report.patch
-    elsewhere = report.pull_request.url if report.pull_request and not link else ""
+    other_pull_url = report.pull_request.url if report.pull_request and not link else ""
     commit = patch.commit if patch is not None and patch.commit else ""
     return render(
         "comments/thread_reply.md.j2",
         marker=marker_of(report, reply),
-        words=safe_markdown(reply.text, own_issue=number, limit=LONGEST),
+        words=safe_markdown(reply.text, own_issue=number, limit=MAX_REPLY_LENGTH),
         done=reply.is_addressed,
         commit=code_span(commit[:12]),
         link=link,
-        elsewhere=elsewhere or "",
+        elsewhere=other_pull_url or "",
         resolved=resolved,
         then=reply.thread.thread.is_outdated,
     )
@@ -56,15 +56,17 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
 
 def marker_of(report: Report, reply: ThreadReply) -> str:
     """Return the marker that the reply begins with and is found by."""
-    return thread_marker(report.trigger.key, reply.thread.thread.id, whole=reply.is_only_answer)
+    return thread_marker(
+        report.trigger.key, reply.thread.thread.id, is_only_response=reply.is_only_answer
+    )
 
 
 logger = logging.getLogger("resolver.github")
 
-_SEARCHED = 1_000
+_MAX_SEARCHED_COMMENTS = 1_000
 """Number of newest review comments on a pull request that are searched."""
 
-_RESOLVE = """
+_RESOLVE_MUTATION = """
 mutation($input: ResolveReviewThreadInput!) {
   resolveReviewThread(input: $input) { thread { id isResolved } }
 }
@@ -74,7 +76,7 @@ mutation($input: ResolveReviewThreadInput!) {
 def reply_of_run(pull: PullRequest, own: str, trigger: Trigger) -> PullRequestComment | None:
     """Return the reply that is the only response to the trigger's request, or None."""
     for comment in _own_replies(pull, own, trigger):
-        if is_thread_reply(comment.body or "", trigger.key, whole=True):
+        if is_thread_reply(comment.body or "", trigger.key, is_only_response=True):
             return comment
     return None
 
@@ -94,7 +96,7 @@ class ThreadAnswers:
         self._report = report
         self._link = link
         self._pull = repository.get_pull(report.trigger.number or 0)
-        self._written: dict[str, PullRequestComment] | None = None
+        self._known_replies: dict[str, PullRequestComment] | None = None
 
     def give(self, replies: Sequence[ThreadReply], *, resolve: bool) -> AnsweredThreads:
         """Write one reply in each thread that still exists, and return the result.
@@ -102,72 +104,80 @@ class ThreadAnswers:
         With `resolve`, threads in which the request was carried out are marked as resolved. Raises
         ForgeError if GitHub is unavailable or no reply could be written.
         """
-        with self._access.asking(self._what, "pull-requests: read"):
-            now = self._threads()
+        with self._access.asking(self._operation, "pull-requests: read"):
+            threads = self._threads()
         urls: list[str] = []
-        gone: list[str] = []
-        refused: ForgeError | None = None
-        problem = ""
+        unanswered: list[str] = []
+        last_error: ForgeError | None = None
+        resolve_error = ""
         for reply in replies:
-            thread = now.get(reply.thread.thread.id)
+            thread = threads.get(reply.thread.thread.id)
             if thread is None:
-                gone.append(reply.thread.place)
+                unanswered.append(reply.thread.place)
                 continue
             try:
-                urls.append(self._replied(reply, thread).html_url)
+                urls.append(self._write_reply(reply, thread).html_url)
             except ServerTrouble:
                 raise
             except ForgeError as error:  # the thread was deleted a moment ago, or is locked
-                gone.append(reply.thread.place)
-                refused = error
+                unanswered.append(reply.thread.place)
+                last_error = error
                 continue
             if resolve and reply.is_addressed and not thread.is_resolved:
-                problem = self._resolve(thread.id) or problem
-        if refused is not None and not urls:
-            raise refused
+                resolve_error = self._resolve(thread.id) or resolve_error
+        if last_error is not None and not urls:
+            raise last_error
         return AnsweredThreads(
-            url=urls[0] if urls else "", missing_places=tuple(gone), resolve_problem=problem
+            url=urls[0] if urls else "",
+            missing_places=tuple(unanswered),
+            resolve_problem=resolve_error,
         )
 
     @property
-    def _what(self) -> str:
+    def _operation(self) -> str:
         name = self._repository.full_name
         return f"answer in the review threads of {name}#{self._report.trigger.number}"
 
-    def _threads(self) -> dict[str, Found]:
+    def _threads(self) -> dict[str, FetchedThread]:
         threads = Conversation(self._access, self._repository, self._report.trigger).threads()
         return {thread.id: thread for thread in threads}
 
-    def _replied(self, reply: ThreadReply, thread: Found) -> PullRequestComment:
+    def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
         """Return the reply, which is written unless it exists."""
-        asked = reply.thread.thread
-        resolved = thread.is_resolved and not asked.is_resolved
-        body = thread_reply(self._report, reply, self._link, resolved=resolved)
+        requested_thread = reply.thread.thread
+        is_newly_resolved = thread.is_resolved and not requested_thread.is_resolved
+        body = thread_reply(self._report, reply, self._link, resolved=is_newly_resolved)
         marker = marker_of(self._report, reply)
-        root = thread.said[0].id if thread.said else asked.root
+        root_id = thread.said[0].id if thread.said else requested_thread.root
 
         def create() -> PullRequestComment:
             # If this fails, a retry must look for the reply on GitHub again and not in the cache.
-            known, self._written = self._written, None
-            made = self._pull.create_review_comment_reply(root, body)
-            self._written = known
-            return made
+            known_replies, self._known_replies = self._known_replies, None
+            created_reply = self._pull.create_review_comment_reply(root_id, body)
+            self._known_replies = known_replies
+            return created_reply
 
         return write_once(
-            self._access, self._what, "pull-requests: write", lambda: self._find(marker), create
+            self._access,
+            self._operation,
+            "pull-requests: write",
+            lambda: self._find(marker),
+            create,
         )
 
     def _find(self, marker: str) -> PullRequestComment | None:
-        if self._written is None:
+        if self._known_replies is None:
             replies = _own_replies(self._pull, self._own, self._report.trigger)
-            self._written = {(each.body or "").split("\n", 1)[0].strip(): each for each in replies}
-        return self._written.get(marker)
+            self._known_replies = {
+                (comment.body or "").split("\n", 1)[0].strip(): comment for comment in replies
+            }
+        return self._known_replies.get(marker)
 
     def _resolve(self, thread: str) -> str:
         """Mark a thread as resolved; return why that failed, "" if it did not."""
         try:
             with self._access.asking("resolve a review thread", "pull-requests: write"):
-                query_graphql(self._access, _RESOLVE, {"input": {"threadId": thread}})
+                query_graphql(self._access, _RESOLVE_MUTATION, {"input": {"threadId": thread}})
         except ForgeError as error:
             logger.warning("%s", error.what)
             return error.what
@@ -184,7 +194,7 @@ def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[Pull
         direction="desc",
         since=searched_since(trigger),
     )
-    for comment in islice(listing, _SEARCHED):
+    for comment in islice(listing, _MAX_SEARCHED_COMMENTS):
         user = comment.raw_data.get("user") or {}
         is_own = str(user.get("login") or "").casefold() == own.casefold()
         if is_own and is_thread_reply(comment.body or "", trigger.key):

@@ -23,12 +23,12 @@ _TYPE = re.compile(
 )
 """Types of https://www.conventionalcommits.org, which alone state that something was changed."""
 
-_LEAD = re.compile(
+_ADVERB = re.compile(
     r"(?:(?P<stops>no longer|don['’]t|do not|never)|\w{3,20}ly|also|always)\s+", re.I
 )
 """Words that may precede the verb."""
 
-_CHANGES = """
+_CHANGE_VERBS = """
     abort accept adapt add address adjust adopt align allow amend anchor annotate append apply
     archive arrange ask assert assign assume attach authenticate authorize avoid backfill
     backport balance batch begin benchmark bind block bootstrap borrow bound break bring bubble
@@ -81,14 +81,14 @@ _CHANGES = """
     validate vary vectorize vendor verbalize version visit void vote wait wake warn watch weaken
     weigh whitelist widen wind wipe wire wrap write yield zero
 """
-_VERBS = frozenset(_CHANGES.split())
+_VERBS = frozenset(_CHANGE_VERBS.split())
 """Base forms of the verbs with which commit messages describe a change."""
 
-_AMBIGUOUS = """
+_STEP_VERBS = """
     check clean complete examine finish inspect look read reproduce review run see submit test
     try verify view
 """
-_STEPS = frozenset(_AMBIGUOUS.split())
+_STEPS = frozenset(_STEP_VERBS.split())
 """Verbs that describe a change or a step of the work.
 
 They count as a change only if the rest of the line names something known.
@@ -103,11 +103,11 @@ _IRREGULAR = {
     "threw": "throw", "wrote": "write",
 }  # fmt: skip
 
-_STATES = frozenset(
+_AUXILIARIES = frozenset(
     {"is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "will"}
 )
 
-_NOTHING = """
+_GENERIC = """
     a about above again all also always an and any are as at back be been being below bug bugs
     but by can case cases change changed changes code complete completed completely correct
     corrected correctly current different done edit edits error errors every everything existing
@@ -123,10 +123,10 @@ _NOTHING = """
     things this those time to together too update updated updates use various verified verify
     very was way were what when where which will with without work working works would yet your
 """
-_SAYS_NOTHING = frozenset(_NOTHING.split())
+_GENERIC_WORDS = frozenset(_GENERIC.split())
 """Words that identify nothing: a line that has only these does not say what was changed."""
 
-_SPEAKER = re.compile(
+_FIRST_PERSON = re.compile(
     r"(?:^|[.,;!?]\s+|\b(?:and|so|now|but|that|because|as|what)\s+)(?:I|[Ww]e)\b(?![./])"
     r"|\b[Ii]['’](?:m|ve|ll|d)\b|\b[Ww]e['’](?:re|ve|ll|d)\b"
     r"|\bI (?:am|have|will|was|had|need|should|can|could|would|must|did|do|think|made|ran)\b"
@@ -134,7 +134,7 @@ _SPEAKER = re.compile(
 )
 """First person: the author talks about the work."""
 
-_OPENING = re.compile(
+_REMARK_OPENING = re.compile(
     r"(?:now|next|first|firstly|second|then|finally|lastly|wait|ok|okay|great|good|perfect|excellent"
     r"|nice|awesome|yes|no(?! longer)|so|well|actually|however|hmm+|alright|right|sure|done|ready"
     r"|here|summary|unfortunately|looks?|looking|seems?|going|based|given|since|still|success|confident)\b"
@@ -151,7 +151,7 @@ _WORK = (
     r"|suite|checks?|diff|patch|changes?|fix(?:es)?|solution|implementation|work|task|issue|bug"
     r"|problem|scripts?|output|results?|code|ci|linter|linting|build|modifications?|edits?)"
 )
-_STATE = re.compile(
+_STATE_OF_WORK = re.compile(
     rf"{_WORK}\s+(?:(?:now|still|also|already|all|both|just|should|will|can|does|do|did|not|"
     r"successfully|finally|correctly)\s+)*"
     r"(?:is|are|was|were|be|has|have|had|look(?:s|ed)?|work(?:s|ed|ing)?|pass(?:es|ed|ing)?"
@@ -189,38 +189,38 @@ _TECHNICAL = re.compile(
 """Names from code: `alpha()`, `max_size`, `Money.split`, `--flag`, `HTTP`."""
 
 
-def says_what_changed(line: str, known: Iterable[str] = ()) -> bool:
+def says_what_changed(line: str, subject_texts: Iterable[str] = ()) -> bool:
     """Return True if a line can be the title of a change.
 
-    `known` holds texts that name what the change is about, such as the issue's title.
+    `subject_texts` holds texts that name what the change is about, such as the issue's title.
     """
     line = line.strip()
-    said = _PREFIX.sub("", line, count=1)
-    if is_about_the_work(said):
+    text = _PREFIX.sub("", line, count=1)
+    if is_about_the_work(text):
         return False
-    lead = _LEAD.match(said)
-    said = said[lead.end() :] if lead else said
-    words = [word.lower() for word in _WORD.findall(said)]
-    if not words or _CALL.match(said):
+    adverb = _ADVERB.match(text)
+    text = text[adverb.end() :] if adverb else text
+    words = [word.lower() for word in _WORD.findall(text)]
+    if not words or _CALL.match(text):
         return False
-    means = {word for word in words[1:] if word not in _SAYS_NOTHING}
+    specific_words = {word for word in words[1:] if word not in _GENERIC_WORDS}
     if _TYPE.match(line):
-        return bool(means)
-    if not means and not _TECHNICAL.search(said):
+        return bool(specific_words)
+    if not specific_words and not _TECHNICAL.search(text):
         return False
     if words[0] in _STEPS:
-        return not _stems(means).isdisjoint(_stems(_names(known)))
-    if words[1:2] and words[1] in _STATES:
+        return not _stems(specific_words).isdisjoint(_stems(_names(subject_texts)))
+    if words[1:2] and words[1] in _AUXILIARIES:
         return False  # "Set does not override it": here the first word is a noun.
-    return _is_verb_of_change(words[0]) or bool(lead and lead["stops"])
+    return _is_verb_of_change(words[0]) or bool(adverb and adverb["stops"])
 
 
 def is_about_the_work(line: str) -> bool:
     """Return True if a line is about the work (its author, progress, steps), not the change."""
     return bool(
-        _SPEAKER.search(line)
-        or _OPENING.match(line)
-        or _STATE.match(line)
+        _FIRST_PERSON.search(line)
+        or _REMARK_OPENING.match(line)
+        or _STATE_OF_WORK.match(line)
         or _PAST_WORK.match(line)
         or _STEP.fullmatch(line)
     )
@@ -229,9 +229,9 @@ def is_about_the_work(line: str) -> bool:
 def _is_verb_of_change(word: str) -> bool:
     """Return True if a word is a form of one of the verbs of change."""
     forms = {word, _IRREGULAR.get(word, word)}
-    for end in ("s", "es", "d", "ed"):
-        if word.endswith(end) and len(word) > len(end) + 1:
-            stem = word.removesuffix(end)
+    for ending in ("s", "es", "d", "ed"):
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            stem = word.removesuffix(ending)
             forms |= {stem, f"{stem}e"}
             if stem.endswith("i"):
                 forms.add(f"{stem[:-1]}y")
@@ -242,7 +242,7 @@ def _is_verb_of_change(word: str) -> bool:
 
 def _names(texts: Iterable[str]) -> list[str]:
     words = (word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text[:2_000]))
-    return [word for word in words if word not in _SAYS_NOTHING]
+    return [word for word in words if word not in _GENERIC_WORDS]
 
 
 def _stems(words: Collection[str]) -> set[str]:
@@ -250,20 +250,20 @@ def _stems(words: Collection[str]) -> set[str]:
     return {word.removesuffix("s") for word in words if len(word) > 2}
 
 
-FEWEST = 5
+MIN_SUBJECTS = 5
 """Minimum number of subjects from which a style is derived."""
 
-USUAL = 72
-LONGEST = 100
+DEFAULT_SUBJECT_LENGTH = 72
+MAX_SUBJECT_LENGTH = 100
 """Maximum lengths of a subject in characters.
 
-USUAL is the default; LONGEST applies to a repository in which longer subjects are common.
+The maximum applies to a repository in which longer subjects than the default are common.
 """
 
 Kind = Literal["plain", "conventional", "brackets", "area", "issue", "ticket"]
 Work = Literal["fix", "feat", "docs", "test", "ci"]
 
-_WORDS_FOR: dict[Work, tuple[str, ...]] = {
+_TYPES_BY_KIND: dict[Work, tuple[str, ...]] = {
     "fix": ("fix", "bugfix", "hotfix"),
     "feat": ("feat", "feature"),
     "docs": ("docs", "doc"),
@@ -291,12 +291,12 @@ _ISSUE = re.compile(
     re.I,
 )
 _TICKET = re.compile(r"(?P<open>\[?)(?P<project>[A-Z][A-Z0-9]{1,9})-\d+(?P<after>\]?(?:: | - | ))")
-_EMOJI_LEAD = re.compile(
+_EMOJI_PREFIX = re.compile(
     "(?:(?P<code>:[a-z0-9_+-]{2,40}:)|(?P<char>[\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]))"
     "[\ufe0f\u200d]* *"
 )
-_NOT_WRITTEN = re.compile(r"(?:Merge|Revert|Bump|Release|Initial commit|v?\d+\.\d+)\b")
-_NUMBER_AFTER = re.compile(r" \(#\d+\)$")
+_GENERATED_SUBJECT = re.compile(r"(?:Merge|Revert|Bump|Release|Initial commit|v?\d+\.\d+)\b")
+_PULL_REQUEST_SUFFIX = re.compile(r" \(#\d+\)$")
 _FEATURE = re.compile(r"(?:add|implement|support|introduce|allow|enable)\b", re.I)
 _FEATURE_LABEL = re.compile(r"enhancement|feature", re.I)
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -315,8 +315,8 @@ class Style:
     `areas` are the scopes or areas, most frequent first. `words` holds the other parts of the form:
     the types of conventional commits, the text before and after an issue number, or the parts of a
     ticket number. `emoji` is "code" for `:bug:`, "char" for the character itself, "" for none.
-    `first` is the case of the first letter, "" if it varies. `longest` is the maximum length in
-    characters.
+    `first_letter` is the case of the first letter, "" if it varies. `max_length` is the maximum
+    length in characters.
     """
 
     kind: Kind = "plain"
@@ -324,9 +324,9 @@ class Style:
     with_area: bool = False
     words: tuple[str, ...] = ()
     emoji: Literal["", "code", "char"] = ""
-    first: Literal["", "lower", "upper"] = ""
+    first_letter: Literal["", "lower", "upper"] = ""
     full_stop: bool = False
-    longest: int = USUAL
+    max_length: int = DEFAULT_SUBJECT_LENGTH
     is_known: bool = False
 
 
@@ -334,69 +334,84 @@ class Style:
 class CommitSubject:
     """Represents the content of a commit, from which its subject is written.
 
-    `paths` are the changed files, `issue` is the issue's number, and `said` is text that may name a
-    ticket, such as the issue's title.
+    `paths` are the changed files, `issue` is the issue's number, and `ticket_text` is text that may
+    name a ticket, such as the issue's title.
     """
 
-    words: str
+    text: str
     paths: tuple[str, ...] = ()
     issue: int | None = None
     labels: tuple[str, ...] = ()
-    said: str = ""
+    ticket_text: str = ""
 
 
 def read_style(subjects: Sequence[str]) -> Style:
     """Return the style that most of the subjects have in common."""
-    seen = [_NUMBER_AFTER.sub("", s.strip()) for s in subjects if not _NOT_WRITTEN.match(s)]
-    if len(seen) < FEWEST:
+    cleaned_subjects = [
+        _PULL_REQUEST_SUFFIX.sub("", subject.strip())
+        for subject in subjects
+        if not _GENERATED_SUBJECT.match(subject)
+    ]
+    if len(cleaned_subjects) < MIN_SUBJECTS:
         return Style()
-    leads = [_EMOJI_LEAD.match(subject) for subject in seen]
-    forms = Counter("code" if lead["code"] else "char" for lead in leads if lead)
+    emoji_matches = [_EMOJI_PREFIX.match(subject) for subject in cleaned_subjects]
+    emoji_forms = Counter(
+        "code" if emoji_match["code"] else "char" for emoji_match in emoji_matches if emoji_match
+    )
     emoji: Literal["", "code", "char"] = ""
-    if 2 * forms.total() >= len(seen):
-        emoji = "code" if forms["code"] >= forms["char"] else "char"
-    bare = [_EMOJI_LEAD.sub("", subject, count=1) for subject in seen]
-    kind, found = _form_of(bare)
-    areas = Counter(each["area"] for each in found if "area" in each.re.groupindex and each["area"])
-    rest = [each.string[each.end() :] for each in found] if found else bare
-    lengths = sorted(len(subject) for subject in seen)
+    if 2 * emoji_forms.total() >= len(cleaned_subjects):
+        emoji = "code" if emoji_forms["code"] >= emoji_forms["char"] else "char"
+    without_emoji = [_EMOJI_PREFIX.sub("", subject, count=1) for subject in cleaned_subjects]
+    kind, matches = _detect_form(without_emoji)
+    areas = Counter(
+        match["area"] for match in matches if "area" in match.re.groupindex and match["area"]
+    )
+    texts = [match.string[match.end() :] for match in matches] if matches else without_emoji
+    lengths = sorted(len(subject) for subject in cleaned_subjects)
     return Style(
         kind=kind,
         areas=tuple(area for area, _ in areas.most_common() if re.fullmatch(_NAME, area)),
-        with_area=2 * areas.total() >= len(found) > 0,
-        words=_words_of(kind, found),
+        with_area=2 * areas.total() >= len(matches) > 0,
+        words=_read_form_words(kind, matches),
         emoji=emoji,
-        first=_beginning(rest),
-        full_stop=sum(subject.endswith(".") for subject in seen) > 0.6 * len(seen),
-        longest=min(LONGEST, max(USUAL, lengths[len(lengths) * 9 // 10])),
+        first_letter=_detect_first_case(texts),
+        full_stop=sum(subject.endswith(".") for subject in cleaned_subjects)
+        > 0.6 * len(cleaned_subjects),
+        max_length=min(
+            MAX_SUBJECT_LENGTH, max(DEFAULT_SUBJECT_LENGTH, lengths[len(lengths) * 9 // 10])
+        ),
         is_known=True,
     )
 
 
-def _form_of(subjects: Sequence[str]) -> tuple[Kind, list[re.Match[str]]]:
+def _detect_form(subjects: Sequence[str]) -> tuple[Kind, list[re.Match[str]]]:
     for kind, pattern in _FORMS:
-        found = [match for subject in subjects if (match := pattern.match(subject))]
-        if 2 * len(found) >= len(subjects):
-            return kind, found
+        matches = [match for subject in subjects if (match := pattern.match(subject))]
+        if 2 * len(matches) >= len(subjects):
+            return kind, matches
     return "plain", []
 
 
-def _words_of(kind: Kind, found: Iterable[re.Match[str]]) -> tuple[str, ...]:
+def _read_form_words(kind: Kind, matches: Iterable[re.Match[str]]) -> tuple[str, ...]:
     if kind == "conventional":
-        counted = Counter(each["type"] for each in found)
-        return tuple(word for word, _ in counted.most_common())
+        types = Counter(match["type"] for match in matches)
+        return tuple(word for word, _ in types.most_common())
     if kind == "issue":
-        around = Counter((each["before"], each["after"]) for each in found)
-        chosen = [pair for pair, _ in around.most_common() if not pair[0].lower().startswith("ref")]
-        return chosen[0] if chosen else ()
+        issue_forms = Counter((match["before"], match["after"]) for match in matches)
+        issue_words = [
+            pair for pair, _ in issue_forms.most_common() if not pair[0].lower().startswith("ref")
+        ]
+        return issue_words[0] if issue_words else ()
     if kind == "ticket":
-        around3 = Counter((each["open"], each["project"], each["after"]) for each in found)
-        return around3.most_common(1)[0][0]
+        ticket_forms = Counter(
+            (match["open"], match["project"], match["after"]) for match in matches
+        )
+        return ticket_forms.most_common(1)[0][0]
     return ()
 
 
-def _beginning(rest: Sequence[str]) -> Literal["", "lower", "upper"]:
-    letters = [text[0] for text in rest if text[:1].isalpha()]
+def _detect_first_case(texts: Sequence[str]) -> Literal["", "lower", "upper"]:
+    letters = [text[0] for text in texts if text[:1].isalpha()]
     upper = sum(letter.isupper() for letter in letters)
     if not letters or 0.3 * len(letters) < upper < 0.7 * len(letters):
         return ""
@@ -408,65 +423,77 @@ def write_subject(style: Style, subject: CommitSubject, *, limit: int | None = N
 
     A subject that already has this style is returned as it is.
     """
-    text = " ".join(subject.words.split())
-    if style.is_known and not _is_written(style, text):
+    text = " ".join(subject.text.split())
+    if style.is_known and not _has_style(style, text):
         work = change_kind_of(subject)
-        text = _EMOJI_LEAD.sub("", text, count=1)
+        text = _EMOJI_PREFIX.sub("", text, count=1)
         text = text if style.kind == "conventional" else _CONVENTIONAL.sub("", text, count=1)
-        own = _CONVENTIONAL.match(text)
-        text = own[0] + _begun(style, text[own.end() :]) if own else _begun(style, text)
+        own_type = _CONVENTIONAL.match(text)
+        text = (
+            own_type[0] + _apply_first_case(style, text[own_type.end() :])
+            if own_type
+            else _apply_first_case(style, text)
+        )
         if style.full_stop and text[-1:] not in {".", "!", "?"}:
             text += "."
         emoji = _EMOJI[work][style.emoji == "char"] + " " if style.emoji else ""
-        text = emoji + ("" if own else _prefix(style, subject, work)) + text
-    return text if limit is None else _cut(text, limit)
+        text = emoji + ("" if own_type else _prefix(style, subject, work)) + text
+    return text if limit is None else _truncate(text, limit)
 
 
-def _is_written(style: Style, text: str) -> bool:
-    lead = _EMOJI_LEAD.match(text)
-    if style.emoji and not (lead and lead[style.emoji]):
+def _has_style(style: Style, text: str) -> bool:
+    emoji_match = _EMOJI_PREFIX.match(text)
+    if style.emoji and not (emoji_match and emoji_match[style.emoji]):
         return False
-    bare = _EMOJI_LEAD.sub("", text, count=1)
+    without_emoji = _EMOJI_PREFIX.sub("", text, count=1)
     pattern = dict(_FORMS).get(style.kind)
-    return bool(pattern.match(bare)) if pattern else bool(style.emoji)
+    return bool(pattern.match(without_emoji)) if pattern else bool(style.emoji)
 
 
 def change_kind_of(subject: CommitSubject) -> Work:
     """Return the type of the change, judged by its files, the issue's labels and the
     description.
     """
-    kinds = {_sort_of(path) for path in subject.paths}
-    if len(kinds) == 1 and (only := kinds.pop()) is not None:
-        return only
-    asked = any(_FEATURE_LABEL.search(label) for label in subject.labels)
-    return "feat" if asked or _FEATURE.match(subject.words) else "fix"
+    kinds = {_kind_of_path(path) for path in subject.paths}
+    if len(kinds) == 1 and (only_kind := kinds.pop()) is not None:
+        return only_kind
+    is_feature = any(_FEATURE_LABEL.search(label) for label in subject.labels)
+    return "feat" if is_feature or _FEATURE.match(subject.text) else "fix"
 
 
-def _sort_of(path: str) -> Work | None:
-    at = PurePosixPath(path.lower())
-    if at.parts[:2] in {(".github", "workflows"), (".gitlab", "ci")}:
+def _kind_of_path(path: str) -> Work | None:
+    pure_path = PurePosixPath(path.lower())
+    if pure_path.parts[:2] in {(".github", "workflows"), (".gitlab", "ci")}:
         return "ci"
     if is_test_path(path):
         return "test"
-    is_prose = at.suffix in {".md", ".rst", ".adoc"} or {"docs", "doc"} & set(at.parts[:-1])
+    is_prose = pure_path.suffix in {".md", ".rst", ".adoc"} or {"docs", "doc"} & set(
+        pure_path.parts[:-1]
+    )
     return "docs" if is_prose else None
 
 
 def is_test_path(path: str) -> bool:
     """Return True if the path is that of a test, by its folders and its name."""
-    at = PurePosixPath(path.lower())
-    within = {"test", "tests", "spec", "specs", "__tests__", "testdata"} & set(at.parts[:-1])
-    return bool(within) or bool(re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", at.name))
+    pure_path = PurePosixPath(path.lower())
+    test_folders = {"test", "tests", "spec", "specs", "__tests__", "testdata"} & set(
+        pure_path.parts[:-1]
+    )
+    return bool(test_folders) or bool(
+        re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", pure_path.name)
+    )
 
 
 def _prefix(style: Style, subject: CommitSubject, work: Work) -> str:
     match style.kind:
         case "conventional":
-            known = {word.lower(): word for word in reversed(style.words)}
-            names = [known[word] for word in _WORDS_FOR[work] if word in known]
-            name = names[0] if names else _WORDS_FOR[work][0]
+            types_by_name = {word.lower(): word for word in reversed(style.words)}
+            known_types = [
+                types_by_name[word] for word in _TYPES_BY_KIND[work] if word in types_by_name
+            ]
+            type_name = known_types[0] if known_types else _TYPES_BY_KIND[work][0]
             area = _area(style, subject) if style.with_area else ""
-            return f"{name}({area}): " if area else f"{name}: "
+            return f"{type_name}({area}): " if area else f"{type_name}: "
         case "brackets":
             area = _area(style, subject) or _folder(style, subject)
             return f"[{area}] " if area else ""
@@ -476,29 +503,31 @@ def _prefix(style: Style, subject: CommitSubject, work: Work) -> str:
         case "issue" if style.words and subject.issue is not None:
             return f"{style.words[0]}{subject.issue}{style.words[1]}"
         case "ticket":
-            opened, project, after = style.words
-            found = re.search(rf"\b{project}-\d+\b", f"{subject.words}\n{subject.said}")
-            named = found is not None and found[0] in subject.words
-            return f"{opened}{found[0]}{after}" if found and not named else ""
+            opening, project, closing = style.words
+            ticket = re.search(rf"\b{project}-\d+\b", f"{subject.text}\n{subject.ticket_text}")
+            is_named = ticket is not None and ticket[0] in subject.text
+            return f"{opening}{ticket[0]}{closing}" if ticket and not is_named else ""
     return ""
 
 
-def _parts(path: str) -> list[str]:
+def _path_names(path: str) -> list[str]:
     """Return the names of the path's folders, and the file's name without its suffix."""
-    at = PurePosixPath(path.lower())
-    return [*at.parts[:-1], at.stem]
+    pure_path = PurePosixPath(path.lower())
+    return [*pure_path.parts[:-1], pure_path.stem]
 
 
-def _code(subject: CommitSubject) -> list[str]:
+def _code_paths(subject: CommitSubject) -> list[str]:
     """Return the changed files that are not tests, or all files if only tests changed."""
-    return [p for p in subject.paths if not is_test_path(p)] or list(subject.paths)
+    return [path for path in subject.paths if not is_test_path(path)] or list(subject.paths)
 
 
 def _area(style: Style, subject: CommitSubject) -> str:
     """Return the most specific known area that contains all files, else ""."""
-    files = [f"/{'/'.join(_parts(path))}/" for path in _code(subject)]
-    fits = [a for a in style.areas if files and all(f"/{a.lower()}/" in f for f in files)]
-    return max(fits, key=lambda area: area.count("/"), default="")
+    files = [f"/{'/'.join(_path_names(path))}/" for path in _code_paths(subject)]
+    containing = [
+        a for a in style.areas if files and all(f"/{a.lower()}/" in file for file in files)
+    ]
+    return max(containing, key=lambda area: area.count("/"), default="")
 
 
 def _folder(style: Style, subject: CommitSubject) -> str:
@@ -506,13 +535,15 @@ def _folder(style: Style, subject: CommitSubject) -> str:
 
     Used if no known area fits. Returns "" if the files share no folder or the style has no areas.
     """
-    files = [PurePosixPath(path) for path in _code(subject)]
+    files = [PurePosixPath(path) for path in _code_paths(subject)]
     if not files or not style.areas:
         return ""
     common = list(files[0].parts[:-1])
     for file in files[1:]:
-        same = [a == b for a, b in zip(common, file.parts[:-1], strict=False)]
-        common = common[: same.index(False) if False in same else len(same)]
+        equal_parts = [
+            part == other_part for part, other_part in zip(common, file.parts[:-1], strict=False)
+        ]
+        common = common[: equal_parts.index(False) if False in equal_parts else len(equal_parts)]
     if not common:
         name = files[0].stem if len(files) == 1 else ""
     else:
@@ -520,18 +551,18 @@ def _folder(style: Style, subject: CommitSubject) -> str:
     return name if re.fullmatch(_NAME, name) else ""
 
 
-def _begun(style: Style, text: str) -> str:
+def _apply_first_case(style: Style, text: str) -> str:
     word = text.split(" ", 1)[0]
-    if style.first == "lower" and re.fullmatch(r"[A-Z][a-z]+[,:]?", word):
+    if style.first_letter == "lower" and re.fullmatch(r"[A-Z][a-z]+[,:]?", word):
         return text[:1].lower() + text[1:]
-    if style.first == "upper" and re.fullmatch(r"[a-z]+[,:]?", word):
+    if style.first_letter == "upper" and re.fullmatch(r"[a-z]+[,:]?", word):
         return text[:1].upper() + text[1:]
     return text
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncate(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    kept = text[: limit - 1]
-    head = kept.rpartition(" ")[0] if text[limit - 1] != " " else kept
-    return (head if len(head) > limit // 2 else kept).rstrip(" ,;:-") + "…"
+    shortened = text[: limit - 1]
+    head = shortened.rpartition(" ")[0] if text[limit - 1] != " " else shortened
+    return (head if len(head) > limit // 2 else shortened).rstrip(" ,;:-") + "…"

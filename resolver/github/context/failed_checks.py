@@ -29,18 +29,18 @@ from resolver.models.issue_context import Annotation, FailedCheck
 from resolver.models.run import Trigger, TriggerKind
 from resolver.security.formats import find_credentials
 
-MOST_LINE = 400
+MAX_LINE_CHARACTERS = 400
 """Maximum number of characters of a line."""
 
-TAIL = 80
+TAIL_LINES = 80
 """Number of lines before the last error that are kept."""
 
-AROUND = 2
+CONTEXT_LINES = 2
 """Number of lines that are kept before and after each earlier error."""
 
-_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ?")
-_ENDED = "##[error]"
-_MARK = re.compile(
+_TIMESTAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ?")
+_RUNNER_ERROR = "##[error]"
+_ERROR_LINE = re.compile(
     r"##\[error\]|::error|\berror(?:\[\w+\])?:|\bfatal:|\bpanic(?:ked)?\b|\bTraceback\b"
     r"|\bFAIL(?:ED|URE)?\b|\bnot ok\b|\bnpm ERR!|\bnpm error\b|^E   |[\u2717\u2718\u274c]"
     r"|\b\w{1,60}(?:Error|Exception)\b",
@@ -48,96 +48,107 @@ _MARK = re.compile(
 )
 
 
-def cut_log(text: str, room: int, hide: Callable[[str], str] = str) -> str:
+def cut_log(text: str, max_characters: int, redact: Callable[[str], str] = str) -> str:
     """Return the lines about the failure: up to the last error, and around earlier errors.
 
-    The result has at most `room` characters, with a note for each part that is left out.
+    The result has at most `max_characters` characters, with a note for each part that is left out.
     Timestamps, colors, overwritten progress output and invisible characters are removed.
 
-    hide: removes what must not be shown. It is applied to the whole text before anything is cut,
+    redact: removes what must not be shown. It is applied to the whole text before anything is cut,
     because a part of a secret can't be recognized by its format.
     """
-    lines = _lines(hide("\n".join(map(_shown, text.split("\n")))))
-    marked = [n for n, line in enumerate(lines) if _MARK.search(line)]
-    ended = [n for n in marked if _ENDED in lines[n]]
+    lines = _lines(redact("\n".join(map(_clean_line, text.split("\n")))))
+    error_lines = [index for index, line in enumerate(lines) if _ERROR_LINE.search(line)]
+    runner_errors = [index for index in error_lines if _RUNNER_ERROR in lines[index]]
     # Only clean-up steps follow the error message of the runner itself.
-    end = (ended[-1] if ended else len(lines) - 1) + 1
-    for tail, errors in ((TAIL, 30), (TAIL // 2, 12), (TAIL // 4, 4), (5, 0)):
-        kept = set(range(max(0, end - tail), end))
-        for number in _first_and_last([n for n in marked if n < end], errors):
-            kept.update(range(max(0, number - AROUND), min(end, number + AROUND + 1)))
-        told = _told(lines, sorted(kept))
-        if len(told) <= room:
-            return told
-    return told[-room:] if room > 0 else ""
+    end = (runner_errors[-1] if runner_errors else len(lines) - 1) + 1
+    for tail_lines, max_errors in (
+        (TAIL_LINES, 30),
+        (TAIL_LINES // 2, 12),
+        (TAIL_LINES // 4, 4),
+        (5, 0),
+    ):
+        kept_lines = set(range(max(0, end - tail_lines), end))
+        for number in _first_and_last([index for index in error_lines if index < end], max_errors):
+            kept_lines.update(
+                range(max(0, number - CONTEXT_LINES), min(end, number + CONTEXT_LINES + 1))
+            )
+        excerpt = _join_lines(lines, sorted(kept_lines))
+        if len(excerpt) <= max_characters:
+            return excerpt
+    return excerpt[-max_characters:] if max_characters > 0 else ""
 
 
-def _shown(raw: str) -> str:
-    bare = _STAMP.sub("", raw.rstrip("\r"))
-    return visible(bare.rpartition("\r")[2]).rstrip()
+def _clean_line(raw: str) -> str:
+    without_timestamp = _TIMESTAMP.sub("", raw.rstrip("\r"))
+    return visible(without_timestamp.rpartition("\r")[2]).rstrip()
 
 
 def _lines(text: str) -> list[str]:
     """Return the lines, long ones truncated, repeated ones once with the number of times."""
     lines: list[str] = []
-    times = 1
-    for whole in text.split("\n"):
-        line = whole if len(whole) <= MOST_LINE else f"{whole[:MOST_LINE]} [...]"
+    repetitions = 1
+    for raw_line in text.split("\n"):
+        line = (
+            raw_line
+            if len(raw_line) <= MAX_LINE_CHARACTERS
+            else f"{raw_line[:MAX_LINE_CHARACTERS]} [...]"
+        )
         if lines and line == lines[-1]:
-            times += 1
+            repetitions += 1
             continue
-        if times > 1 and lines[-1]:
-            lines.append(f"[the same line {times} times]")
-        times = 1
+        if repetitions > 1 and lines[-1]:
+            lines.append(f"[the same line {repetitions} times]")
+        repetitions = 1
         lines.append(line)
-    if times > 1 and lines[-1]:
-        lines.append(f"[the same line {times} times]")
+    if repetitions > 1 and lines[-1]:
+        lines.append(f"[the same line {repetitions} times]")
     while lines and not lines[-1]:
         lines.pop()
     return lines
 
 
-def _first_and_last(numbers: Sequence[int], most: int) -> Iterable[int]:
+def _first_and_last(numbers: Sequence[int], limit: int) -> Iterable[int]:
     """Return the first and last numbers: the first errors are causes, the last ones the summary."""
-    if len(numbers) <= most:
+    if len(numbers) <= limit:
         return numbers
-    half = most // 2
+    half = limit // 2
     return [*numbers[:half], *numbers[len(numbers) - half :]]
 
 
-def _told(lines: Sequence[str], kept: Sequence[int]) -> str:
-    told: list[str] = []
-    before = -1
-    for number in kept:
-        if number > before + 1:
-            missing = number - before - 1
-            told.append(f"[... {missing} line{'' if missing == 1 else 's'} left out ...]")
-        told.append(lines[number])
-        before = number
-    return "\n".join(told)
+def _join_lines(lines: Sequence[str], kept_lines: Sequence[int]) -> str:
+    parts: list[str] = []
+    previous = -1
+    for number in kept_lines:
+        if number > previous + 1:
+            missing = number - previous - 1
+            parts.append(f"[... {missing} line{'' if missing == 1 else 's'} left out ...]")
+        parts.append(lines[number])
+        previous = number
+    return "\n".join(parts)
 
 
-MOST = 6
+MAX_CHECKS = 6
 """Maximum number of failed checks that are read. The number of others is reported."""
 
-MOST_LOG = 8_000
+MAX_LOG_CHARACTERS = 8_000
 """Maximum number of characters of a job's log that are kept."""
 
-MOST_SUMMARY = 2_000
+MAX_SUMMARY_CHARACTERS = 2_000
 """Maximum number of characters of a check's summary."""
-MOST_MESSAGE = 500
+MAX_MESSAGE_CHARACTERS = 500
 """Maximum number of characters of an annotation."""
-MOST_ANNOTATIONS = 15
+MAX_ANNOTATIONS = 15
 """Maximum number of annotations of a check."""
 
-LOG_BYTES = 64 * 1024 * 1024
+MAX_LOG_BYTES = 64 * 1024 * 1024
 """Maximum number of bytes of a log that are downloaded. The rest of a longer log is not read."""
 
-LOG_KEPT = 2 * 1024 * 1024
+LOG_TAIL_BYTES = 2 * 1024 * 1024
 """Minimum number of bytes at the end of the downloaded log that are examined."""
 
-_PAGES = 5
-_FAILED = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
+_MAX_PAGES = 5
+_FAILED_CONCLUSIONS = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
 _JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
 
 
@@ -145,7 +156,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class _Named(_Answer):
+class _App(_Answer):
     slug: str | None = None
 
 
@@ -169,7 +180,7 @@ class _Run(_Answer):
     details_url: str | None = None
     output: _Output = _Output()
     check_suite: _Suite | None = None
-    app: _Named | None = None
+    app: _App | None = None
 
     @property
     def kind(self) -> tuple[str, str, int]:
@@ -203,7 +214,7 @@ class _Job(_Answer):
     steps: list[_Step] = []
 
 
-_Part = TypeVar("_Part")
+_Answered = TypeVar("_Answered")
 
 
 @dataclass(frozen=True)
@@ -219,27 +230,33 @@ class Checks:
 
     def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
         """Return the checks that had failed at the time of the request, the requested one first."""
-        short = commit[:12]
-        done = self._part(f"the checks of {short}", lambda: self._runs(commit, left_out), left_out)
-        told = self._part(
-            f"the statuses of {short}", lambda: self._statuses(commit, left_out), left_out
+        short_commit = commit[:12]
+        ended_runs = self._read_or_report(
+            f"the checks of {short_commit}", lambda: self._runs(commit, left_out), left_out
         )
-        runs = [run for run in done or () if run.conclusion in _FAILED]
-        statuses = [status for status in told or () if status.state in {"failure", "error"}]
-        asked = self.trigger.check
-        runs.sort(key=lambda run: run.name != asked)
-        statuses.sort(key=lambda status: status.context != asked)
-        more = len(runs) + len(statuses) - MOST
-        if more > 0:
-            left_out.append(f"{more} more checks that failed")
-        read = [self._check(run, left_out) for run in runs[:MOST]]
-        read += [_status(status) for status in statuses[: MOST - len(read)]]
-        return tuple(sorted(read, key=lambda check: check.name != asked))
+        current_statuses = self._read_or_report(
+            f"the statuses of {short_commit}", lambda: self._statuses(commit, left_out), left_out
+        )
+        runs = [run for run in ended_runs or () if run.conclusion in _FAILED_CONCLUSIONS]
+        statuses = [
+            status for status in current_statuses or () if status.state in {"failure", "error"}
+        ]
+        requested_check = self.trigger.check
+        runs.sort(key=lambda run: run.name != requested_check)
+        statuses.sort(key=lambda status: status.context != requested_check)
+        unread_count = len(runs) + len(statuses) - MAX_CHECKS
+        if unread_count > 0:
+            left_out.append(f"{unread_count} more checks that failed")
+        checks = [self._check(run, left_out) for run in runs[:MAX_CHECKS]]
+        checks += [_status(status) for status in statuses[: MAX_CHECKS - len(checks)]]
+        return tuple(sorted(checks, key=lambda check: check.name != requested_check))
 
-    def _part(self, what: str, read: Callable[[], _Part], left_out: list[str]) -> _Part | None:
+    def _read_or_report(
+        self, resource: str, read: Callable[[], _Answered], left_out: list[str]
+    ) -> _Answered | None:
         """Return what `read` returns. On a ForgeError, report it in `left_out` and return None."""
         try:
-            with self.access.asking(f"read {what}", "checks: read, actions: read"):
+            with self.access.asking(f"read {resource}", "checks: read, actions: read"):
                 return read()
         except ForgeError as error:
             left_out.append(error.what)
@@ -249,13 +266,20 @@ class Checks:
         """Return the newest attempt of each check that had ended at the time of the request."""
         newest: dict[tuple[str, str, int], _Run] = {}
         for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
-            found, unread = read_rows(_Run, page["check_runs"])
-            _tell_unread(unread, f"check{'' if unread == 1 else 's'} of {commit[:12]}", left_out)
-            for run in found:
+            page_runs, invalid_count = read_rows(_Run, page["check_runs"])
+            _report_unreadable(
+                invalid_count,
+                f"check{'' if invalid_count == 1 else 's'} of {commit[:12]}",
+                left_out,
+            )
+            for run in page_runs:
                 if run.completed_at is None or self._is_late(run.completed_at):
                     continue
-                known = newest.get(run.kind)
-                if known is None or (known.completed_at or run.completed_at) <= run.completed_at:
+                earlier = newest.get(run.kind)
+                if (
+                    earlier is None
+                    or (earlier.completed_at or run.completed_at) <= run.completed_at
+                ):
                     newest[run.kind] = run
         return list(newest.values())
 
@@ -263,33 +287,37 @@ class Checks:
         """Return the newest status of each context at the time of the request."""
         newest: dict[str, _Status] = {}
         for page in self._pages(f"/commits/{commit}/statuses"):
-            found, unread = read_rows(_Status, page)
-            _tell_unread(unread, f"status{'' if unread == 1 else 'es'} of {commit[:12]}", left_out)
-            for status in found:
+            page_statuses, invalid_count = read_rows(_Status, page)
+            _report_unreadable(
+                invalid_count,
+                f"status{'' if invalid_count == 1 else 'es'} of {commit[:12]}",
+                left_out,
+            )
+            for status in page_statuses:
                 # GitHub lists statuses newest first, so the first one of a context counts.
                 if not self._is_late(status.created_at):
                     newest.setdefault(status.context, status)
         return list(newest.values())
 
     def _is_late(self, moment: datetime) -> bool:
-        asked = self.trigger
-        return asked.kind is not TriggerKind.COMMAND_LINE and utc(moment) > asked.at
+        trigger = self.trigger
+        return trigger.kind is not TriggerKind.COMMAND_LINE and utc(moment) > trigger.at
 
     def _check(self, run: _Run, left_out: list[str]) -> FailedCheck:
-        said = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
-        cleaned = strip_hidden(said)
+        output = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
+        cleaned = strip_hidden(output)
         if cleaned.removed:
             left_out.append(
-                f"hidden in the output of {_line(run.name)}: {', '.join(cleaned.removed)}"
+                f"hidden in the output of {_one_line(run.name)}: {', '.join(cleaned.removed)}"
             )
         is_job = run.app is not None and run.app.slug == "github-actions"
         step, log = self._job(run, left_out) if is_job else ("", "")
         return FailedCheck(
-            name=_line(run.name),
+            name=_one_line(run.name),
             conclusion=run.conclusion or "",
             url=run.html_url or run.details_url or "",
             step=step,
-            summary=_words(said, MOST_SUMMARY),
+            summary=_clean_text(output, MAX_SUMMARY_CHARACTERS),
             annotations=self._annotations(run, left_out) if run.output.annotations_count else (),
             log=log,
         )
@@ -297,23 +325,25 @@ class Checks:
     def _annotations(self, run: _Run, left_out: list[str]) -> tuple[Annotation, ...]:
         """Return the annotations of a check, failures first."""
         path = f"{self.repository.url}/check-runs/{run.id}/annotations"
-        what = f"the annotations of {_line(run.name)}"
-        read = self._part(
-            what, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
+        resource = f"the annotations of {_one_line(run.name)}"
+        answer = self._read_or_report(
+            resource, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
         )
-        found, unread = read or ([], 0)
-        words = f"annotation{'' if unread == 1 else 's'} of {_line(run.name)}"
-        _tell_unread(unread, words, left_out)
+        annotations, invalid_count = answer or ([], 0)
+        description = f"annotation{'' if invalid_count == 1 else 's'} of {_one_line(run.name)}"
+        _report_unreadable(invalid_count, description, left_out)
         order = {"failure": 0, "warning": 1}
-        said = sorted(found, key=lambda each: order.get(each.annotation_level or "", 2))
+        ordered = sorted(annotations, key=lambda each: order.get(each.annotation_level or "", 2))
         return tuple(
             Annotation(
-                path=_line(each.path),
-                line=each.start_line,
-                level=_line(each.annotation_level or ""),
-                message=_words(f"{each.title or ''}\n{each.message or ''}", MOST_MESSAGE),
+                path=_one_line(annotation.path),
+                line=annotation.start_line,
+                level=_one_line(annotation.annotation_level or ""),
+                message=_clean_text(
+                    f"{annotation.title or ''}\n{annotation.message or ''}", MAX_MESSAGE_CHARACTERS
+                ),
             )
-            for each in said[:MOST_ANNOTATIONS]
+            for annotation in ordered[:MAX_ANNOTATIONS]
         )
 
     def _job(self, run: _Run, left_out: list[str]) -> tuple[str, str]:
@@ -321,71 +351,77 @@ class Checks:
 
         The id of a job is taken from the URL of the check, else it is the id of the check run.
         """
-        found = _JOB.search(run.details_url or "")
-        path = f"{self.repository.url}/actions/jobs/{found[1] if found else run.id}"
-        what = f"the steps of {_line(run.name)}"
-        job = self._part(what, lambda: _Job.model_validate(self._get(path)), left_out)
-        failed = [step.name for step in job.steps if step.conclusion in _FAILED] if job else []
-        return _line(failed[0]) if failed else "", self._log(run, path, left_out)
+        match = _JOB.search(run.details_url or "")
+        path = f"{self.repository.url}/actions/jobs/{match[1] if match else run.id}"
+        resource = f"the steps of {_one_line(run.name)}"
+        job = self._read_or_report(resource, lambda: _Job.model_validate(self._get(path)), left_out)
+        failed_steps = (
+            [step.name for step in job.steps if step.conclusion in _FAILED_CONCLUSIONS]
+            if job
+            else []
+        )
+        return _one_line(failed_steps[0]) if failed_steps else "", self._log(run, path, left_out)
 
     def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
         """Download the log. GitHub redirects to a URL on another host, valid for one minute."""
-        want = Download(LOG_BYTES, self.access.timeout, end=LOG_KEPT)
-        what = f"the log of {_line(run.name)}"
+        limits = Download(MAX_LOG_BYTES, self.access.timeout, tail_bytes=LOG_TAIL_BYTES)
+        resource = f"the log of {_one_line(run.name)}"
 
         def read() -> bytes:
             return download(
                 f"{path}/logs",
-                want,
+                limits,
                 token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
                 # Every redirect is followed, because GitHub's own API names the host.
-                allows=lambda _: True,
+                is_allowed=lambda _: True,
                 retry=self.access.retry(),
             )
 
         try:
-            data = self._part(what, read, left_out)
+            data = self._read_or_report(resource, read, left_out)
         except DownloadRefusal as refusal:
-            left_out.append(f"{what}: {refusal}")
+            left_out.append(f"{resource}: {refusal}")
             return ""
-        return cut_log((data or b"").decode("utf-8", "replace"), MOST_LOG, _without_credentials)
+        return cut_log(
+            (data or b"").decode("utf-8", "replace"), MAX_LOG_CHARACTERS, _without_credentials
+        )
 
     def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:
-        _, found = self.repository.requester.requestJsonAndCheck("GET", path, query)
-        return found
+        _, answer = self.repository.requester.requestJsonAndCheck("GET", path, query)
+        return answer
 
     def _pages(self, path: str, **query: Any) -> Iterator[Any]:
-        for number in range(1, _PAGES + 1):
-            asked = {**query, "per_page": 100, "page": number}
-            found = self._get(f"{self.repository.url}{path}", asked)
-            yield found
-            rows = found["check_runs"] if isinstance(found, dict) else found
+        for number in range(1, _MAX_PAGES + 1):
+            page_query = {**query, "per_page": 100, "page": number}
+            answer = self._get(f"{self.repository.url}{path}", page_query)
+            yield answer
+            rows = answer["check_runs"] if isinstance(answer, dict) else answer
             if len(rows) < 100:
                 return
 
 
-def _tell_unread(many: int, what: str, left_out: list[str]) -> None:
+def _report_unreadable(count: int, description: str, left_out: list[str]) -> None:
     """Report the number of elements of a list whose format is unknown."""
-    if many:
-        left_out.append(f"{many} {what}, which GitHub describes in an unknown form")
+    if count:
+        left_out.append(f"{count} {description}, which GitHub describes in an unknown form")
 
 
 def _status(status: _Status) -> FailedCheck:
     return FailedCheck(
-        name=_line(status.context),
+        name=_one_line(status.context),
         conclusion=status.state,
         url=status.target_url or "",
-        summary=_words(status.description or "", MOST_SUMMARY),
+        summary=_clean_text(status.description or "", MAX_SUMMARY_CHARACTERS),
     )
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return shorten_text(" ".join(visible(text).split()), 200)
 
 
-def _words(text: str, most: int) -> str:
-    shown = without_pictures(strip_hidden(text).text.strip())
-    return shorten_text(_without_credentials(shown), most)
+def _clean_text(text: str, limit: int) -> str:
+    cleaned = without_pictures(strip_hidden(text).text.strip())
+    return shorten_text(_without_credentials(cleaned), limit)
 
 
 def _without_credentials(text: str) -> str:
@@ -393,9 +429,9 @@ def _without_credentials(text: str) -> str:
 
     Such a value may be a secret that the CI system did not know and so did not mask.
     """
-    kept, copied = [], 0
-    for found in sorted(find_credentials(text), key=lambda each: each.start):
-        if found.start >= copied:
-            kept += [text[copied : found.start], "[redacted]"]
-        copied = max(copied, found.end)
-    return "".join([*kept, text[copied:]])
+    parts, copied_end = [], 0
+    for credential in sorted(find_credentials(text), key=lambda each: each.start):
+        if credential.start >= copied_end:
+            parts += [text[copied_end : credential.start], "[redacted]"]
+        copied_end = max(copied_end, credential.end)
+    return "".join([*parts, text[copied_end:]])

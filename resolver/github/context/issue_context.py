@@ -35,13 +35,13 @@ from resolver.models.run import Comment, Snapshot, Trigger, TriggerKind
 MAX_RELATED = 12
 """Maximum number of issues and pull requests that are read."""
 
-MOST_BODY = 3_000
+MAX_BODY_CHARACTERS = 3_000
 """Maximum number of characters of the text of one."""
 
-MOST_NAMED = 200
+MAX_REFERENCES = 200
 """Maximum number of references in the texts that are considered."""
 
-_NAMING = """
+_RELATIONS_QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { subject: issueOrPullRequest(number: $number) {
     __typename
@@ -65,7 +65,7 @@ query($owner: String!, $name: String!, $number: Int!) {
   } }
 }
 """
-_FIELDS = """
+_ISSUE_FIELDS = """
   title body createdAt lastEditedAt closedAt authorAssociation author { __typename login }
   renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {
     nodes { ... on RenamedTitleEvent { previousTitle } }
@@ -73,7 +73,7 @@ _FIELDS = """
 """
 
 
-class _Found(RenamesAnswer):
+class _RelatedIssue(RenamesAnswer):
     kind: str = Field(alias="__typename")
     title: str
     body: str = ""
@@ -100,18 +100,18 @@ class Related:
     own: str
 
     def read(
-        self, texts: Iterable[str], known: Iterable[int], left_out: list[str]
+        self, texts: Iterable[str], excluded: Iterable[int], left_out: list[str]
     ) -> tuple[Reference, ...]:
         """Return up to `MAX_RELATED` related issues and pull requests.
 
         Those that close it come first, then those that the texts name, then those that name it.
 
         texts: the most important first.
-        known: numbers that were read elsewhere already.
+        excluded: numbers that were read elsewhere already.
         left_out: collects what is not used.
         """
         relations = self._relations(texts, left_out)
-        for number in (self.number, self.trigger.number, *known):
+        for number in (self.number, self.trigger.number, *excluded):
             relations.pop(number or 0, None)
         if len(relations) > MAX_RELATED:
             left_out.append(
@@ -120,116 +120,122 @@ class Related:
         chosen = dict(list(relations.items())[:MAX_RELATED])
         if not chosen:
             return ()
-        asked = self._asked(chosen, left_out)
-        read = (self._reference(n, relation, left_out) for n, relation in asked)
-        return tuple(reference for reference in read if reference is not None)
+        answers = self._fetch(chosen, left_out)
+        references = (
+            self._reference(related_number, relation, left_out)
+            for related_number, relation in answers
+        )
+        return tuple(reference for reference in references if reference is not None)
 
     def _relations(self, texts: Iterable[str], left_out: list[str]) -> dict[int, str]:
         """Return the relation of each number, in the order of importance."""
-        found: dict[int, str] = {}
-        named, foreign = self._named(texts)
-        subject = self._ask(_NAMING, {"number": self.number}).get("subject") or {}
+        relations: dict[int, str] = {}
+        mentioned, foreign = self._find_references(texts)
+        subject = self._ask(_RELATIONS_QUERY, {"number": self.number}).get("subject") or {}
         for closer in _nodes(subject, "closers"):
             if self._is_own(str(closer["repository"]["nameWithOwner"])):
-                found.setdefault(int(closer["number"]), "closes it")
-        for number in named:
-            found.setdefault(number, "mentioned")
+                relations.setdefault(int(closer["number"]), "closes it")
+        for number in mentioned:
+            relations.setdefault(number, "mentioned")
         for event in reversed(_nodes(subject, "naming")):
             source = event.get("source") or {}
             if event["isCrossRepository"] or not source.get("number"):
                 continue
             if not self._is_late(datetime.fromisoformat(event["createdAt"])):
-                found.setdefault(int(source["number"]), "mentions it")
+                relations.setdefault(int(source["number"]), "mentions it")
         if foreign:
             left_out.append(
                 f"{len(foreign)} issue{'' if len(foreign) == 1 else 's'} of other repositories "
                 "that are mentioned: only this one's are read"
             )
-        return found
+        return relations
 
-    def _named(self, texts: Iterable[str]) -> tuple[list[int], set[tuple[str, int]]]:
+    def _find_references(self, texts: Iterable[str]) -> tuple[list[int], set[tuple[str, int]]]:
         host = urlsplit(self.access.server_url).netloc
-        named: dict[int, None] = {}
+        mentioned: dict[int, None] = {}
         foreign: set[tuple[str, int]] = set()
-        looked_at = 0
+        examined = 0
         for text in texts:
             for name, number in references_in(text, host):
-                looked_at += 1
-                if looked_at > MOST_NAMED:
-                    return list(named), foreign
+                examined += 1
+                if examined > MAX_REFERENCES:
+                    return list(mentioned), foreign
                 if name and not self._is_own(name):
                     foreign.add((name.casefold(), number))
                 else:
-                    named[number] = None
-        return list(named), foreign
+                    mentioned[number] = None
+        return list(mentioned), foreign
 
     def _is_own(self, name: str) -> bool:
         return name.casefold() == self.repository.casefold()
 
-    def _asked(
+    def _fetch(
         self, chosen: dict[int, str], left_out: list[str]
-    ) -> list[tuple[int, tuple[str, _Found]]]:
+    ) -> list[tuple[int, tuple[str, _RelatedIssue]]]:
         parts = "\n".join(
             f"i{number}: issueOrPullRequest(number: {number}) {{ __typename "
-            f"... on Issue {{ {_FIELDS} }} ... on PullRequest {{ {_FIELDS} mergedAt }} }}"
+            f"... on Issue {{ {_ISSUE_FIELDS} }} "
+            f"... on PullRequest {{ {_ISSUE_FIELDS} mergedAt }} }}"
             for number in chosen
         )
         query = (
             "query($owner: String!, $name: String!, $at: DateTime!) {\n"
             f"repository(owner: $owner, name: $name) {{ {parts} }} }}"
         )
-        missing = [f"i{number}" for number in chosen]
-        found = self._ask(query, {"at": self.trigger.at.isoformat()}, missing)
-        read: list[tuple[int, tuple[str, _Found]]] = []
+        aliases = [f"i{number}" for number in chosen]
+        answer = self._ask(query, {"at": self.trigger.at.isoformat()}, aliases)
+        related: list[tuple[int, tuple[str, _RelatedIssue]]] = []
         for number, relation in chosen.items():
-            part = found.get(f"i{number}")
-            answers, unread = read_rows(_Found, [part] if part else [])
-            read += [(number, (relation, each)) for each in answers]
-            if unread:
+            row = answer.get(f"i{number}")
+            issues, invalid_count = read_rows(_RelatedIssue, [row] if row else [])
+            related += [(number, (relation, issue)) for issue in issues]
+            if invalid_count:
                 left_out.append(f"#{number}, which GitHub describes in an unknown form")
-        return read
+        return related
 
     def _ask(
-        self, query: str, variables: dict[str, Any], may_lack: Sequence[str] = ()
+        self, query: str, variables: dict[str, Any], nullable_fields: Sequence[str] = ()
     ) -> dict[str, Any]:
         owner, _, name = self.repository.partition("/")
-        given = {"owner": owner, "name": name, **variables}
-        answer: dict[str, Any] = query_graphql(self.access, query, given, may_lack)["repository"]
+        all_variables = {"owner": owner, "name": name, **variables}
+        answer: dict[str, Any] = query_graphql(self.access, query, all_variables, nullable_fields)[
+            "repository"
+        ]
         return answer
 
     def _reference(
-        self, number: int, told: tuple[str, _Found], left_out: list[str]
+        self, number: int, related: tuple[str, _RelatedIssue], left_out: list[str]
     ) -> Reference | None:
-        relation, found = told
-        if self._is_late(found.created_at):
+        relation, issue = related
+        if self._is_late(issue.created_at):
             left_out.append(f"#{number}, opened after the request")
             return None
-        is_late = self._is_late(found.edited_at or found.created_at)
+        is_late = self._is_late(issue.edited_at or issue.created_at)
         if is_late:
             left_out.append(f"the text of #{number}, edited after the request")
-        renamed = found.renamed.nodes if not self._is_now else []
-        title = strip_hidden(renamed[0].before if renamed else found.title).text
-        author = found.account.name if found.account else "ghost"
-        body = strip_hidden("" if is_late else without_markers(found.body, author, self.own))
+        renames = issue.renamed.nodes if not self._is_now else []
+        title = strip_hidden(renames[0].before if renames else issue.title).text
+        author = issue.account.name if issue.account else "ghost"
+        body = strip_hidden("" if is_late else without_markers(issue.body, author, self.own))
         if body.removed:
             left_out.append(f"hidden in #{number}: {', '.join(body.removed)}")
         return Reference(
             number=number,
-            is_pull_request=found.kind == "PullRequest",
+            is_pull_request=issue.kind == "PullRequest",
             relation=relation,
-            state=self._state(found),
+            state=self._state(issue),
             title=shorten_text(" ".join(title.split()), 256),
             author=author,
-            association=found.association,
-            body=shorten_text(without_pictures(body.text.strip()), MOST_BODY),
+            association=issue.association,
+            body=shorten_text(without_pictures(body.text.strip()), MAX_BODY_CHARACTERS),
             is_late=is_late,
         )
 
-    def _state(self, found: _Found) -> str:
+    def _state(self, issue: _RelatedIssue) -> str:
         """Return the state at the time of the request; one that was closed later was open then."""
-        if found.merged_at and not self._is_late(found.merged_at):
+        if issue.merged_at and not self._is_late(issue.merged_at):
             return "merged"
-        return "closed" if found.closed_at and not self._is_late(found.closed_at) else "open"
+        return "closed" if issue.closed_at and not self._is_late(issue.closed_at) else "open"
 
     @property
     def _is_now(self) -> bool:
@@ -247,11 +253,11 @@ def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
 class WantedContext:
     """How much of the context is read.
 
-    pictures: maximum number of pictures that are fetched.
+    max_pictures: maximum number of pictures that are fetched.
     picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
     """
 
-    pictures: int = MAX_PICTURES
+    max_pictures: int = MAX_PICTURES
     picture_hosts: tuple[str, ...] = ()
 
 
@@ -288,11 +294,11 @@ class IssueContextReader:
     ) -> IssueContext:
         """Return the whole context. What is left out is added to `left_out`."""
         commit = pull.head if pull else self.trigger.head
-        wants_checks = pull is not None or self.trigger.kind is TriggerKind.CHECK_FAILED
+        needs_checks = pull is not None or self.trigger.kind is TriggerKind.CHECK_FAILED
         return IssueContext(
             references=self._references(snapshot, comments, pull, left_out),
-            pictures=self._pictures(_used(snapshot, comments, pull), links, left_out),
-            checks=self.checks(commit, left_out) if wants_checks and commit else (),
+            pictures=self._pictures(_task_texts(snapshot, comments, pull), links, left_out),
+            checks=self.checks(commit, left_out) if needs_checks and commit else (),
         )
 
     def checks(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
@@ -313,13 +319,13 @@ class IssueContextReader:
     ) -> tuple[Reference, ...]:
         texts = [self.trigger.instruction, snapshot.title, snapshot.body]
         texts += [comment.body for comment in reversed(comments) if not comment.is_ours]
-        texts += _said_on_code(pull)
-        known = [issue.number for issue in pull.closes] if pull else []
+        texts += _review_texts(pull)
+        closed_numbers = [issue.number for issue in pull.closes] if pull else []
         name = self.repository.full_name
         try:
             with self.access.asking("read what it refers to", "issues: read"):
                 related = Related(self.access, name, self.number, self.trigger, self.own)
-                return related.read(texts, known, left_out)
+                return related.read(texts, closed_numbers, left_out)
         except ForgeError as error:
             left_out.append(error.what)
             return ()
@@ -328,28 +334,29 @@ class IssueContextReader:
         self, texts: Sequence[str], links: PictureLinks, left_out: list[str]
     ) -> tuple[Picture, ...]:
         """Return the pictures in those texts that are used."""
-        if links.uncounted:
-            left_out.append(f"{links.uncounted} more pictures")
-        shown = [
+        if links.unnumbered:
+            left_out.append(f"{links.unnumbered} more pictures")
+        used_links = [
             link
             for link in links.links
             if any(f"[picture {link.number}]" in text for text in texts)
         ]
         hosts = PictureHosts(self.access.server_url, self.wanted.picture_hosts)
-        reader = PictureReader(self.access, self.repository.requester, hosts, self.wanted.pictures)
-        return reader.read(shown, left_out)
+        requester, max_pictures = self.repository.requester, self.wanted.max_pictures
+        reader = PictureReader(self.access, requester, hosts, max_pictures)
+        return reader.read(used_links, left_out)
 
 
-def _said_on_code(pull: PullRequestContext | None) -> list[str]:
+def _review_texts(pull: PullRequestContext | None) -> list[str]:
     """Return the texts of reviews and review threads, newest first."""
     if pull is None:
         return []
-    words = [review.words for review in pull.reviews]
-    words += [each for thread in pull.threads for each in thread.comments]
-    return [each.body for each in sorted(words, key=lambda each: each.at, reverse=True)]
+    texts = [review.words for review in pull.reviews]
+    texts += [text for thread in pull.threads for text in thread.comments]
+    return [text.body for text in sorted(texts, key=lambda each: each.at, reverse=True)]
 
 
-def _used(
+def _task_texts(
     snapshot: Snapshot, comments: Sequence[Comment], pull: PullRequestContext | None
 ) -> list[str]:
     """Return the texts that the task contains."""

@@ -25,28 +25,28 @@ from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")
 
-PAGE = 100
+PAGE_SIZE = 100
 """Number of items on a page of the API."""
 
-MOST_ISSUES = 1000
+MAX_ISSUES = 1000
 """Maximum number of open issues with the label that are listed, oldest first."""
 
-MOST_OPEN = 10_000
+MAX_SEARCHED_ISSUES = 10_000
 """Maximum number of open issues that are searched if GitHub can't filter by the label."""
 
-MOST_EVENTS = 3000
+MAX_EVENTS = 3000
 """Maximum number of events of an issue that are read. If there are more, ForgeError is raised."""
 
-MOST_PULLS = 1000
+MAX_PULLS = 1000
 """Maximum number of open pull requests that are searched for Resolver's own."""
 
-MOST_REACTIONS = 500
+MAX_REACTIONS = 500
 """Maximum number of reactions to an issue that are read."""
 
 SEEN = "eyes"
 """The reaction with which Resolver acknowledges a request."""
 
-_STATE = """
+_STATE_QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { issue(number: $number) {
     state lastEditedAt
@@ -132,7 +132,7 @@ class _Login(_Answer):
     login: str
 
 
-class _Place(_Answer):
+class _RepositoryName(_Answer):
     name: str = Field(alias="nameWithOwner")
 
 
@@ -140,7 +140,7 @@ class _Closer(_Answer):
     url: str
     state: str
     author: _Login | None = None
-    repository: _Place
+    repository: _RepositoryName
 
 
 class _Closers(_Answer):
@@ -177,12 +177,16 @@ class LabelledIssues:
         query = {"state": "open", "sort": "created", "direction": "asc"}
         # In GitHub's `labels` parameter, a comma separates two labels, so a label with a comma in
         # its name can't be filtered by.
-        named = {} if "," in self._label else {"labels": self._label}
-        most = MOST_ISSUES if named else MOST_OPEN
-        with self._asking(f"list the issues labelled {self._label}", "issues: read"):
-            rows, unread = read_rows(_Issue, list(self._rows("issues", query | named, most)))
-        if unread:
-            logger.warning("%s issues of %s can't be read", unread, self._repository.full_name)
+        label_filter = {} if "," in self._label else {"labels": self._label}
+        max_rows = MAX_ISSUES if label_filter else MAX_SEARCHED_ISSUES
+        with self._convert_errors(f"list the issues labelled {self._label}", "issues: read"):
+            rows, invalid_count = read_rows(
+                _Issue, list(self._rows("issues", query | label_filter, max_rows))
+            )
+        if invalid_count:
+            logger.warning(
+                "%s issues of %s can't be read", invalid_count, self._repository.full_name
+            )
         return [
             LabelledIssue(
                 number=row.number,
@@ -192,8 +196,8 @@ class LabelledIssues:
                 author=row.user.login if row.user else "ghost",
             )
             for row in rows
-            if row.pull_request is None and (named or self._is_worn(row.labels))
-        ][:MOST_ISSUES]
+            if row.pull_request is None and (label_filter or self._has_label(row.labels))
+        ][:MAX_ISSUES]
 
     def labelling(self, issue: LabelledIssue) -> Labelling | None:
         """Return how an issue of the list was labelled, None if it doesn't have the label any more.
@@ -201,29 +205,29 @@ class LabelledIssues:
         It is called after the list was read, so an edit in between counts as an edit. Raises
         ForgeError.
         """
-        with self._asking(f"read the events of #{issue.number}", "issues: read"):
+        with self._convert_errors(f"read the events of #{issue.number}", "issues: read"):
             path = f"issues/{issue.number}/events"
-            events = _EVENTS.validate_python(list(self._rows(path, {}, MOST_EVENTS)))
-            state = _State.model_validate(self._asked(issue.number))
-        if len(events) >= MOST_EVENTS:
+            events = _EVENTS.validate_python(list(self._rows(path, {}, MAX_EVENTS)))
+            state = _State.model_validate(self._fetch_state(issue.number))
+        if len(events) >= MAX_EVENTS:
             raise ForgeError(
                 f"#{issue.number} has too many events to find who labelled it",
                 "ask for it with a comment",
             )
-        last = max(filter(self._is_about_label, events), key=_order, default=None)
-        if last is None or last.event == "unlabeled" or last.label is None:
+        last_event = max(filter(self._is_about_label, events), key=_order, default=None)
+        if last_event is None or last_event.event == "unlabeled" or last_event.label is None:
             return None
         closer = self._closer(state)
-        own = self._own_pulls.get(issue.number, "")
-        renamed = [event.created_at for event in events if event.event == "renamed"]
+        own_pull_url = self._own_pulls.get(issue.number, "")
+        renamed_at = [event.created_at for event in events if event.event == "renamed"]
         return Labelling(
-            label=last.label.name,
-            by=last.actor,
-            at=last.created_at,
-            edited_at=max([*renamed, *filter(None, [state.edited_at])], default=None),
+            label=last_event.label.name,
+            by=last_event.actor,
+            at=last_event.created_at,
+            edited_at=max([*renamed_at, *filter(None, [state.edited_at])], default=None),
             is_open=state.state == "OPEN",
-            pull_request=own or (closer.url if closer else ""),
-            pull_request_by="" if own or closer is None else _login(closer),
+            pull_request=own_pull_url or (closer.url if closer else ""),
+            pull_request_by="" if own_pull_url or closer is None else _login(closer),
         )
 
     def at_work_since(self, *triggers: Trigger) -> datetime | None:
@@ -234,70 +238,74 @@ class LabelledIssues:
 
         triggers: the triggers that the labelling may have been handled as. Raises ForgeError.
         """
-        first = triggers[0]
-        with self._asking(f"look for a run at work on #{first.number}", "issues: read"):
-            issue = self._repository.get_issue(first.number or 0)
+        first_trigger = triggers[0]
+        with self._convert_errors(
+            f"look for a run at work on #{first_trigger.number}", "issues: read"
+        ):
+            issue = self._repository.get_issue(first_trigger.number or 0)
             reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
-            seen = [
-                utc(each.created_at)
-                for each in islice(reactions, MOST_REACTIONS)
-                if each.content == SEEN and each.user.login.casefold() == self._own
+            reaction_times = [
+                utc(reaction.created_at)
+                for reaction in islice(reactions, MAX_REACTIONS)
+                if reaction.content == SEEN and reaction.user.login.casefold() == self._own
             ]
-            since = max((at for at in seen if at >= first.at), default=None)
-            for trigger in triggers if since is not None else ():
+            started_at = max((at for at in reaction_times if at >= first_trigger.at), default=None)
+            for trigger in triggers if started_at is not None else ():
                 comment = comment_of_run(issue, self._own, trigger)
                 if comment is not None:
-                    work = at_work_in(comment.body or "")
-                    return work.since if work else None
-            return since
+                    active_run = at_work_in(comment.body or "")
+                    return active_run.since if active_run else None
+            return started_at
 
     def _closer(self, state: _State) -> _Closer | None:
         """Return an open pull request of this repository that closes the issue, by any author."""
-        here = self._repository.full_name.casefold()
+        own_name = self._repository.full_name.casefold()
         for closer in state.closers.nodes:
-            if closer and closer.state == "OPEN" and closer.repository.name.casefold() == here:
+            if closer and closer.state == "OPEN" and closer.repository.name.casefold() == own_name:
                 return closer
         return None
 
-    def _is_worn(self, labels: Iterable[_Label]) -> bool:
+    def _has_label(self, labels: Iterable[_Label]) -> bool:
         return any(label.name.casefold() == self._label.casefold() for label in labels)
 
     def _is_about_label(self, event: _Event) -> bool:
-        named = event.label.name.casefold() if event.label else ""
-        return event.event in {"labeled", "unlabeled"} and named == self._label.casefold()
+        label_name = event.label.name.casefold() if event.label else ""
+        return event.event in {"labeled", "unlabeled"} and label_name == self._label.casefold()
 
     @cached_property
     def _own_pulls(self) -> dict[int, str]:
         """URLs of Resolver's open pull requests, by the number of the issue they were made for."""
-        with self._asking("list the open pull requests", "pull-requests: read"):
-            rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MOST_PULLS)))
-        ours = [row for row in rows if row.user and row.user.login.casefold() == self._own]
-        made = [(run_of_marker(row.body or ""), row.html_url) for row in ours]
-        return {work[0]: url for work, url in made if work is not None}
+        with self._convert_errors("list the open pull requests", "pull-requests: read"):
+            rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MAX_PULLS)))
+        own_rows = [row for row in rows if row.user and row.user.login.casefold() == self._own]
+        runs_and_urls = [(run_of_marker(row.body or ""), row.html_url) for row in own_rows]
+        return {run[0]: url for run, url in runs_and_urls if run is not None}
 
-    def _rows(self, path: str, query: dict[str, str], most: int) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a listing, up to `most`.
+    def _rows(self, path: str, query: dict[str, str], max_rows: int) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a listing, up to `max_rows`.
 
         It bypasses PyGithub's objects, which would send another request for each row that is read.
         """
-        for page in range(1, most // PAGE + 1):
+        for page in range(1, max_rows // PAGE_SIZE + 1):
             _, rows = self._repository.requester.requestJsonAndCheck(
                 "GET",
                 f"{self._repository.url}/{path}",
-                parameters={**query, "per_page": PAGE, "page": page},
+                parameters={**query, "per_page": PAGE_SIZE, "page": page},
             )
             yield from rows
-            if len(rows) < PAGE:
+            if len(rows) < PAGE_SIZE:
                 return
 
-    def _asked(self, number: int) -> dict[str, Any]:
+    def _fetch_state(self, number: int) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")
-        data = query_graphql(self._access, _STATE, {"owner": owner, "name": name, "number": number})
-        found: dict[str, Any] = data["repository"]["issue"]
-        return found
+        data = query_graphql(
+            self._access, _STATE_QUERY, {"owner": owner, "name": name, "number": number}
+        )
+        issue: dict[str, Any] = data["repository"]["issue"]
+        return issue
 
-    def _asking(self, what: str, permission: str) -> Any:
-        return self._access.asking(f"{what} in {self._repository.full_name}", permission)
+    def _convert_errors(self, operation: str, permission: str) -> Any:
+        return self._access.asking(f"{operation} in {self._repository.full_name}", permission)
 
 
 def _login(closer: _Closer) -> str:

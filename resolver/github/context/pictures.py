@@ -27,19 +27,19 @@ from github.Requester import Requester
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.downloads import Download, DownloadRefusal, download
-from resolver.github.text.links import MOST_ALT, PictureLink
+from resolver.github.text.links import MAX_ALT_CHARACTERS, PictureLink
 from resolver.github.text.markdown import shorten_text
 from resolver.models.issue_context import Picture
 
 Kind = Literal["png", "jpeg", "gif", "webp"]
 
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG markers of frame headers (SOF), which contain the size."""
 
-_BARE = frozenset({0x01, *range(0xD0, 0xD8)})
+_MARKERS_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
 """JPEG markers without a length field."""
 
-_SEGMENTS = 1_000
+_MAX_SEGMENTS = 1_000
 """Maximum number of JPEG segments that are searched for the size."""
 
 
@@ -54,53 +54,60 @@ class ImageHead:
 
 def image_head(data: bytes) -> ImageHead | None:
     """Return type and size, None for anything but a PNG, JPEG, GIF or WebP with a size."""
-    found: ImageHead | None = None
+    head: ImageHead | None = None
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
-        found = ImageHead("png", _big(data[16:20]), _big(data[20:24]))
+        head = ImageHead("png", _big_endian(data[16:20]), _big_endian(data[20:24]))
     elif data.startswith(b"\xff\xd8\xff"):
-        found = _jpeg(data)
+        head = _read_jpeg_head(data)
     elif data[:6] in {b"GIF87a", b"GIF89a"} and len(data) >= 10:
-        found = ImageHead("gif", _little(data[6:8]), _little(data[8:10]))
+        head = ImageHead("gif", _little_endian(data[6:8]), _little_endian(data[8:10]))
     elif data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
-        found = _webp(data)
-    return found if found and found.width and found.height else None
+        head = _read_webp_head(data)
+    return head if head and head.width and head.height else None
 
 
-def _jpeg(data: bytes) -> ImageHead | None:
+def _read_jpeg_head(data: bytes) -> ImageHead | None:
     position = 2
-    for _ in range(_SEGMENTS):
+    for _ in range(_MAX_SEGMENTS):
         while data[position : position + 2] == b"\xff\xff":
             position += 1
         if data[position : position + 1] != b"\xff" or len(data) < position + 9:
             return None
         marker = data[position + 1]
-        if marker in _FRAMES:
+        if marker in _FRAME_MARKERS:
             height, width = data[position + 5 : position + 7], data[position + 7 : position + 9]
-            return ImageHead("jpeg", _big(width), _big(height))
-        length = 0 if marker in _BARE else _big(data[position + 2 : position + 4])
+            return ImageHead("jpeg", _big_endian(width), _big_endian(height))
+        length = (
+            0
+            if marker in _MARKERS_WITHOUT_LENGTH
+            else _big_endian(data[position + 2 : position + 4])
+        )
         position += 2 + length
     return None
 
 
-def _webp(data: bytes) -> ImageHead | None:
+def _read_webp_head(data: bytes) -> ImageHead | None:
     match data[12:16]:
         case b"VP8 " if data[23:26] == b"\x9d\x01\x2a":
-            width, height = _little(data[26:28]) & 0x3FFF, _little(data[28:30]) & 0x3FFF
+            width, height = (
+                _little_endian(data[26:28]) & 0x3FFF,
+                _little_endian(data[28:30]) & 0x3FFF,
+            )
         case b"VP8L" if data[20] == 0x2F:
-            packed = _little(data[21:25])
+            packed = _little_endian(data[21:25])
             width, height = (packed & 0x3FFF) + 1, (packed >> 14 & 0x3FFF) + 1
         case b"VP8X":
-            width, height = _little(data[24:27]) + 1, _little(data[27:30]) + 1
+            width, height = _little_endian(data[24:27]) + 1, _little_endian(data[27:30]) + 1
         case _:
             return None
     return ImageHead("webp", width, height)
 
 
-def _big(data: bytes) -> int:
+def _big_endian(data: bytes) -> int:
     return int.from_bytes(data, "big")
 
 
-def _little(data: bytes) -> int:
+def _little_endian(data: bytes) -> int:
     return int.from_bytes(data, "little")
 
 
@@ -110,7 +117,7 @@ MAX_PICTURES = 4
 MAX_BYTES = 2 * 1024 * 1024
 """Maximum size of a picture in bytes, chosen for the limits of model providers and of the log."""
 
-MAX_TOGETHER = 4 * 1024 * 1024
+MAX_TOTAL_BYTES = 4 * 1024 * 1024
 """Maximum size of all pictures of a task in bytes."""
 
 MAX_SIDE = 8_000
@@ -118,10 +125,10 @@ MAX_SIDE = 8_000
 MAX_PIXELS = 40_000_000
 """Maximum of width times height: a small file may decompress to a huge picture."""
 
-SECONDS = 15.0
+TIMEOUT_SECONDS = 15.0
 """Timeout for a picture in seconds."""
 
-_FULL = "application/vnd.github.full+json"
+_MEDIA_TYPE_WITH_HTML = "application/vnd.github.full+json"
 """Media type for texts with their HTML, in which the URLs of uploads work without a login."""
 
 _UPLOAD = re.compile(
@@ -132,7 +139,7 @@ _AT_COMMIT = re.compile(r"/[\w.-]+/[\w.-]+/[0-9a-f]{40}/.+")
 _UPLOAD_HOSTS = frozenset(
     {"user-images.githubusercontent.com", "private-user-images.githubusercontent.com"}
 )
-_STORE = re.compile(r"github-production-user-asset-[0-9a-f]{1,20}\.s3\.amazonaws\.com")
+_UPLOAD_STORE_HOST = re.compile(r"github-production-user-asset-[0-9a-f]{1,20}\.s3\.amazonaws\.com")
 _IDENTITY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -141,16 +148,19 @@ class PictureHosts:
     """The hosts that pictures are fetched from.
 
     server_url: URL of the GitHub server.
-    further: other hosts that the operator trusts, with their port if it is not the default.
+    trusted_hosts: other hosts that the operator trusts, with their port if it is not the default.
     """
 
     server_url: str
-    further: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
 
     def is_own(self, url: str) -> bool:
         """Return True if the URL is one of the GitHub server itself."""
-        own, asked = urlsplit(self.server_url), urlsplit(url)
-        return (own.scheme, own.netloc.casefold()) == (asked.scheme, asked.netloc.casefold())
+        server, parsed = urlsplit(self.server_url), urlsplit(url)
+        return (server.scheme, server.netloc.casefold()) == (
+            parsed.scheme,
+            parsed.netloc.casefold(),
+        )
 
     def holds_upload(self, url: str) -> bool:
         """Return True if the URL is that of an upload, whose content can't be replaced.
@@ -163,7 +173,7 @@ class PictureHosts:
         host, path = parts
         if self.is_own(url):
             return bool(_UPLOAD.fullmatch(path))
-        if host in self.further:
+        if host in self.trusted_hosts:
             return True
         if urlsplit(url).scheme != "https":
             return False
@@ -177,8 +187,10 @@ class PictureHosts:
         if parts is None or self.holds_upload(url):
             return parts is not None
         host, _ = parts
-        is_store = host.endswith(".githubusercontent.com") or bool(_STORE.fullmatch(host))
-        return host in self.further or (is_store and urlsplit(url).scheme == "https")
+        is_store = host.endswith(".githubusercontent.com") or bool(
+            _UPLOAD_STORE_HOST.fullmatch(host)
+        )
+        return host in self.trusted_hosts or (is_store and urlsplit(url).scheme == "https")
 
 
 def _parts(url: str) -> tuple[str, str] | None:
@@ -201,13 +213,13 @@ class PictureReader:
     """Fetches pictures.
 
     requester: asks the API for the HTML of the texts that contain the pictures.
-    most: maximum number of pictures that are fetched, 0 for none.
+    max_pictures: maximum number of pictures that are fetched, 0 for none.
     """
 
     access: GitHubAccess
     requester: Requester
     hosts: PictureHosts
-    most: int = MAX_PICTURES
+    max_pictures: int = MAX_PICTURES
     clock: Callable[[], float] = time.monotonic
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
@@ -217,37 +229,41 @@ class PictureReader:
         Those of the first text are fetched first, then the newest of the others.
         """
         uploads = [link for link in links if self.hosts.holds_upload(link.url)]
-        first = uploads[0].text if uploads else ""
-        chosen = [link for link in uploads if link.text == first]
-        chosen += [link for link in reversed(uploads) if link.text != first]
+        first_text = uploads[0].api_path if uploads else ""
+        chosen = [link for link in uploads if link.api_path == first_text]
+        chosen += [link for link in reversed(uploads) if link.api_path != first_text]
         fetched: dict[int, Picture] = {}
-        room = MAX_TOGETHER
-        for link in chosen[: self.most]:
-            picture = self._picture(link, min(room, MAX_BYTES))
+        remaining_bytes = MAX_TOTAL_BYTES
+        for link in chosen[: self.max_pictures]:
+            picture = self._picture(link, min(remaining_bytes, MAX_BYTES))
             fetched[link.number] = picture
-            room -= len(picture.data) * 3 // 4
-        return tuple(self._told(link, fetched.get(link.number), left_out) for link in links)
+            remaining_bytes -= len(picture.data) * 3 // 4
+        return tuple(
+            self._report_picture(link, fetched.get(link.number), left_out) for link in links
+        )
 
-    def _told(self, link: PictureLink, fetched: Picture | None, left_out: list[str]) -> Picture:
-        if len(link.alt) > MOST_ALT:
+    def _report_picture(
+        self, link: PictureLink, fetched: Picture | None, left_out: list[str]
+    ) -> Picture:
+        if len(link.alt) > MAX_ALT_CHARACTERS:
             left_out.append(
-                f"the alternative text of picture {link.number}, {link.where}, after its first "
-                f"{MOST_ALT} characters"
+                f"the alternative text of picture {link.number}, {link.text_name}, after its first "
+                f"{MAX_ALT_CHARACTERS} characters"
             )
         if fetched is not None:
             return fetched
-        why = "only uploads to GitHub are fetched"
+        reason = "only uploads to GitHub are fetched"
         if self.hosts.holds_upload(link.url):
-            why = f"at most {self.most} are" if self.most else "none are"
-        return _picture(link, why)
+            reason = f"at most {self.max_pictures} are" if self.max_pictures else "none are"
+        return _picture(link, reason)
 
-    def _picture(self, link: PictureLink, room: int) -> Picture:
+    def _picture(self, link: PictureLink, max_bytes: int) -> Picture:
         try:
             data = download(
-                self._address(link),
-                Download(room, SECONDS),
+                self._signed_url(link),
+                Download(max_bytes, TIMEOUT_SECONDS),
                 token_for=lambda url: self.access.token if self.hosts.is_own(url) else "",
-                allows=self.hosts.may_lead_to,
+                is_allowed=self.hosts.may_lead_to,
                 clock=self.clock,
             )
         except DownloadRefusal as error:
@@ -269,7 +285,7 @@ class PictureReader:
             }
         )
 
-    def _address(self, link: PictureLink) -> str:
+    def _signed_url(self, link: PictureLink) -> str:
         """Return the URL that the HTML of the text has for the picture.
 
         It contains a token that is valid for some minutes, so it works without a login.
@@ -277,22 +293,26 @@ class PictureReader:
         identity = _IDENTITY.search(link.url)
         if identity is None or not self.hosts.is_own(link.url):
             return link.url
-        if link.text not in self._pages:
-            self._pages[link.text] = self._sources(link.text)
-        shown = (url for url in self._pages[link.text] if identity[0] in urlsplit(url).path)
-        return next((url for url in shown if self.hosts.may_lead_to(url)), link.url)
+        if link.api_path not in self._pages:
+            self._pages[link.api_path] = self._fetch_image_urls(link.api_path)
+        signed_urls = (
+            url for url in self._pages[link.api_path] if identity[0] in urlsplit(url).path
+        )
+        return next((url for url in signed_urls if self.hosts.may_lead_to(url)), link.url)
 
-    def _sources(self, text: str) -> list[str]:
+    def _fetch_image_urls(self, api_path: str) -> list[str]:
         try:
-            _, found = self.requester.requestJsonAndCheck("GET", text, headers={"Accept": _FULL})
+            _, answer = self.requester.requestJsonAndCheck(
+                "GET", api_path, headers={"Accept": _MEDIA_TYPE_WITH_HTML}
+            )
         except github.GithubException:
             return []
-        sources = _Sources()
-        sources.feed(str(found.get("body_html") or ""))
-        return sources.found
+        parser = _ImageUrlParser()
+        parser.feed(str(answer.get("body_html") or ""))
+        return parser.found
 
 
-class _Sources(HTMLParser):
+class _ImageUrlParser(HTMLParser):
     """Collects the URLs of the pictures of a page."""
 
     def __init__(self) -> None:
@@ -304,13 +324,13 @@ class _Sources(HTMLParser):
             self.found.extend(value for name, value in attrs if name == "src" and value)
 
 
-def _picture(link: PictureLink, why_not: str = "") -> Picture:
+def _picture(link: PictureLink, reason: str = "") -> Picture:
     parts = _parts(link.url)
     return Picture(
         number=link.number,
-        where=link.where,
+        where=link.text_name,
         author=link.author,
-        alt=shorten_text(link.alt, MOST_ALT),
+        alt=shorten_text(link.alt, MAX_ALT_CHARACTERS),
         host=shorten_text(parts[0], 100) if parts else "",
-        why_not=why_not,
+        why_not=reason,
     )

@@ -18,19 +18,19 @@ from resolver.errors import Refused
 from resolver.github.client.resources import links_of
 from resolver.models.run import Trigger, TriggerKind
 
-PAGE = 100
+PAGE_SIZE = 100
 """Number of pushes on a page of the API, newest first."""
 
-MOST_PAGES = 10
+MAX_PAGES = 10
 """Maximum number of pages that are read to reach the time of the request."""
 
 NOT_KNOWN = "it is not known if it was pushed to since the request"
 """Text for a person if it is unknown whether there were later pushes."""
 
-_UNSEEN = frozenset({403, 404, 409, 451})
+_INVISIBLE_STATUSES = frozenset({403, 404, 409, 451})
 """Statuses with which the API answers if the token can't see the pushes of the repository."""
 
-_ON_CODE = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
+_REVIEW_KINDS = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ _PUSHES = TypeAdapter(list[_Push])
 class _Pushes:
     """The pushes to a branch, newest first.
 
-    reaches: True if all pushes back to the wanted time are known.
+    is_complete: True if all pushes back to the wanted time are known.
     """
 
-    known: tuple[_Push, ...] = ()
-    reaches: bool = False
+    newest_first: tuple[_Push, ...] = ()
+    is_complete: bool = False
 
 
 def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
@@ -86,31 +86,35 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     """
     head = str(pull["head"]["sha"])
     if trigger.head:
-        return _pinned(trigger.head, head, on_code=trigger.kind in _ON_CODE)
-    if trigger.kind is TriggerKind.COMMAND_LINE or _moment(pull.get("updated_at")) < trigger.at:
+        return _describe_pinned_head(trigger.head, head, on_code=trigger.kind in _REVIEW_KINDS)
+    if trigger.kind is TriggerKind.COMMAND_LINE or _parse_time(pull.get("updated_at")) < trigger.at:
         return PinnedHead(head)
     source = pull["head"].get("repo")
     if source is None:
-        return _unknown(pull, trigger)
+        return _current_head_or_refuse(pull, trigger)
     name, branch = str(source["full_name"]), str(pull["head"]["ref"])
     pushes = _pushes(repository, name, branch, trigger.at)
-    late = [push for push in pushes.known if push.timestamp >= trigger.at]
-    if not pushes.reaches or head not in {push.after for push in pushes.known}:
-        return _unknown(pull, trigger)
+    late_pushes = [push for push in pushes.newest_first if push.timestamp >= trigger.at]
+    if not pushes.is_complete or head not in {push.after for push in pushes.newest_first}:
+        return _current_head_or_refuse(pull, trigger)
     # The commit before the first late push. A push within the second of the request is late.
-    seen = late[-1].before if late else pushes.known[0].after
-    return _pinned(seen, head) if seen.strip("0") else _unknown(pull, trigger)
+    seen_commit = late_pushes[-1].before if late_pushes else pushes.newest_first[0].after
+    return (
+        _describe_pinned_head(seen_commit, head)
+        if seen_commit.strip("0")
+        else _current_head_or_refuse(pull, trigger)
+    )
 
 
-def _unknown(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
+def _current_head_or_refuse(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
     """Return the current commit if only writers of this repository or the requester can push to it.
 
     Raises Refused otherwise.
     """
     source, base = pull["head"].get("repo") or {}, pull["base"]["repo"]
     owner = str((source.get("owner") or {}).get("login") or "")
-    writers_alone = source.get("full_name") == base["full_name"]
-    if writers_alone or (owner and owner.casefold() == trigger.actor.login.casefold()):
+    is_own_branch = source.get("full_name") == base["full_name"]
+    if is_own_branch or (owner and owner.casefold() == trigger.actor.login.casefold()):
         return PinnedHead(str(pull["head"]["sha"]), NOT_KNOWN)
     raise Refused(
         f"it is not known which commit of #{pull['number']} you saw: its branch is in another "
@@ -119,15 +123,17 @@ def _unknown(pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
     )
 
 
-def _pinned(seen: str, now: str, *, on_code: bool = False) -> PinnedHead:
-    if seen == now:
-        return PinnedHead(now)
-    told = (
+def _describe_pinned_head(
+    seen_commit: str, current_commit: str, *, on_code: bool = False
+) -> PinnedHead:
+    if seen_commit == current_commit:
+        return PinnedHead(current_commit)
+    change = (
         "has newer commits than the one asked about"
         if on_code
         else ("was pushed to after the request")
     )
-    return PinnedHead(seen, f"it {told}; what came after {seen[:12]} is not used")
+    return PinnedHead(seen_commit, f"it {change}; what came after {seen_commit[:12]} is not used")
 
 
 def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:
@@ -136,24 +142,26 @@ def _pushes(repository: Repository, source: str, branch: str, since: datetime) -
     The result is empty if the token can't see the pushes of that repository.
     """
     url = f"/repos/{source}/activity"
-    asked = {"ref": f"refs/heads/{branch}", "per_page": PAGE, "direction": "desc"}
-    query: dict[str, Any] | None = asked
-    known: list[_Push] = []
-    for _ in range(MOST_PAGES):
+    first_query = {"ref": f"refs/heads/{branch}", "per_page": PAGE_SIZE, "direction": "desc"}
+    query: dict[str, Any] | None = first_query
+    pushes: list[_Push] = []
+    for _ in range(MAX_PAGES):
         try:
-            headers, listed = repository.requester.requestJsonAndCheck("GET", url, query)
-            known += _PUSHES.validate_python(listed)
+            headers, rows = repository.requester.requestJsonAndCheck("GET", url, query)
+            pushes += _PUSHES.validate_python(rows)
         except ValidationError:
             return _Pushes()
         except github.GithubException as error:
-            if error.status in _UNSEEN and not isinstance(error, github.RateLimitExceededException):
+            if error.status in _INVISIBLE_STATUSES and not isinstance(
+                error, github.RateLimitExceededException
+            ):
                 return _Pushes()
             raise
         url, query = links_of(headers).get("next", ""), None
-        if not url or any(push.timestamp < since for push in known):
-            newest_first = sorted(known, key=lambda push: push.timestamp, reverse=True)
-            return _Pushes(tuple(newest_first), reaches=True)
-    return _Pushes(tuple(known))
+        if not url or any(push.timestamp < since for push in pushes):
+            newest_first = sorted(pushes, key=lambda push: push.timestamp, reverse=True)
+            return _Pushes(tuple(newest_first), is_complete=True)
+    return _Pushes(tuple(pushes))
 
 
 def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
@@ -162,10 +170,10 @@ def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
     Empty if the token can't see the pushes.
     """
     pushes = _pushes(repository, source, branch, datetime.max.replace(tzinfo=UTC))
-    return {push.after: push.actor.login if push.actor else "" for push in pushes.known}
+    return {push.after: push.actor.login if push.actor else "" for push in pushes.newest_first}
 
 
-def _moment(text: Any) -> datetime:
+def _parse_time(text: Any) -> datetime:
     """Return a time of the API. If there is none, return one in the far future.
 
     Such a pull request counts as updated since the request, so its pushes are checked.

@@ -33,16 +33,16 @@ from resolver.models.pull_request import (
 )
 from resolver.models.run import Trigger, TriggerKind
 
-MAX_WORDS = 10_000
+MAX_COMMENT_CHARACTERS = 10_000
 """Maximum number of characters of a comment on the code."""
 
-MAX_THREADS = 150_000
+MAX_THREADS_CHARACTERS = 150_000
 """Maximum number of characters of all threads together. The oldest are left out first."""
 
-MAX_HUNK = 4_000
+MAX_HUNK_CHARACTERS = 4_000
 """Maximum number of characters of a thread's diff. Its end is kept, which the thread is about."""
 
-MAX_LINKED = 8_000
+MAX_LINKED_ISSUE_CHARACTERS = 8_000
 """Maximum number of characters of the text of an issue that the pull request closes."""
 
 
@@ -65,41 +65,41 @@ def read_pull(
     with access.asking(
         f"read pull request {number} of {repository.full_name}", "pull-requests: read"
     ):
-        now = repository.get_pull(number).complete().raw_data
-        pinned = pin_head(repository, now, trigger)
+        data = repository.get_pull(number).complete().raw_data
+        pinned = pin_head(repository, data, trigger)
         if pinned.moved:
             left_out.append(f"the pull request: {pinned.moved}")
-        into = str(now["base"]["ref"])
-        if trigger.base not in {"", into}:
+        base_branch = str(data["base"]["ref"])
+        if trigger.base not in {"", base_branch}:
             left_out.append(
                 f"the pull request: it was to be merged into {trigger.base} when it was asked; by "
-                f"now that is {into}, which is used"
+                f"now that is {base_branch}, which is used"
             )
-        said = Conversation(access, repository, trigger)
-        reading = _Reading(f"{repository.url}/pulls", trigger, own, links, left_out)
-        threads = reading.threads(said.threads())
-        reviews = reading.reviews(said.reviews())
-        closes = reading.closes(said.closes())
-        if reading.hidden:
-            left_out.append(f"on its code: {describe_minimized(reading.hidden)}")
-        if said.is_cut:
+        conversation = Conversation(access, repository, trigger)
+        cleaner = _ConversationCleaner(f"{repository.url}/pulls", trigger, own, links, left_out)
+        threads = cleaner.threads(conversation.threads())
+        reviews = cleaner.reviews(conversation.reviews())
+        closes = cleaner.closes(conversation.closes())
+        if cleaner.hidden:
+            left_out.append(f"on its code: {describe_minimized(cleaner.hidden)}")
+        if conversation.is_cut:
             left_out.append(
                 "conversations on the code between the oldest 100 and the newest 400, very long "
                 "ones, or hidden ones"
             )
-    source = now["head"].get("repo")
-    came_from = str(source["full_name"]) if source else ""
-    author = now.get("user") or {}
+    source = data["head"].get("repo")
+    head_repository = str(source["full_name"]) if source else ""
+    author = data.get("user") or {}
     return PullRequestContext(
         number=number,
         head=pinned.head,
-        base_branch=into,
-        head_branch=str(now["head"]["ref"]),
-        head_repository=came_from,
-        is_fork=came_from.casefold() != repository.full_name.casefold(),
-        is_draft=bool(now.get("draft")),
+        base_branch=base_branch,
+        head_branch=str(data["head"]["ref"]),
+        head_repository=head_repository,
+        is_fork=head_repository.casefold() != repository.full_name.casefold(),
+        is_draft=bool(data.get("draft")),
         author=str(author.get("login") or "ghost"),
-        association=str(now.get("author_association") or "NONE"),
+        association=str(data.get("author_association") or "NONE"),
         moved=pinned.moved,
         closes=closes,
         threads=threads,
@@ -107,7 +107,7 @@ def read_pull(
     )
 
 
-class _Reading:
+class _ConversationCleaner:
     """Selects and cleans what was said, and limits its size."""
 
     def __init__(
@@ -125,140 +125,165 @@ class _Reading:
         self._left_out = left_out
         self.hidden = 0
 
-    def threads(self, found: Sequence[Thread]) -> tuple[ReviewThread, ...]:
+    def threads(self, raw_threads: Sequence[Thread]) -> tuple[ReviewThread, ...]:
         """Return the review threads with those comments that are used.
 
         If they are too long together, the oldest are left out, except for those of the request.
         """
-        chosen = [thread for each in found if (thread := self._thread(each)) is not None]
-        room = MAX_THREADS
-        for index in range(len(chosen) - 1, -1, -1):
-            room -= sum(len(words.body) for words in chosen[index].comments)
-            if room < 0:
-                asked = [t for t in chosen[: index + 1] if self._is_asked(t)]
-                left_out = index + 1 - len(asked)
+        threads = [
+            thread for raw_thread in raw_threads if (thread := self._thread(raw_thread)) is not None
+        ]
+        remaining_characters = MAX_THREADS_CHARACTERS
+        for index in range(len(threads) - 1, -1, -1):
+            remaining_characters -= sum(len(comment.body) for comment in threads[index].comments)
+            if remaining_characters < 0:
+                requested_threads = [
+                    requested_thread
+                    for requested_thread in threads[: index + 1]
+                    if self._contains_request(requested_thread)
+                ]
+                left_out = index + 1 - len(requested_threads)
                 if left_out:
                     self._left_out.append(f"{left_out} older conversations on the code, for length")
-                return (*asked, *chosen[index + 1 :])
-        return tuple(chosen)
+                return (*requested_threads, *threads[index + 1 :])
+        return tuple(threads)
 
-    def _is_asked(self, thread: ReviewThread) -> bool:
+    def _contains_request(self, thread: ReviewThread) -> bool:
         """Return True if the review that made the request is part of the thread."""
         review = self._trigger.review_id
-        return review is not None and any(words.review == review for words in thread.comments)
+        return review is not None and any(comment.review == review for comment in thread.comments)
 
-    def _thread(self, found: Thread) -> ReviewThread | None:
-        comments = tuple(words for said in found.said if (words := self._on_line(said)) is not None)
+    def _thread(self, raw_thread: Thread) -> ReviewThread | None:
+        comments = tuple(
+            comment
+            for raw_comment in raw_thread.said
+            if (comment := self._thread_comment(raw_comment)) is not None
+        )
         if not comments:
             return None
         return ReviewThread(
-            id=found.id,
-            path=found.path,
-            line=found.line,
-            start_line=found.start_line,
-            original_line=found.original_line,
-            side=found.side,
-            is_resolved=found.is_resolved,
-            is_outdated=found.is_outdated,
+            id=raw_thread.id,
+            path=raw_thread.path,
+            line=raw_thread.line,
+            start_line=raw_thread.start_line,
+            original_line=raw_thread.original_line,
+            side=raw_thread.side,
+            is_resolved=raw_thread.is_resolved,
+            is_outdated=raw_thread.is_outdated,
             comments=comments,
-            root=found.said[0].id,
-            hunk=with_invisible_shown(found.said[0].hunk[-MAX_HUNK:]),
+            root=raw_thread.said[0].id,
+            hunk=with_invisible_shown(raw_thread.said[0].hunk[-MAX_HUNK_CHARACTERS:]),
         )
 
-    def _on_line(self, said: ThreadComment) -> AuthoredText | None:
-        if said.state == "PENDING":
+    def _thread_comment(self, raw_comment: ThreadComment) -> AuthoredText | None:
+        if raw_comment.state == "PENDING":
             return None  # a draft that only its author sees
-        review = said.review.id if said.review else None
-        together = self._together(review)
-        at = utc(said.at) if not together else min(utc(said.at), self._trigger.at)
-        words = self._words(said, "on the code", TriggerKind.REVIEW_COMMENT, at, together)
-        return words.model_copy(update={"review": review}) if words else None
+        review = raw_comment.review.id if raw_comment.review else None
+        is_of_request = self._is_of_request(review)
+        at = (
+            utc(raw_comment.at) if not is_of_request else min(utc(raw_comment.at), self._trigger.at)
+        )
+        comment = self._clean_authored_text(
+            raw_comment, "on the code", TriggerKind.REVIEW_COMMENT, at, is_of_request
+        )
+        return comment.model_copy(update={"review": review}) if comment else None
 
-    def _together(self, review: int | None) -> bool:
+    def _is_of_request(self, review: int | None) -> bool:
         """Return True if the text was submitted in the review that made the request.
 
         It was visible with the request then, whatever its timestamp says.
         """
-        asked = self._trigger
-        is_review = asked.kind is TriggerKind.REVIEW_SUBMITTED
-        own = asked.review_id or (asked.comment_id if is_review else None)
-        return own is not None and review == own
+        trigger = self._trigger
+        is_review = trigger.kind is TriggerKind.REVIEW_SUBMITTED
+        request_review = trigger.review_id or (trigger.comment_id if is_review else None)
+        return request_review is not None and review == request_review
 
-    def reviews(self, found: Sequence[ReviewText]) -> tuple[PastReview, ...]:
+    def reviews(self, raw_reviews: Sequence[ReviewText]) -> tuple[PastReview, ...]:
         """Return the reviews by others that have a text or a verdict."""
-        chosen = []
-        for review in found:
+        reviews = []
+        for review in raw_reviews:
             at = utc(review.submitted_at or review.created_at)
             is_ours = review.author.casefold() == self._own
             if is_ours or not (review.body.strip() or review.state != "COMMENTED"):
                 continue
-            together = self._together(review.id)
-            at = min(at, self._trigger.at) if together else at
-            words = self._words(review, "in a review", TriggerKind.REVIEW_SUBMITTED, at, together)
-            if words is not None:
+            is_of_request = self._is_of_request(review.id)
+            at = min(at, self._trigger.at) if is_of_request else at
+            text = self._clean_authored_text(
+                review, "in a review", TriggerKind.REVIEW_SUBMITTED, at, is_of_request
+            )
+            if text is not None:
                 commit = review.commit.oid if review.commit else ""
-                chosen.append(PastReview(state=review.state, commit=commit, words=words))
-        return tuple(chosen)
+                reviews.append(PastReview(state=review.state, commit=commit, words=text))
+        return tuple(reviews)
 
-    def closes(self, found: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
+    def closes(self, closed_issues: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:
         """Return the linked issues, without texts that were edited after the request."""
-        chosen = []
-        for issue in found:
+        linked_issues = []
+        for issue in closed_issues:
             author = issue.account.name if issue.account else "ghost"
-            edited = utc(issue.edited_at or issue.created_at)
-            late = self._trigger.kind is not TriggerKind.COMMAND_LINE and edited >= self._trigger.at
+            edited_at = utc(issue.edited_at or issue.created_at)
+            is_late = (
+                self._trigger.kind is not TriggerKind.COMMAND_LINE and edited_at >= self._trigger.at
+            )
             body = ""
-            if late:
+            if is_late:
                 self._left_out.append(f"the text of #{issue.number}, edited after the request")
             else:
-                shown = without_markers(issue.body, author, self._own)
-                body = without_pictures(self._cleaned(shown, f"#{issue.number}"))
-            title = " ".join(self._cleaned(issue.title, f"#{issue.number}'s title").split())
-            chosen.append(
+                visible_body = without_markers(issue.body, author, self._own)
+                body = without_pictures(self._clean(visible_body, f"#{issue.number}"))
+            title = " ".join(self._clean(issue.title, f"#{issue.number}'s title").split())
+            linked_issues.append(
                 LinkedIssue(
                     number=issue.number,
                     title=shorten_text(title, 256),
-                    body=shorten_text(body, MAX_LINKED),
+                    body=shorten_text(body, MAX_LINKED_ISSUE_CHARACTERS),
                     author=author,
                     association=issue.association,
                 )
             )
-        return tuple(chosen)
+        return tuple(linked_issues)
 
-    def _words(
-        self, said: ThreadText, where: str, kind: TriggerKind, at: datetime, together: bool = False
+    def _clean_authored_text(
+        self,
+        raw_text: ThreadText,
+        place: str,
+        kind: TriggerKind,
+        at: datetime,
+        is_of_request: bool = False,
     ) -> AuthoredText | None:
         """Return the text, None if it is newer than the request or hidden by maintainers."""
-        if is_unwanted(said.is_minimized, said.why_minimized):
+        if is_unwanted(raw_text.is_minimized, raw_text.why_minimized):
             self.hidden += 1
             return None
-        what = f"a comment {where} of {said.author}"
-        edited = max(at, utc(said.edited_at)) if said.edited_at else at
-        if together:
-            late = "edited after" if edited > self._trigger.at else ""
+        description = f"a comment {place} of {raw_text.author}"
+        edited_at = max(at, utc(raw_text.edited_at)) if raw_text.edited_at else at
+        if is_of_request:
+            lateness_note = "edited after" if edited_at > self._trigger.at else ""
         else:
-            late = lateness(self._trigger, kind, said.id, at, edited)
-        if late:
-            self._left_out.append(f"{what} that was {late} the request")
+            lateness_note = lateness(self._trigger, kind, raw_text.id, at, edited_at)
+        if lateness_note:
+            self._left_out.append(f"{description} that was {lateness_note} the request")
             return None
-        body = self._cleaned(without_markers(said.body, said.author, self._own), what)
-        text = f"{self._pulls}/comments/{said.id}"
+        body = self._clean(without_markers(raw_text.body, raw_text.author, self._own), description)
+        api_path = f"{self._pulls}/comments/{raw_text.id}"
         if kind is TriggerKind.REVIEW_SUBMITTED:
-            text = f"{self._pulls}/{self._trigger.subject}/reviews/{said.id}"
-        body = self._links.take(body, said.body, f"in {what}", text, said.author)
-        if len(body) > MAX_WORDS:
-            self._left_out.append(f"{what} after its first {MAX_WORDS:,} characters")
+            api_path = f"{self._pulls}/{self._trigger.subject}/reviews/{raw_text.id}"
+        body = self._links.take(body, raw_text.body, f"in {description}", api_path, raw_text.author)
+        if len(body) > MAX_COMMENT_CHARACTERS:
+            self._left_out.append(
+                f"{description} after its first {MAX_COMMENT_CHARACTERS:,} characters"
+            )
         return AuthoredText(
-            id=said.id,
-            author=said.author,
-            association=said.association,
+            id=raw_text.id,
+            author=raw_text.author,
+            association=raw_text.association,
             at=at,
-            body=shorten_text(body, MAX_WORDS),
-            url=said.url,
+            body=shorten_text(body, MAX_COMMENT_CHARACTERS),
+            url=raw_text.url,
         )
 
-    def _cleaned(self, text: str, where: str) -> str:
+    def _clean(self, text: str, place: str) -> str:
         cleaned = strip_hidden(text)
         if cleaned.removed:
-            self._left_out.append(f"hidden in {where}: {', '.join(cleaned.removed)}")
+            self._left_out.append(f"hidden in {place}: {', '.join(cleaned.removed)}")
         return cleaned.text.strip()

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
-from resolver.github.client.resources import PAGE, Listing, PolledReader
+from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, IssueContextReader, WantedContext
 from resolver.github.context.pull_request import read_pull
@@ -41,22 +41,22 @@ from resolver.models.truncate import shorten_thread
 MAX_COMMENTS = 300
 """Maximum number of comments that are read: the oldest, and the newest before the request."""
 
-OLDEST = 60
+OLDEST_COMMENTS = 60
 """Number of the oldest comments that are read if there are more than MAX_COMMENTS."""
 
-MAX_COMMENT = 20_000
+MAX_COMMENT_CHARACTERS = 20_000
 """Maximum number of characters of a comment."""
 
-MAX_OWN = 4_000
+MAX_OWN_COMMENT_CHARACTERS = 4_000
 """Maximum number of characters of a comment by Resolver."""
 
-MOST_NAMED = 5
+MAX_NAMED_LATE_COMMENTS = 5
 """Maximum number of comments after the request that are named one by one, with their authors."""
 
-MAX_TEXT = 200_000
+MAX_CONVERSATION_CHARACTERS = 200_000
 """Maximum number of characters of all comments together. Those in the middle are left out first."""
 
-MAX_ISSUE = 65_536
+MAX_ISSUE_CHARACTERS = 65_536
 """Maximum number of characters of an issue's body."""
 
 
@@ -73,7 +73,7 @@ def read_task(
     the issue context is read. Raises ForgeError if the repository or issue is missing, moved or
     closed. Raises Refused for a command that exists only on pull requests, and if the commit that
     the request was about can't be determined."""
-    number = trigger.subject or 0
+    number, actor = trigger.subject or 0, trigger.actor
     with access.asking(f"read {trigger.repository}", "metadata: read"):
         full_name, base = repository.full_name, repository.default_branch
         if not base:
@@ -90,31 +90,31 @@ def read_task(
         left_out: list[str] = []
         links = PictureLinks()
         snapshot = _issue_text(access, full_name, issue, trigger, own, links, left_out)
-        read = _read_comments(issue, trigger)
-        hidden = _hidden(access, read.comments, trigger, own, left_out)
-        comments = _chosen_comments(read, hidden, trigger, own, links, left_out)
+        read_comments = _read_comments(issue, trigger)
+        hidden_ids = _find_hidden_comments(access, read_comments.comments, trigger, own, left_out)
+        comments = _chosen_comments(read_comments, hidden_ids, trigger, own, links, left_out)
         pull = None
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own, links, left_out)
-        asks = links.take(trigger.instruction, "", "in the request", issue.url, trigger.actor.login)
-        around = IssueContextReader(access, repository, trigger, number, own, wanted)
-        found = around.read(snapshot, comments, links, pull, left_out)
-        on_pull = trigger.is_pull_request or pull is not None
+        text = links.take(trigger.instruction, "", "in the request", issue.url, actor.login)
+        reader = IssueContextReader(access, repository, trigger, number, own, wanted)
+        issue_context = reader.read(snapshot, comments, links, pull, left_out)
+        is_pull = trigger.is_pull_request or pull is not None
         return Task(
-            trigger=trigger.model_copy(update={"is_pull_request": on_pull, "instruction": asks}),
+            trigger=trigger.model_copy(update={"is_pull_request": is_pull, "instruction": text}),
             title=snapshot.title,
             body=snapshot.body,
             author=snapshot.author,
             association=str(issue.raw_data.get("author_association") or "NONE"),
             url=issue.html_url,
             labels=snapshot.labels or (),
-            issue_type=_named(issue, "type", "name"),
+            issue_type=_field_name(issue, "type", "name"),
             milestone=snapshot.milestone,
             assignees=snapshot.assignees,
             comments=comments,
-            references=found.references,
-            pictures=found.pictures,
-            checks=found.checks,
+            references=issue_context.references,
+            pictures=issue_context.pictures,
+            checks=issue_context.checks,
             left_out=tuple(left_out),
             base_branch=pull.base_branch if pull else base,
             pull=pull,
@@ -155,66 +155,77 @@ def newest_comments(
     return comments_of(issue, since).newest(limit)
 
 
-def _worth_telling(cleaned: CleanedText) -> list[str]:
+def _reportable_removals(cleaned: CleanedText) -> list[str]:
     """Return what was hidden in a text, except the alternative texts of pictures.
 
     The task contains those with the pictures.
     """
-    return [each for each in cleaned.removed if not each.endswith((ALT, f"{ALT}s"))]
+    return [removal for removal in cleaned.removed if not removal.endswith((ALT, f"{ALT}s"))]
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadComments:
     """The comments that were read, oldest first.
 
-    gap: index of the comment before which others were skipped.
-    between: how many were skipped there.
-    later: how many were written after the request and were not read.
+    gap_index: index of the comment before which others were skipped.
+    skipped: how many were skipped there.
+    unread_later: how many were written after the request and were not read.
     """
 
     comments: Sequence[IssueComment]
-    gap: int = 0
-    between: int = 0
-    later: int = 0
+    gap_index: int = 0
+    skipped: int = 0
+    unread_later: int = 0
 
 
-def _read_comments(issue: Issue, trigger: Trigger) -> _Read:
+def _read_comments(issue: Issue, trigger: Trigger) -> _ReadComments:
     """Read the oldest and the newest comments from before the request.
 
     A flood of comments after the request doesn't push out the ones from before it.
     """
     if issue.comments <= MAX_COMMENTS:
-        return _Read(newest_comments(issue, MAX_COMMENTS))
+        return _ReadComments(newest_comments(issue, MAX_COMMENTS))
     page = cache(comments_of(issue).page)
-    before = _how_many_before(page, issue.comments, trigger)
-    newest = MAX_COMMENTS - OLDEST if before > MAX_COMMENTS else before
-    wanted = [*range(min(OLDEST, before - newest)), *range(before - newest, before)]
+    count_before = _count_before_request(page, issue.comments, trigger)
+    newest_count = MAX_COMMENTS - OLDEST_COMMENTS if count_before > MAX_COMMENTS else count_before
+    indexes = [
+        *range(min(OLDEST_COMMENTS, count_before - newest_count)),
+        *range(count_before - newest_count, count_before),
+    ]
     # Slices, because a comment may have been deleted since they were counted.
-    read = [c for n in wanted for c in page(n // PAGE)[n % PAGE : n % PAGE + 1]]
-    return _Read(read, OLDEST, before - len(wanted), issue.comments - before)
+    comments = [
+        comment
+        for index in indexes
+        for comment in page(index // PAGE_SIZE)[index % PAGE_SIZE : index % PAGE_SIZE + 1]
+    ]
+    return _ReadComments(
+        comments, OLDEST_COMMENTS, count_before - len(indexes), issue.comments - count_before
+    )
 
 
-def _how_many_before(
+def _count_before_request(
     page: Callable[[int], Sequence[IssueComment]], comments: int, trigger: Trigger
 ) -> int:
     """Return how many comments of the issue were written before the request.
 
     Comments are sorted by time, so a binary search over the pages needs few requests.
     """
-    low, high = 0, -(-comments // PAGE)
+    low, high = 0, -(-comments // PAGE_SIZE)
     while low < high:
         middle = (low + high) // 2
-        begins = page(middle)
-        if begins and not _came_later(begins[0], trigger):
+        first_comments = page(middle)
+        if first_comments and not _is_written_after_request(first_comments[0], trigger):
             low = middle + 1
         else:
             high = middle
     if not low:
         return 0
-    return (low - 1) * PAGE + sum(not _came_later(c, trigger) for c in page(low - 1))
+    return (low - 1) * PAGE_SIZE + sum(
+        not _is_written_after_request(comment, trigger) for comment in page(low - 1)
+    )
 
 
-def _came_later(comment: IssueComment, trigger: Trigger) -> bool:
+def _is_written_after_request(comment: IssueComment, trigger: Trigger) -> bool:
     return _lateness(comment, trigger) == WRITTEN
 
 
@@ -228,10 +239,10 @@ def _lateness(comment: IssueComment, trigger: Trigger) -> str:
     )
 
 
-def _named(issue: Issue, what: str, name: str) -> str:
+def _field_name(issue: Issue, field: str, key: str) -> str:
     """Return the name in a field of the issue's JSON document, "" if there is none."""
-    found = issue.raw_data.get(what) or {}
-    return _plain_name(str(found.get(name) or ""))
+    value = issue.raw_data.get(field) or {}
+    return _plain_name(str(value.get(key) or ""))
 
 
 def _plain_name(name: str) -> str:
@@ -246,10 +257,10 @@ def author_login(thing: Issue | IssueComment) -> str:
 
 
 def _check_issue(issue: Issue, full_name: str, number: int) -> None:
-    where = str(issue.raw_data.get("repository_url") or "").rsplit("/repos/", 1)[-1]
-    if issue.number != number or (where and where.casefold() != full_name.casefold()):
+    actual_name = str(issue.raw_data.get("repository_url") or "").rsplit("/repos/", 1)[-1]
+    if issue.number != number or (actual_name and actual_name.casefold() != full_name.casefold()):
         raise ForgeError(
-            f"{full_name}#{number} has moved to {where}#{issue.number}",
+            f"{full_name}#{number} has moved to {actual_name}#{issue.number}",
             "make the request there",
         )
     if issue.state != "open":
@@ -265,37 +276,39 @@ def _issue_text(
     links: PictureLinks,
     left_out: list[str],
 ) -> Snapshot:
-    now = Snapshot(
+    current = Snapshot(
         title=issue.title or "",
         body=issue.raw_data.get("body") or "",
         author=author_login(issue),
         labels=tuple(label.name for label in issue.labels[:100]),
-        milestone=_named(issue, "milestone", "title"),
-        assignees=tuple(str(who["login"]) for who in issue.raw_data.get("assignees") or ()),
+        milestone=_field_name(issue, "milestone", "title"),
+        assignees=tuple(
+            str(assignee["login"]) for assignee in issue.raw_data.get("assignees") or ()
+        ),
     )
-    seen = trigger.snapshot or original_text(
-        access, repository, issue.number, trigger, now, issue.updated_at
+    original = trigger.snapshot or original_text(
+        access, repository, issue.number, trigger, current, issue.updated_at
     )
-    if seen.title.strip() != now.title.strip():
+    if original.title.strip() != current.title.strip():
         left_out.append("the issue's title was edited after the request: the earlier one is used")
-    if _lines(seen.body) != _lines(now.body) and trigger.snapshot is None:
+    if _lines(original.body) != _lines(current.body) and trigger.snapshot is None:
         left_out.append("the issue's text, edited after the request")
-    elif _lines(seen.body) != _lines(now.body):
+    elif _lines(original.body) != _lines(current.body):
         left_out.append("the issue's text was edited after the request: the earlier one is used")
-    title = " ".join(_clean(seen.title, "title", left_out).split())
-    author = seen.author or now.author
-    body = _clean(without_markers(seen.body, author, own), "text", left_out)
-    body = links.take(body, seen.body, "in the description", issue.url, author)
-    if len(body) > MAX_ISSUE:
-        left_out.append(f"the issue's text after its first {MAX_ISSUE:,} characters")
-    worn = now if seen.labels is None else seen
+    title = " ".join(_clean(original.title, "title", left_out).split())
+    author = original.author or current.author
+    body = _clean(without_markers(original.body, author, own), "text", left_out)
+    body = links.take(body, original.body, "in the description", issue.url, author)
+    if len(body) > MAX_ISSUE_CHARACTERS:
+        left_out.append(f"the issue's text after its first {MAX_ISSUE_CHARACTERS:,} characters")
+    labelled = current if original.labels is None else original
     return Snapshot(
         title=shorten_text(title, 256) or "(no title)",
-        body=shorten_text(body, MAX_ISSUE),
+        body=shorten_text(body, MAX_ISSUE_CHARACTERS),
         author=author,
-        labels=tuple(strip_hidden(label).text for label in worn.labels or ()),
-        milestone=_plain_name(worn.milestone),
-        assignees=worn.assignees,
+        labels=tuple(strip_hidden(label).text for label in labelled.labels or ()),
+        milestone=_plain_name(labelled.milestone),
+        assignees=labelled.assignees,
     )
 
 
@@ -303,14 +316,14 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _clean(text: str, where: str, left_out: list[str]) -> str:
+def _clean(text: str, field: str, left_out: list[str]) -> str:
     cleaned = strip_hidden(text)
-    if removed := _worth_telling(cleaned):
-        left_out.append(f"hidden in the issue's {where}: {', '.join(removed)}")
+    if removed := _reportable_removals(cleaned):
+        left_out.append(f"hidden in the issue's {field}: {', '.join(removed)}")
     return cleaned.text.strip()
 
 
-def _hidden(
+def _find_hidden_comments(
     access: GitHubAccess,
     comments: Sequence[IssueComment],
     trigger: Trigger,
@@ -321,110 +334,127 @@ def _hidden(
 
     The requester's comments and Resolver's own are not checked.
     """
-    known = {own.casefold(), trigger.actor.login.casefold()}
-    asked = [c.node_id for c in comments if author_login(c).casefold() not in known]
-    return minimized_comments(access, asked, left_out)
+    skipped_authors = {own.casefold(), trigger.actor.login.casefold()}
+    node_ids = [
+        comment.node_id
+        for comment in comments
+        if author_login(comment).casefold() not in skipped_authors
+    ]
+    return minimized_comments(access, node_ids, left_out)
 
 
 def _chosen_comments(
-    read: _Read,
-    hidden: frozenset[str],
+    read_comments: _ReadComments,
+    hidden_ids: frozenset[str],
     trigger: Trigger,
     own: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> tuple[Comment, ...]:
     chosen: list[Comment] = []
-    late: list[tuple[str, str]] = []
-    ours = skipped = unread = 0
-    for index, comment in enumerate(read.comments):
-        skipped += read.between if index == read.gap else 0
+    late_comments: list[tuple[str, str]] = []
+    own_count = skipped_count = hidden_count = 0
+    for index, comment in enumerate(read_comments.comments):
+        skipped_count += read_comments.skipped if index == read_comments.gap_index else 0
         author, body = author_login(comment), comment.body or ""
         is_ours = author.casefold() == own.casefold()
         # The progress comment of this run may exist already.
         if is_ours and is_of_run(body, trigger.key):
             continue
-        why = _lateness(comment, trigger)
-        if is_ours and (why or not spoken_in(body)):
-            ours += 1
-        elif why:
-            late.append((author, why))
-        elif comment.node_id in hidden:
-            unread += 1
+        lateness_reason = _lateness(comment, trigger)
+        if is_ours and (lateness_reason or not spoken_in(body)):
+            own_count += 1
+        elif lateness_reason:
+            late_comments.append((author, lateness_reason))
+        elif comment.node_id in hidden_ids:
+            hidden_count += 1
         else:
-            made = _own(comment, author) if is_ours else _comment(comment, author, links, left_out)
-            chosen.append(made.model_copy(update={"skipped": skipped}))
-            skipped = 0
-    _tell_late(late, read.later, left_out)
-    if unread:
-        left_out.append(describe_minimized(unread))
-    if ours:
+            task_comment = (
+                _make_own_comment(comment, author)
+                if is_ours
+                else _make_comment(comment, author, links, left_out)
+            )
+            chosen.append(task_comment.model_copy(update={"skipped": skipped_count}))
+            skipped_count = 0
+    _report_late_comments(late_comments, read_comments.unread_later, left_out)
+    if hidden_count:
+        left_out.append(describe_minimized(hidden_count))
+    if own_count:
         left_out.append(
-            f"{ours} earlier comments of Resolver" if ours > 1 else "an earlier comment of Resolver"
+            f"{own_count} earlier comments of Resolver"
+            if own_count > 1
+            else "an earlier comment of Resolver"
         )
-    kept = shorten_thread(chosen, MAX_TEXT)
-    dropped = read.between + len(chosen) - len(kept)
+    kept_comments = shorten_thread(chosen, MAX_CONVERSATION_CHARACTERS)
+    dropped = read_comments.skipped + len(chosen) - len(kept_comments)
     if dropped:
         left_out.append(
             f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
             "the conversation is too long"
         )
-    return kept
+    return kept_comments
 
 
-def _tell_late(late: Sequence[tuple[str, str]], later: int, left_out: list[str]) -> None:
+def _report_late_comments(
+    late_comments: Sequence[tuple[str, str]], unread_count: int, left_out: list[str]
+) -> None:
     """Report comments that came too late: a few with their authors, more only by number.
 
-    later: number of further comments written after the request.
+    unread_count: number of further comments written after the request.
     """
-    if len(late) + later <= MOST_NAMED:
-        left_out += [f"a comment of {author} that was {why} the request" for author, why in late]
+    if len(late_comments) + unread_count <= MAX_NAMED_LATE_COMMENTS:
+        left_out += [
+            f"a comment of {author} that was {reason} the request"
+            for author, reason in late_comments
+        ]
         return
-    counts = Counter(why for _, why in late)
-    counts[WRITTEN] += later
+    counts = Counter(reason for _, reason in late_comments)
+    counts[WRITTEN] += unread_count
     left_out += [
-        f"{many} comment{'' if many == 1 else 's'} {why} the request"
-        for why, many in sorted(counts.items())
-        if many
+        f"{count} comment{'' if count == 1 else 's'} {reason} the request"
+        for reason, count in sorted(counts.items())
+        if count
     ]
 
 
-def _own(comment: IssueComment, author: str) -> Comment:
+def _make_own_comment(comment: IssueComment, author: str) -> Comment:
     """Return a comment of Resolver, reduced to the question or answer in it."""
-    said = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
+    text = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
     return Comment(
         id=comment.id,
         author=author,
         created_at=utc(comment.created_at),
-        body=shorten_text(said, MAX_OWN),
+        body=shorten_text(text, MAX_OWN_COMMENT_CHARACTERS),
         url=comment.html_url,
         is_ours=True,
     )
 
 
-def _comment(
+def _make_comment(
     comment: IssueComment, author: str, links: PictureLinks, left_out: list[str]
 ) -> Comment:
     raw = comment.body or ""
     cleaned = strip_hidden(raw)
-    if removed := _worth_telling(cleaned):
+    if removed := _reportable_removals(cleaned):
         left_out.append(f"hidden in a comment of {author}: {', '.join(removed)}")
     body = links.take(cleaned.text.strip(), raw, f"in a comment of {author}", comment.url, author)
-    if len(body) > MAX_COMMENT:
-        left_out.append(f"a comment of {author} after its first {MAX_COMMENT:,} characters")
+    if len(body) > MAX_COMMENT_CHARACTERS:
+        left_out.append(
+            f"a comment of {author} after its first {MAX_COMMENT_CHARACTERS:,} characters"
+        )
     return Comment(
         id=comment.id,
         author=author,
         association=str(comment.raw_data.get("author_association") or "NONE"),
         created_at=utc(comment.created_at),
-        body=shorten_text(body, MAX_COMMENT),
+        body=shorten_text(body, MAX_COMMENT_CHARACTERS),
         url=comment.html_url,
     )
 
 
 logger = logging.getLogger("resolver.github")
 
-MOST = 100
+NEWS_PAGE_SIZE = 100
 """Maximum number of comments per call. Further ones are returned by the next call."""
 
 
@@ -477,22 +507,33 @@ class ThreadNews:
         """Return the comments that are new since the last call. Raises ForgeError."""
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
-            comments, unread = read_rows(_Comment, self._listing())
-        if unread:
-            logger.warning("%s comments of %s#%s can't be read", unread, name, self._number)
-        new = [c for c in comments if c.id not in self._seen and c.user is not None]
-        self._seen |= {c.id for c in comments}
-        if len(comments) >= MOST:
+            comments, invalid_count = read_rows(_Comment, self._listing())
+        if invalid_count:
+            logger.warning("%s comments of %s#%s can't be read", invalid_count, name, self._number)
+        new_comments = [
+            comment
+            for comment in comments
+            if comment.id not in self._seen and comment.user is not None
+        ]
+        self._seen |= {comment.id for comment in comments}
+        if len(comments) >= NEWS_PAGE_SIZE:
             # Continue from the newest comment; otherwise the same full page would be read forever.
-            self._since = max(c.created_at for c in comments)
+            self._since = max(comment.created_at for comment in comments)
         return [
-            NewComment(c.id, c.body or "", c.user.login, c.user.id, c.user.type, c.created_at)
-            for c in new
-            if c.user is not None
+            NewComment(
+                comment.id,
+                comment.body or "",
+                comment.user.login,
+                comment.user.id,
+                comment.user.type,
+                comment.created_at,
+            )
+            for comment in new_comments
+            if comment.user is not None
         ]
 
     def _listing(self) -> Any:
         path = f"{self._repository.url}/issues/{self._number}/comments"
         since = f"{self._since:%Y-%m-%dT%H:%M:%SZ}"
-        answer = self._polled.get(path, {"since": since, "per_page": MOST})
+        answer = self._polled.get(path, {"since": since, "per_page": NEWS_PAGE_SIZE})
         return answer.data if answer.changed else []

@@ -18,7 +18,7 @@ from resolver.github.client.resources import query_graphql
 from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 
-PAGE = 50
+COMMENTS_PAGE_SIZE = 50
 """Number of the newest comments of a thread that are read, in addition to its first one."""
 
 
@@ -26,57 +26,57 @@ PAGE = 50
 class ThreadBounds:
     """How many threads, and how many reviews, are read. What is beyond is reported as left out.
 
-    page: number of items on a page.
-    oldest: number of pages of the oldest items.
-    newest: number of pages of the newest items.
-    searched: number of further pages that are searched for items that the request is about.
+    page_size: number of items on a page.
+    oldest_pages: number of pages of the oldest items.
+    newest_pages: number of pages of the newest items.
+    searched_pages: number of further pages that are searched for items that the request is about.
     """
 
-    page: int = 50
-    oldest: int = 2
-    newest: int = 8
-    searched: int = 30
+    page_size: int = 50
+    oldest_pages: int = 2
+    newest_pages: int = 8
+    searched_pages: int = 30
 
 
 DEFAULT = ThreadBounds()
 
-_SLICE = "first: $first, after: $after, last: $last, before: $before"
-_GIVEN = (
+_SLICE_ARGUMENTS = "first: $first, after: $after, last: $last, before: $before"
+_QUERY_VARIABLES = (
     "$owner: String!, $name: String!, $number: Int!, "
     "$first: Int, $after: String, $last: Int, $before: String"
 )
 _PAGE_INFO = "pageInfo { hasNextPage endCursor hasPreviousPage startCursor } totalCount"
 
-_WORDS = """
+_TEXT_FIELDS = """
   fullDatabaseId author { __typename login } authorAssociation body createdAt lastEditedAt url
   isMinimized minimizedReason
 """
-_ON_LINE = f"{_WORDS} publishedAt state pullRequestReview {{ fullDatabaseId }}"
-_THREADS = f"""
-query({_GIVEN}) {{
+_COMMENT_FIELDS = f"{_TEXT_FIELDS} publishedAt state pullRequestReview {{ fullDatabaseId }}"
+_THREADS_QUERY = f"""
+query({_QUERY_VARIABLES}) {{
   repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
-    reviewThreads({_SLICE}) {{
+    reviewThreads({_SLICE_ARGUMENTS}) {{
       {_PAGE_INFO}
       nodes {{
         id isResolved isOutdated path line startLine originalLine diffSide
-        begin: comments(first: 1) {{ nodes {{ {_ON_LINE} diffHunk }} }}
-        comments(last: {PAGE}) {{ totalCount nodes {{ {_ON_LINE} }} }}
+        begin: comments(first: 1) {{ nodes {{ {_COMMENT_FIELDS} diffHunk }} }}
+        comments(last: {COMMENTS_PAGE_SIZE}) {{ totalCount nodes {{ {_COMMENT_FIELDS} }} }}
       }}
     }}
   }} }}
 }}
 """
-_REVIEWS = f"""
-query({_GIVEN}) {{
+_REVIEWS_QUERY = f"""
+query({_QUERY_VARIABLES}) {{
   repository(owner: $owner, name: $name) {{ pullRequest(number: $number) {{
-    reviews({_SLICE}) {{
+    reviews({_SLICE_ARGUMENTS}) {{
       {_PAGE_INFO}
-      nodes {{ id {_WORDS} submittedAt state commit {{ oid }} }}
+      nodes {{ id {_TEXT_FIELDS} submittedAt state commit {{ oid }} }}
     }}
   }} }}
 }}
 """
-_CLOSES = """
+_CLOSED_ISSUES_QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
     closingIssuesReferences(first: 10) {
@@ -167,7 +167,7 @@ class _Comments(_Answer):
     nodes: list[ThreadComment]
 
 
-class _Begin(_Answer):
+class _FirstComments(_Answer):
     nodes: list[ThreadComment]
 
 
@@ -182,14 +182,17 @@ class Thread(_Answer):
     start_line: int | None = Field(alias="startLine", default=None)
     original_line: int | None = Field(alias="originalLine", default=None)
     side: Side = Field(alias="diffSide", default="RIGHT")
-    begin: _Begin
+    begin: _FirstComments
     comments: _Comments
 
     @property
     def said(self) -> list[ThreadComment]:
         """The comments, oldest first. Those in the middle of a very long thread are missing."""
-        known = {each.id for each in self.begin.nodes}
-        return [*self.begin.nodes, *(x for x in self.comments.nodes if x.id not in known)]
+        first_ids = {comment.id for comment in self.begin.nodes}
+        return [
+            *self.begin.nodes,
+            *(comment for comment in self.comments.nodes if comment.id not in first_ids),
+        ]
 
     @property
     def is_cut(self) -> bool:
@@ -197,7 +200,7 @@ class Thread(_Answer):
         return self.comments.total > len(self.said)
 
 
-class _Owner(_Answer):
+class _RepositoryName(_Answer):
     name: str = Field(alias="nameWithOwner")
 
 
@@ -211,7 +214,7 @@ class ClosedIssue(_Answer):
     edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
     account: ThreadAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
-    repository: _Owner
+    repository: _RepositoryName
 
 
 _Item = TypeVar("_Item", bound=_Answer)
@@ -242,24 +245,28 @@ class Conversation:
 
     def threads(self) -> list[Thread]:
         """Return the review threads, oldest first."""
-        threads = list(self._both_ends(_THREADS, "reviewThreads", Thread, self._is_asked))
+        threads = list(
+            self._read_both_ends(_THREADS_QUERY, "reviewThreads", Thread, self._contains_request)
+        )
         self.is_cut |= any(thread.is_cut for thread in threads)
         return threads
 
     def reviews(self) -> list[ReviewText]:
         """Return the submitted reviews, oldest first."""
-        found = self._both_ends(_REVIEWS, "reviews", ReviewText, self._is_asked_in)
-        return [review for review in found if review.submitted_at is not None]
+        reviews = self._read_both_ends(
+            _REVIEWS_QUERY, "reviews", ReviewText, self._is_request_review
+        )
+        return [review for review in reviews if review.submitted_at is not None]
 
     def closes(self) -> list[ClosedIssue]:
         """Return the issues of the same repository that the merge closes."""
-        nodes = self._asked(_CLOSES)["closingIssuesReferences"]["nodes"]
+        nodes = self._fetch(_CLOSED_ISSUES_QUERY)["closingIssuesReferences"]["nodes"]
         issues = [ClosedIssue.model_validate(node) for node in nodes if node]
-        own = self._repository.full_name.casefold()
-        return [issue for issue in issues if issue.repository.name.casefold() == own]
+        own_name = self._repository.full_name.casefold()
+        return [issue for issue in issues if issue.repository.name.casefold() == own_name]
 
-    def _both_ends(
-        self, query: str, name: str, kind: type[_Item], is_asked: Callable[[_Item], bool]
+    def _read_both_ends(
+        self, query: str, connection: str, model: type[_Item], is_requested: Callable[[_Item], bool]
     ) -> list[_Item]:
         """Return the oldest items of a list, the newest, and those that the request is about.
 
@@ -268,27 +275,30 @@ class Conversation:
         bounds = self._bounds
         oldest: dict[str, _Item] = {}
         after: dict[str, str] = {}
-        for _ in range(bounds.oldest):
-            page = self._asked(query, first=bounds.page, **after)[name]
-            oldest |= self._items(page, kind)
+        for _ in range(bounds.oldest_pages):
+            page = self._fetch(query, first=bounds.page_size, **after)[connection]
+            oldest |= self._items(page, model)
             if not page["pageInfo"]["hasNextPage"]:
                 return list(oldest.values())
             after = {"after": page["pageInfo"]["endCursor"]}
-        # Then from the end backwards, until the two ranges meet. Pages beyond `bounds.newest` are
-        # read only for the items that the request is about.
+        # Then from the end backwards, until the two ranges meet. Pages beyond `bounds.newest_pages`
+        # are read only for the items that the request is about.
         newest: dict[str, _Item] = {}
         before: dict[str, str] = {}
-        asked = self._trigger.review_id or self._trigger.kind is TriggerKind.REVIEW_COMMENT
-        for turn in range(bounds.newest + (bounds.searched if asked else 0)):
-            page = self._asked(query, last=bounds.page, **before)[name]
-            found = self._items(page, kind)
-            meets = not page["pageInfo"]["hasPreviousPage"] or not oldest.keys().isdisjoint(found)
-            meets |= len(oldest) + len(newest) + len(found) >= page["totalCount"]
-            if turn >= bounds.newest:
-                self.is_cut |= not all(id in oldest or is_asked(item) for id, item in found.items())
-                found = {id: item for id, item in found.items() if is_asked(item)}
-            newest = {**found, **newest}
-            if meets:
+        has_requested = self._trigger.review_id or self._trigger.kind is TriggerKind.REVIEW_COMMENT
+        searched_pages = bounds.searched_pages if has_requested else 0
+        for page_index in range(bounds.newest_pages + searched_pages):
+            page = self._fetch(query, last=bounds.page_size, **before)[connection]
+            items = self._items(page, model)
+            has_met = not page["pageInfo"]["hasPreviousPage"] or not oldest.keys().isdisjoint(items)
+            has_met |= len(oldest) + len(newest) + len(items) >= page["totalCount"]
+            if page_index >= bounds.newest_pages:
+                self.is_cut |= not all(
+                    id in oldest or is_requested(item) for id, item in items.items()
+                )
+                items = {id: item for id, item in items.items() if is_requested(item)}
+            newest = {**items, **newest}
+            if has_met:
                 return list({**oldest, **newest}.values())
             before = {"before": page["pageInfo"]["startCursor"]}
         self.is_cut = True
@@ -299,22 +309,31 @@ class Conversation:
         self.is_cut |= None in page["nodes"]
         return {str(node["id"]): kind.model_validate(node) for node in page["nodes"] if node}
 
-    def _is_asked(self, thread: Thread) -> bool:
+    def _contains_request(self, thread: Thread) -> bool:
         """Return True if the comment or review that made the request is in the thread."""
-        asked = self._trigger
-        comment = asked.comment_id if asked.kind is TriggerKind.REVIEW_COMMENT else None
+        trigger = self._trigger
+        requested_id = trigger.comment_id if trigger.kind is TriggerKind.REVIEW_COMMENT else None
         return any(
-            (comment is not None and said.id == comment)
-            or (asked.review_id is not None and said.review and said.review.id == asked.review_id)
-            for said in thread.said
+            (requested_id is not None and thread_comment.id == requested_id)
+            or (
+                trigger.review_id is not None
+                and thread_comment.review
+                and thread_comment.review.id == trigger.review_id
+            )
+            for thread_comment in thread.said
         )
 
-    def _is_asked_in(self, review: ReviewText) -> bool:
+    def _is_request_review(self, review: ReviewText) -> bool:
         return self._trigger.review_id is not None and review.id == self._trigger.review_id
 
-    def _asked(self, query: str, **more: Any) -> dict[str, Any]:
+    def _fetch(self, query: str, **variables_to_add: Any) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")
-        variables = {"owner": owner, "name": name, "number": self._trigger.subject or 0, **more}
+        variables = {
+            "owner": owner,
+            "name": name,
+            "number": self._trigger.subject or 0,
+            **variables_to_add,
+        }
         data = query_graphql(self._access, query, variables)
-        found: dict[str, Any] = data["repository"]["pullRequest"]
-        return found
+        pull_request: dict[str, Any] = data["repository"]["pullRequest"]
+        return pull_request

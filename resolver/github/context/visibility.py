@@ -33,8 +33,10 @@ def lateness(
     """
     if trigger.kind is TriggerKind.COMMAND_LINE:
         return ""
-    asked = trigger.comment_id if trigger.kind is kind else None
-    if asked is not None and (id == asked or (created == trigger.at and id < asked)):
+    requested_id = trigger.comment_id if trigger.kind is kind else None
+    if requested_id is not None and (
+        id == requested_id or (created == trigger.at and id < requested_id)
+    ):
         return EDITED if updated > max(created, trigger.at) else ""
     if created >= trigger.at:
         return WRITTEN
@@ -46,10 +48,10 @@ def utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-PAGE = 100
+PAGE_SIZE = 100
 """Number of comments per request."""
 
-_REASONS = frozenset({"spam", "abuse", "off-topic"})
+_UNWANTED_REASONS = frozenset({"spam", "abuse", "off-topic"})
 
 _QUERY = """
 query($ids: [ID!]!) {
@@ -63,7 +65,7 @@ def is_unwanted(minimized: bool, reason: str | None) -> bool:
 
     Comments hidden as outdated, resolved or duplicate are read.
     """
-    return minimized and (reason or "").casefold().replace("_", "-") in _REASONS
+    return minimized and (reason or "").casefold().replace("_", "-") in _UNWANTED_REASONS
 
 
 def minimized_comments(
@@ -73,27 +75,27 @@ def minimized_comments(
 
     If the request fails, the result is empty and `left_out` says so.
     """
-    found: set[str] = set()
+    unwanted: set[str] = set()
     try:
         with access.asking("read which comments are hidden", "issues: read"):
-            for start in range(0, len(ids), PAGE):
-                asked = ids[start : start + PAGE]
-                nodes = query_graphql(access, _QUERY, {"ids": asked})["nodes"]
+            for start in range(0, len(ids), PAGE_SIZE):
+                page_ids = ids[start : start + PAGE_SIZE]
+                nodes = query_graphql(access, _QUERY, {"ids": page_ids})["nodes"]
                 # The nodes are in the order of the ids. Their own ids can't be compared, because
                 # GitHub may return them in a newer format.
-                found.update(
+                unwanted.update(
                     id
-                    for id, node in zip(asked, nodes, strict=True)
+                    for id, node in zip(page_ids, nodes, strict=True)
                     if node and is_unwanted(node["isMinimized"], node["minimizedReason"])
                 )
     except ForgeError as error:
         left_out.append(error.what)
-    return frozenset(found)
+    return frozenset(unwanted)
 
 
-def describe_minimized(many: int) -> str:
+def describe_minimized(count: int) -> str:
     """Return a text for a person that says how many comments are left out."""
-    return f"{many} comment{'' if many == 1 else 's'} hidden as spam, abuse or off-topic"
+    return f"{count} comment{'' if count == 1 else 's'} hidden as spam, abuse or off-topic"
 
 
 class RenamesAnswer(BaseModel):
@@ -114,7 +116,7 @@ class Renames(RenamesAnswer):
     nodes: list[RenameEvent] = []
 
 
-_WORDS = """
+_ORIGINAL_TEXT_QUERY = """
 query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
   repository(owner: $owner, name: $name) { subject: issueOrPullRequest(number: $number) {
     ... on Issue { lastEditedAt renamed: timelineItems(
@@ -128,7 +130,7 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
 """
 
 
-class _Words(RenamesAnswer):
+class _OriginalText(RenamesAnswer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
     renamed: Renames = Renames()
 
@@ -138,10 +140,10 @@ def original_text(
     repository: str,
     number: int,
     trigger: Trigger,
-    now: Snapshot,
+    current: Snapshot,
     updated_at: datetime,
 ) -> Snapshot:
-    """Return `now` as it was at the time of the trigger.
+    """Return `current` as it was at the time of the trigger.
 
     Its body is "" if it was edited since, because GitHub's API doesn't return the earlier one.
 
@@ -149,17 +151,17 @@ def original_text(
     ForgeError.
     """
     if trigger.kind is TriggerKind.COMMAND_LINE or utc(updated_at) < trigger.at:
-        return now
+        return current
     owner, _, name = repository.partition("/")
-    given = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
-    found = _Words.model_validate(
-        query_graphql(access, _WORDS, given)["repository"]["subject"] or {}
+    variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
+    answer = _OriginalText.model_validate(
+        query_graphql(access, _ORIGINAL_TEXT_QUERY, variables)["repository"]["subject"] or {}
     )
-    renamed = found.renamed.nodes
-    is_late = found.edited_at is not None and found.edited_at >= trigger.at
-    return now.model_copy(
+    renames = answer.renamed.nodes
+    is_late = answer.edited_at is not None and answer.edited_at >= trigger.at
+    return current.model_copy(
         update={
-            "title": renamed[0].before if renamed else now.title,
-            "body": "" if is_late else now.body,
+            "title": renames[0].before if renames else current.title,
+            "body": "" if is_late else current.body,
         }
     )

@@ -18,13 +18,13 @@ import yaml
 from resolver.config.bounded_yaml import read_yaml
 from resolver.security.shell.checks import is_test_command, read_checks
 
-_NAMED = re.compile(
+_TEST_NAME = re.compile(
     r"(?:^|[^a-z])(?:unit|integration|run|py)?[-_]?tests?(?:$|[^a-z])", re.IGNORECASE
 )
-_RELEASES = re.compile(r"release|publish|deploy", re.IGNORECASE)
+_RELEASE_NAME = re.compile(r"release|publish|deploy", re.IGNORECASE)
 """Names of workflows that run tests only before a release, unless they run on pull requests."""
 
-_NO_TESTS = re.compile(
+_NON_TEST_NAME = re.compile(
     r"docs?|lint|style|fmt|format|typ(?:es?|ing)|mypy|pyright|pre-?commit|build|package|publish|release",
     re.IGNORECASE,
 )
@@ -32,7 +32,7 @@ _ENVIRONMENT = re.compile(r"^(?:tox|nox)\b.*?\s(?:-e|-s|--env|--session)[ =](\S+
 EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
 """Matches an expression of a workflow; group 1 is its text."""
 
-_OPENS = frozenset({"opened", "synchronize", "reopened"})
+_CHANGE_TYPES = frozenset({"opened", "synchronize", "reopened"})
 _MAX_VALUES = 20
 """Maximum number of values per key of a matrix that are inserted into a command."""
 
@@ -43,14 +43,16 @@ def starts_on_changes(on: Any) -> bool:
         events = [on] if isinstance(on, str) else on if isinstance(on, list) else []
         return "push" in events or "pull_request" in events
     if "push" in on:
-        given = _table(on["push"])
-        if not {"tags", "tags-ignore"} & set(given) or {"branches", "branches-ignore"} & set(given):
+        push = _table(on["push"])
+        if not {"tags", "tags-ignore"} & set(push) or {"branches", "branches-ignore"} & set(push):
             return True
     if "pull_request" not in on:
         return False
     types = _table(on["pull_request"]).get("types")
-    named = [types] if isinstance(types, str) else types
-    return not isinstance(named, list) or bool(_OPENS & {str(each) for each in named})
+    type_names = [types] if isinstance(types, str) else types
+    return not isinstance(type_names, list) or bool(
+        _CHANGE_TYPES & {str(type_name) for type_name in type_names}
+    )
 
 
 def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> bool:
@@ -59,35 +61,45 @@ def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> b
     path: path of the workflow's file. events: the events that start it.
     """
     names = f"{path.rpartition('/')[2]} {data.get('name') or ''}"
-    if "pull_request" not in events and _RELEASES.search(names):
+    if "pull_request" not in events and _RELEASE_NAME.search(names):
         return False
-    jobs = ((str(n), job) for n, job in _table(data.get("jobs")).items() if isinstance(job, dict))
-    return any(_job_tests(name, job, _table(data.get("env"))) for name, job in jobs)
+    jobs = (
+        (str(job_name), job)
+        for job_name, job in _table(data.get("jobs")).items()
+        if isinstance(job, dict)
+    )
+    return any(_runs_tests_in_job(name, job, _table(data.get("env"))) for name, job in jobs)
 
 
 def list_called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the paths of the repository's own workflows that the jobs call."""
-    used = (_table(job).get("uses") for job in _table(data.get("jobs")).values())
-    return tuple(u.removeprefix("./") for u in used if isinstance(u, str) and u.startswith("./"))
+    references = (_table(job).get("uses") for job in _table(data.get("jobs")).values())
+    return tuple(
+        reference.removeprefix("./")
+        for reference in references
+        if isinstance(reference, str) and reference.startswith("./")
+    )
 
 
-def _job_tests(name: str, job: Mapping[Any, Any], env: Mapping[Any, Any]) -> bool:
-    if _NAMED.search(name) or _NAMED.search(str(job.get("name") or "")):
+def _runs_tests_in_job(name: str, job: Mapping[Any, Any], env: Mapping[Any, Any]) -> bool:
+    if _TEST_NAME.search(name) or _TEST_NAME.search(str(job.get("name") or "")):
         return True
     steps = job.get("steps")
-    known = {**env, **_table(job.get("env"))}
+    job_env = {**env, **_table(job.get("env"))}
     return any(
-        is_test_command(check) and not _is_other_environment(check)
+        is_test_command(check) and not _is_non_test_environment(check)
         for step in (steps if isinstance(steps, list) else ())
-        for command in _commands(_table(step), known, job)
+        for command in _commands(_table(step), job_env, job)
         for check in read_checks(command).checks
     )
 
 
-def _is_other_environment(check: str) -> bool:
+def _is_non_test_environment(check: str) -> bool:
     """Return True if tox or nox is called only for environments that run no tests."""
-    found = _ENVIRONMENT.match(check[:500])
-    return found is not None and all(_NO_TESTS.search(each) for each in found[1].split(","))
+    match = _ENVIRONMENT.match(check[:500])
+    return match is not None and all(
+        _NON_TEST_NAME.search(environment) for environment in match[1].split(",")
+    )
 
 
 def _commands(
@@ -97,10 +109,10 @@ def _commands(
     run = step.get("run")
     if not isinstance(run, str):
         return
-    known = {
+    variables = {
         f"env.{name}": str(value) for name, value in {**env, **_table(step.get("env"))}.items()
     }
-    text = EXPRESSION.sub(lambda found: known.get(found[1], found[0]), run)
+    text = EXPRESSION.sub(lambda found: variables.get(found[1], found[0]), run)
     matrix = read_matrix(job)
     for name in {found[1] for found in EXPRESSION.finditer(text)} & set(matrix):
         for value in matrix[name]:
@@ -110,16 +122,16 @@ def _commands(
 
 def read_matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
     """Return the values of the matrix by `matrix.NAME`."""
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     matrix = _table(_table(job.get("strategy")).get("matrix"))
     rows = matrix.get("include")
     tables = [matrix, *(row for row in (rows if isinstance(rows, list) else ()))]
     for table in tables:
         for name, value in _table(table).items():
             values = value if isinstance(value, list) else [value]
-            known = found.setdefault(f"matrix.{name}", [])
-            known += [str(each) for each in values if isinstance(each, str | int | float)]
-    return {name: values[:_MAX_VALUES] for name, values in found.items()}
+            collected = values_by_name.setdefault(f"matrix.{name}", [])
+            collected += [str(item) for item in values if isinstance(item, str | int | float)]
+    return {name: values[:_MAX_VALUES] for name, values in values_by_name.items()}
 
 
 def _table(value: Any) -> Mapping[Any, Any]:
@@ -128,12 +140,12 @@ def _table(value: Any) -> Mapping[Any, Any]:
 
 FOLDER = ".github/workflows"
 
-_OURS = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
+_ACTION_REFERENCES = ("/resolver@", "/resolver/.github/workflows/resolve.yml@")
 """Parts of `uses:` values by which Resolver's Action is recognized, whoever owns its repository."""
 
-_VARIABLE = "RESOLVER_"
+_VARIABLE_PREFIX = "RESOLVER_"
 
-_CHECKS = frozenset({"pull_request", "pull_request_target", "push", "merge_group"})
+_CHECK_EVENTS = frozenset({"pull_request", "pull_request_target", "push", "merge_group"})
 """Events with which a workflow checks a change."""
 
 
@@ -143,22 +155,26 @@ class AgentJob:
 
     own_token: True if it uses an App or a token other than the job's own.
     permissions: those of the job's token, None for the repository's default.
-    given: settings by name, which it passes as inputs or variables.
+    settings: settings by name, which it passes as inputs or variables.
     condition: its `if:`, "" for none.
     """
 
     name: str
     own_token: bool
     permissions: Mapping[str, str] | None
-    given: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     condition: str = ""
 
     def lacks(self, level: str, *names: str) -> list[str]:
         """Return those of the permissions that the job has neither at this level nor at `write`."""
-        given = self.permissions
-        if given is None:
+        permissions = self.permissions
+        if permissions is None:
             return []
-        return [n for n in names if given.get(n, given.get("*")) not in {level, "write"}]
+        return [
+            name
+            for name in names
+            if permissions.get(name, permissions.get("*")) not in {level, "write"}
+        ]
 
 
 @dataclass(frozen=True)
@@ -167,9 +183,9 @@ class WorkflowFile:
 
     events: events that start it.
     name: its name on GitHub, which other workflows refer to.
-    edits: True if it starts when an issue is edited.
+    starts_on_edits: True if it starts when an issue is edited.
     on_changes: True if it starts on a push to a branch or on a pull request.
-    tests: True if it runs tests itself.
+    runs_tests: True if it runs tests itself.
     calls: paths of the repository's own workflows that it calls.
     """
 
@@ -177,15 +193,15 @@ class WorkflowFile:
     events: frozenset[str]
     agents: tuple[AgentJob, ...] = ()
     name: str = ""
-    edits: bool = False
+    starts_on_edits: bool = False
     on_changes: bool = False
-    tests: bool = False
+    runs_tests: bool = False
     calls: tuple[str, ...] = ()
 
     @property
     def checks_changes(self) -> bool:
         """True if it starts on a pull request or a push, and doesn't run Resolver."""
-        return bool(self.events & _CHECKS) and not self.agents
+        return bool(self.events & _CHECK_EVENTS) and not self.agents
 
 
 def read_workflow(path: str, content: bytes) -> WorkflowFile | None:
@@ -198,13 +214,17 @@ def read_workflow(path: str, content: bytes) -> WorkflowFile | None:
         return None
     # In YAML 1.1, the key `on` is the boolean true: https://yaml.org/type/bool.html
     on = data.get("on", data.get(True))
-    jobs = [(str(n), j) for n, j in data["jobs"].items() if isinstance(j, dict)]
-    found = [_agent_job(name, job, data) for name, job in jobs]
+    jobs = [
+        (str(job_name), job_data)
+        for job_name, job_data in data["jobs"].items()
+        if isinstance(job_data, dict)
+    ]
+    agent_jobs = [_find_agent_job(name, job, data) for name, job in jobs]
     name = data.get("name")
     return WorkflowFile(
         path,
         _events(on),
-        tuple(job for job in found if job is not None),
+        tuple(job for job in agent_jobs if job is not None),
         name if isinstance(name, str) and name.strip() else path,
         _listens_to_edits(on),
         starts_on_changes(on),
@@ -224,39 +244,43 @@ def _events(on: Any) -> frozenset[str]:
     if isinstance(on, str):
         return frozenset({on})
     if isinstance(on, list | dict):
-        return frozenset(each for each in on if isinstance(each, str))
+        return frozenset(event for event in on if isinstance(event, str))
     return frozenset()
 
 
-def _agent_job(name: str, job: Mapping[Any, Any], around: Mapping[Any, Any]) -> AgentJob | None:
+def _find_agent_job(
+    name: str, job: Mapping[Any, Any], workflow: Mapping[Any, Any]
+) -> AgentJob | None:
     steps = job.get("steps")
     for step in (job, *(steps if isinstance(steps, list) else ())):
-        used = step.get("uses") if isinstance(step, dict) else None
-        if isinstance(used, str) and (any(o in used for o in _OURS) or used == "./"):
-            given = {**_table(step.get("with")), **_table(step.get("secrets"))}
+        reference = step.get("uses") if isinstance(step, dict) else None
+        if isinstance(reference, str) and (
+            any(action in reference for action in _ACTION_REFERENCES) or reference == "./"
+        ):
+            inputs = {**_table(step.get("with")), **_table(step.get("secrets"))}
             return AgentJob(
                 name,
-                own_token=bool({"github-token", "app-id"} & {str(key) for key in given}),
-                permissions=_permissions(job.get("permissions", around.get("permissions"))),
-                given=_given(_table(step.get("with")), around, job, step),
+                own_token=bool({"github-token", "app-id"} & {str(key) for key in inputs}),
+                permissions=_permissions(job.get("permissions", workflow.get("permissions"))),
+                settings=_collect_settings(_table(step.get("with")), workflow, job, step),
                 condition=_text(job.get("if", "")),
             )
     return None
 
 
-def _given(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str, str]:
+def _collect_settings(inputs: Mapping[Any, Any], *levels: Mapping[Any, Any]) -> Mapping[str, str]:
     """Return the settings of a step by name.
 
     An input takes precedence over a variable, and a variable of the step over one of its job.
     """
-    named: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for level in levels:
         for key, value in _table(level.get("env")).items():
-            if str(key).startswith(_VARIABLE):
-                named[str(key).removeprefix(_VARIABLE).lower()] = _text(value)
+            if str(key).startswith(_VARIABLE_PREFIX):
+                settings[str(key).removeprefix(_VARIABLE_PREFIX).lower()] = _text(value)
     for key, value in inputs.items():
-        named[str(key).lower().replace("-", "_")] = _text(value)
-    return named
+        settings[str(key).lower().replace("-", "_")] = _text(value)
+    return settings
 
 
 def _text(value: Any) -> str:

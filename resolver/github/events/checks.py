@@ -21,22 +21,22 @@ from resolver.models.run import Actor, Trigger, TriggerKind
 CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
 """Names of the webhook events that report checks."""
 
-OWN_BRANCHES = "agent/"
+OWN_BRANCH_PREFIX = "agent/"
 """Prefix of the branches that Resolver creates."""
 
-FAILED = frozenset({"failure", "timed_out"})
+FAILED_CONCLUSIONS = frozenset({"failure", "timed_out"})
 """Check conclusions that a change to the code can fix."""
 
-FAILED_STATES = frozenset({"failure", "error"})
+FAILED_STATUSES = frozenset({"failure", "error"})
 """The same for commit statuses."""
 
-OF_CHANGES = frozenset({"push", "pull_request", "merge_group"})
+CHANGE_EVENTS = frozenset({"push", "pull_request", "merge_group"})
 """Events whose workflows check changes.
 
 Workflows started by other events fail for other reasons; Resolver's own workflow is one of those.
 """
 
-ACTIONS = "github-actions"
+ACTIONS_APP_SLUG = "github-actions"
 """Slug of the GitHub App that reports GitHub Actions workflows."""
 
 
@@ -172,11 +172,11 @@ class StatusEvent(Payload):
 
 
 @dataclass(frozen=True)
-class _Failed:
+class _FailedCheck:
     """A check with its display name and its conclusion."""
 
     name: str
-    checked: CheckTarget
+    target: CheckTarget
     conclusion: str | None
 
 
@@ -186,7 +186,7 @@ def check_key(repository: str, commit: str) -> str:
 
 
 def from_check(
-    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a check event, or the reason why there is none.
 
@@ -196,71 +196,73 @@ def from_check(
 
     Raises pydantic's ValidationError if the payload does not have the documented form.
     """
-    if listening.checks == "none":
+    if policy.checks == "none":
         return IgnoredEvent("failing checks start no work here (fix_failing_checks)")
     if name == "status":
-        return _from_status(StatusEvent.model_validate(payload), listening)
+        return _from_status(StatusEvent.model_validate(payload), policy)
     event: CheckEvent
     if name == "workflow_run":
         event = run = WorkflowRunEvent.model_validate(payload)
-        failed = _of_workflow(run)
+        check = _read_workflow_run(run)
     elif name == "check_suite":
-        event = suited = SuiteEvent.model_validate(payload)
-        suite = suited.check_suite
-        failed = _of_suite(suite, "", suite.conclusion, listening.bot_login)
+        event = suite_event = SuiteEvent.model_validate(payload)
+        suite = suite_event.check_suite
+        check = _read_suite(suite, "", suite.conclusion, policy.bot_login)
     else:
-        event = single = CheckRunEvent.model_validate(payload)
-        suite = single.check_run.check_suite
-        ended = single.check_run.conclusion
-        failed = _of_suite(suite, single.check_run.name, ended, listening.bot_login)
+        event = run_event = CheckRunEvent.model_validate(payload)
+        suite = run_event.check_run.check_suite
+        conclusion = run_event.check_run.conclusion
+        check = _read_suite(suite, run_event.check_run.name, conclusion, policy.bot_login)
         if suite.status != "completed" and event.action == "completed":
             return IgnoredEvent("other checks of its suite have not completed")
     if event.action != "completed":
         return IgnoredEvent(f"the check was {event.action}, only a completed one starts work")
-    if isinstance(failed, IgnoredEvent):
-        return failed
-    if failed.conclusion not in FAILED:
-        return IgnoredEvent(f"the check's conclusion is {failed.conclusion}")
-    return _on_branch(event, failed, listening)
+    if isinstance(check, IgnoredEvent):
+        return check
+    if check.conclusion not in FAILED_CONCLUSIONS:
+        return IgnoredEvent(f"the check's conclusion is {check.conclusion}")
+    return _make_trigger(event, check, policy)
 
 
-def _from_status(event: StatusEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _from_status(event: StatusEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for a failed commit status on the newest commit of a branch."""
-    if event.state not in FAILED_STATES:
+    if event.state not in FAILED_STATUSES:
         return IgnoredEvent(f"the commit status is {event.state}")
-    if listening.bot_login and event.sender.login.casefold() == listening.bot_login.casefold():
+    if policy.bot_login and event.sender.login.casefold() == policy.bot_login.casefold():
         return IgnoredEvent("it was made by Resolver itself")
-    heads = [each.name for each in event.branches if each.commit.sha == event.sha]
-    if not heads:
+    branch_names = [branch.name for branch in event.branches if branch.commit.sha == event.sha]
+    if not branch_names:
         return IgnoredEvent("the commit is not the newest of a branch")
     default = event.repository.default_branch
-    own = (name for name in heads if name.startswith(OWN_BRANCHES))
+    own_branches = (name for name in branch_names if name.startswith(OWN_BRANCH_PREFIX))
     # A status names every branch with the commit: the default branch is preferred, then one of
     # Resolver's.
-    checked = CheckTarget(
+    target = CheckTarget(
         head_sha=event.sha,
-        head_branch=default if default in heads else next(own, heads[0]),
+        head_branch=default if default in branch_names else next(own_branches, branch_names[0]),
         conclusion=event.state,
         updated_at=event.updated_at,
     )
-    told = CheckEvent(action="completed", repository=event.repository, sender=event.sender)
-    return _on_branch(told, _Failed(event.context or "status", checked, event.state), listening)
+    check_event = CheckEvent(action="completed", repository=event.repository, sender=event.sender)
+    return _make_trigger(
+        check_event, _FailedCheck(event.context or "status", target, event.state), policy
+    )
 
 
-def _of_workflow(event: WorkflowRunEvent) -> _Failed | IgnoredEvent:
+def _read_workflow_run(event: WorkflowRunEvent) -> _FailedCheck | IgnoredEvent:
     """Return the check of a workflow run, or the reason to ignore it."""
     run = event.workflow_run
-    if run.event not in OF_CHANGES:
+    if run.event not in CHANGE_EVENTS:
         return IgnoredEvent(f"the workflow was started by {run.event}, which checks no change")
-    place = run.head_repository.full_name if run.head_repository else None
-    if (place or "").casefold() != event.repository.full_name.casefold():
+    head_repository = run.head_repository.full_name if run.head_repository else None
+    if (head_repository or "").casefold() != event.repository.full_name.casefold():
         return IgnoredEvent("the branch belongs to a fork")
-    return _Failed(run.name or "workflow", run, run.conclusion)
+    return _FailedCheck(run.name or "workflow", run, run.conclusion)
 
 
-def _of_suite(
+def _read_suite(
     suite: CheckSuite, name: str, conclusion: str | None, bot_login: str
-) -> _Failed | IgnoredEvent:
+) -> _FailedCheck | IgnoredEvent:
     """Return the check of a suite, or the reason to ignore it.
 
     `name` is the name of the single check, "" for the suite as a whole.
@@ -268,35 +270,35 @@ def _of_suite(
     app = suite.app or CheckApp()
     if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
         return IgnoredEvent("it was made by Resolver itself")
-    if app.slug == ACTIONS:
+    if app.slug == ACTIONS_APP_SLUG:
         return IgnoredEvent("workflows of GitHub Actions are handled by workflow_run")
-    return _Failed(name or app.name or "check", suite, conclusion)
+    return _FailedCheck(name or app.name or "check", suite, conclusion)
 
 
-def _on_branch(
-    event: CheckEvent, failed: _Failed, listening: ListeningPolicy
+def _make_trigger(
+    event: CheckEvent, check: _FailedCheck, policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a failed check if its branch and the settings allow it."""
-    branch = failed.checked.head_branch
+    branch = check.target.head_branch
     if not branch:
         return IgnoredEvent("the check belongs to no branch")
     is_default = branch == event.repository.default_branch
-    if not is_default and not branch.startswith(OWN_BRANCHES):
+    if not is_default and not branch.startswith(OWN_BRANCH_PREFIX):
         return IgnoredEvent("the branch is neither the default branch nor one of Resolver's")
-    if listening.checks not in {"all", "default-branch" if is_default else "own"}:
+    if policy.checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
-    pulls = [p for p in failed.checked.pull_requests or () if p.head.ref == branch]
-    sender, sha = event.sender, failed.checked.head_sha
-    name = single_line(failed.name, 100)
+    pull_requests = [pull for pull in check.target.pull_requests or () if pull.head.ref == branch]
+    sender, sha = event.sender, check.target.head_sha
+    name = single_line(check.name, 100)
     return Trigger(
         key=check_key(event.repository.full_name, sha),
         kind=TriggerKind.CHECK_FAILED,
         repository=event.repository.full_name,
-        number=None if is_default or not pulls else pulls[0].number,
+        number=None if is_default or not pull_requests else pull_requests[0].number,
         is_pull_request=not is_default,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
         instruction=render("run/check_failed.md.j2", check=name, commit=sha, branch=branch).strip(),
-        at=failed.checked.updated_at,
+        at=check.target.updated_at,
         head=sha,
         check=name,
         branch=branch,

@@ -21,22 +21,22 @@ from resolver.models.approval import split_decision_number
 from resolver.models.run import Command, Extension, FrozenModel
 
 _NUMBERED_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001")
-_ELSEWHERE = "\ufffc"
+_NOT_PROSE_PLACEHOLDER = "\ufffc"
 """Placeholder for content that is not prose. No mention starts or ends next to it."""
 
 # Text inside these elements is not the writer's own, or is not visible at once.
-_NOT_PROSE = {
+_NOT_PROSE_ELEMENTS = {
     "a", "blockquote", "code", "del", "details", "kbd", "pre", "q", "s", "samp", "script", "strike",
     "style", "summary", "svg", "template", "textarea", "title", "tt", "var",
 }  # fmt: skip
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)([^<>]{0,2000})>")
-_LINKS = re.compile(r"\bhref\b", re.I)
+_HREF = re.compile(r"\bhref\b", re.I)
 """An `<a>` element without this attribute is the target of a link, not a link."""
 
 _HIDDEN = re.compile(r"\bhidden\b|display\s*:\s*none", re.I)
 _FOOTNOTE = re.compile(r"\[\^[^\]]+\]:")
-_GAP = re.compile(r"\s")
-_VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
+_WHITESPACE = re.compile(r"\s")
+_VOID_ELEMENTS = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
 """Elements without content, which can't hide any text."""
 
 # A login consists of ASCII letters, digits and hyphens. As on GitHub, any other character ends it,
@@ -44,11 +44,11 @@ _VOID = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
 # Source: https://github.com/gjtorikian/html-pipeline (node_filter/mention_filter.rb)
 _BEFORE_LOGIN = re.compile(r"(?:^|[^A-Za-z0-9/@`\ue001\ufffc])$")
 _BEFORE_WORD = re.compile(r"(?:^|[\s(\[{\"'*_~,;:!?\u2013\u2014\u201c\u2018\u00ab>])$")
-_AFTER = re.compile(r"(?![A-Za-z0-9_/@\-'’\ufffc]|\.[A-Za-z0-9_])")
-_AS_APP = re.compile(r"\[bot\](?![\[(])", re.I)
+_AFTER_MENTION = re.compile(r"(?![A-Za-z0-9_/@\-'’\ufffc]|\.[A-Za-z0-9_])")
+_BOT_SUFFIX = re.compile(r"\[bot\](?![\[(])", re.I)
 """A suffix that belongs to the login of a GitHub App's account."""
 
-_STOPS = ",:;.!?)]*_ \t\n，、。．：；！？）］】」』》”’…–—"
+_LEADING_PUNCTUATION = ",:;.!?)]*_ \t\n，、。．：；！？）］】」』》”’…–—"
 
 
 def find_instruction(body: str, mention: str) -> str | None:
@@ -58,25 +58,25 @@ def find_instruction(body: str, mention: str) -> str | None:
     question mark if that is the mark. Hidden text is removed.
     """
     body = body.replace("\r\n", "\n").replace("\r", "\n")
-    numbered, ends = _number(body, mention)
+    numbered_body, ends = _number_mentions(body, mention)
     if not ends:
         return None
-    index = _first_in_prose(numbered[: end_of_readable(numbered)])
+    index = _find_first_in_prose(numbered_body[: end_of_readable(numbered_body)])
     if index is None:
         return None
     end = ends[index]
-    named = _AS_APP.match(body, end)
-    following = strip_hidden(body[named.end() if named else end :]).text.strip()
-    after = following.lstrip(_STOPS).strip()
-    if after:
-        return after
-    before = strip_hidden(body[: end - len(mention)]).text.strip()
+    bot_suffix = _BOT_SUFFIX.match(body, end)
+    following = strip_hidden(body[bot_suffix.end() if bot_suffix else end :]).text.strip()
+    instruction = following.lstrip(_LEADING_PUNCTUATION).strip()
+    if instruction:
+        return instruction
+    text_before = strip_hidden(body[: end - len(mention)]).text.strip()
     if not following.startswith(("?", "？")):
-        return before
-    return before.rstrip(" \t\n,;:-，、；：") + "?"
+        return text_before
+    return text_before.rstrip(" \t\n,;:-，、；：") + "?"
 
 
-def _number(body: str, mention: str) -> tuple[str, list[int]]:
+def _number_mentions(body: str, mention: str) -> tuple[str, list[int]]:
     """Replace each possible mention in the body by its number.
 
     Returns the new body and, for each number, the offset in the original body where the mention
@@ -84,34 +84,34 @@ def _number(body: str, mention: str) -> tuple[str, list[int]]:
     """
     ends: list[int] = []
 
-    def numbered(match: re.Match[str]) -> str:
+    def insert_number(match: re.Match[str]) -> str:
         ends.append(match.end())
         return f"{match[0][0]}\ue000{len(ends) - 1}\ue001"
 
     clean = body.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
-    return re.sub(re.escape(mention), numbered, clean, flags=re.I), ends
+    return re.sub(re.escape(mention), insert_number, clean, flags=re.I), ends
 
 
-def _first_in_prose(numbered: str) -> int | None:
+def _find_first_in_prose(numbered_body: str) -> int | None:
     """Return the number of the first mention in prose, or None."""
     quotes = 0
-    apart = _Apart()
-    for token in markdown_parser().parse(numbered):
+    open_elements = _OpenElements()
+    for token in markdown_parser().parse(numbered_body):
         if token.type == "blockquote_open":
             quotes += 1
         elif token.type == "blockquote_close":
             quotes -= 1
         elif token.type == "html_block":
-            apart.read(token.content)
+            open_elements.read(token.content)
         elif token.type == "inline":
-            prose = _prose(token.children or [], apart)
-            found = None if quotes else _first(prose)
-            if found is not None:
-                return found
+            prose = _prose(token.children or [], open_elements)
+            mention_number = None if quotes else _find_first_mention(prose)
+            if mention_number is not None:
+                return mention_number
     return None
 
 
-class _Apart:
+class _OpenElements:
     """Tracks the open HTML elements whose text is not prose.
 
     An element that hides its text counts as open until the end of the comment, because its closing
@@ -131,12 +131,12 @@ class _Apart:
             if closing:
                 self._open[name] -= self._open[name] > 0
             elif _HIDDEN.search(attributes):
-                self._open["(hidden)"] += name not in _VOID
-            elif name in _NOT_PROSE and (name != "a" or _LINKS.search(attributes)):
+                self._open["(hidden)"] += name not in _VOID_ELEMENTS
+            elif name in _NOT_PROSE_ELEMENTS and (name != "a" or _HREF.search(attributes)):
                 self._open[name] += 1
 
 
-def _prose(children: list[Token], apart: _Apart) -> str:
+def _prose(children: list[Token], open_elements: _OpenElements) -> str:
     """Return the text of a block, with a placeholder for what is not the writer's own prose."""
     parts: list[str] = []
     links = 0
@@ -145,9 +145,9 @@ def _prose(children: list[Token], apart: _Apart) -> str:
             links += 1
         elif child.type in {"link_close", "s_close"}:
             links -= 1
-            parts.append(_ELSEWHERE)
+            parts.append(_NOT_PROSE_PLACEHOLDER)
         elif child.type == "html_inline":
-            apart.read(child.content)
+            open_elements.read(child.content)
             parts.append(" ")  # a tag ends a word, as a line break does
         elif child.type in {"code_inline", "image"}:
             parts.append(" ")  # GitHub also accepts a mention next to one of these
@@ -155,41 +155,49 @@ def _prose(children: list[Token], apart: _Apart) -> str:
             parts.append("\n")
         elif child.type in {"em_open", "em_close", "strong_open", "strong_close"}:
             continue
-        elif child.type == "text" and not links and not apart:
+        elif child.type == "text" and not links and not open_elements:
             parts.append(child.content)
         else:
-            parts.append(_ELSEWHERE)
+            parts.append(_NOT_PROSE_PLACEHOLDER)
     return "".join(parts)
 
 
-def _first(prose: str) -> int | None:
+def _find_first_mention(prose: str) -> int | None:
     """Return the number of the first mention in a block's prose, or None."""
     if _FOOTNOTE.match(prose):
         return None
-    word = seen = 0
-    for found in _NUMBERED_PLACEHOLDER.finditer(prose):
-        start = found.start() - 1  # the mention's own first character
+    word_start = scanned_end = 0
+    for match in _NUMBERED_PLACEHOLDER.finditer(prose):
+        start = match.start() - 1  # the mention's own first character
         # Each character is scanned once: a comment can be one long word full of mentions.
-        word = max((gap.end() for gap in _GAP.finditer(prose, seen, start)), default=word)
-        seen = start
-        if "://" in prose[word:start] or prose[word : min(word + 4, start)].lower() == "www.":
+        word_start = max(
+            (space.end() for space in _WHITESPACE.finditer(prose, scanned_end, start)),
+            default=word_start,
+        )
+        scanned_end = start
+        if (
+            "://" in prose[word_start:start]
+            or prose[word_start : min(word_start + 4, start)].lower() == "www."
+        ):
             continue
-        before = _BEFORE_LOGIN if prose[start] == "@" else _BEFORE_WORD
-        if before.search(prose, max(0, start - 1), start) and _AFTER.match(prose, found.end()):
-            return int(found[1])
+        pattern = _BEFORE_LOGIN if prose[start] == "@" else _BEFORE_WORD
+        if pattern.search(prose, max(0, start - 1), start) and _AFTER_MENTION.match(
+            prose, match.end()
+        ):
+            return int(match[1])
     return None
 
 
-MOST = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
+MAX_EXTENSION = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600.0)
 """The largest extension that one comment can request.
 
 The operator's limits are far lower; this one only keeps absurd numbers out of the arithmetic.
 """
 
-_AMOUNTS = 8
+_MAX_AMOUNTS = 8
 """Maximum number of amounts read from one comment."""
 
-_NAMES = {
+_COMMANDS_BY_NAME = {
     "stop": Command.STOP,
     "cancel": Command.STOP,
     "abort": Command.STOP,
@@ -208,13 +216,15 @@ _NAMES = {
     "reject": Command.DENY,
     "rejected": Command.DENY,
 }
-_NAME = re.compile(
-    r"(?:please[ ,]{1,3})?(" + "|".join(n.replace(" ", "[ ]") for n in _NAMES) + r")(?![\w'’-])",
+_COMMAND_NAME = re.compile(
+    r"(?:please[ ,]{1,3})?("
+    + "|".join(n.replace(" ", "[ ]") for n in _COMMANDS_BY_NAME)
+    + r")(?![\w'’-])",
     re.I,
 )
 _DECISIONS = frozenset({Command.APPROVE, Command.DENY})
-_SLASHED = {
-    **{name: command for name, command in _NAMES.items() if " " not in name},
+_SLASH_COMMANDS = {
+    **{name: command for name, command in _COMMANDS_BY_NAME.items() if " " not in name},
     "help": Command.HELP,
     "ask": Command.QUESTION,
     "review": Command.REVIEW,
@@ -222,7 +232,7 @@ _SLASHED = {
     "update": Command.UPDATE,
     "publish": Command.PUBLISH,
 }
-COMMAND_NAMES = tuple(_SLASHED)
+COMMAND_NAMES = tuple(_SLASH_COMMANDS)
 """Slash commands that exist in every repository.
 
 No agent or skill of a repository can have one of these names.
@@ -249,8 +259,8 @@ _FILLER = re.compile(
 )
 # The six-digit number of the action that an approval or denial refers to.
 _NUMBERED = re.compile(r"[ \t]{1,9}(?=`?[0-9]{6}(?![\w.]))")
-_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
-_WITH = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
+_COMMAND_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
+_CONJUNCTION = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
 _COURTESY = re.compile(r"(?:please|thanks|thank you|pls)[\s.!]*", re.I)
 _THANKS = re.compile(
     r"(?:(?:many[ ]|ok(?:ay)?,?[ ])?thanks?(?:[ ](?:you|a[ ]lot|so[ ]much))?(?:[ ]so[ ]much)?"
@@ -270,22 +280,22 @@ _AMOUNT = re.compile(
     rf"(?P<after>{_MORE})",
     re.I,
 )
-_JOINT = re.compile(r"[ \t]{0,9}(?:[,;&]|\band\b|(?=\+))?[ \t]{0,9}(?:and[ ]{1,3})?", re.I)
-_LEAD = re.compile(
+_SEPARATOR = re.compile(r"[ \t]{0,9}(?:[,;&]|\band\b|(?=\+))?[ \t]{0,9}(?:and[ ]{1,3})?", re.I)
+_AMOUNT_PREFIX = re.compile(
     r"[ \t]{0,9}(?:[,:]?[ \t]{0,9}(?:with|for|and)\b[ \t]{1,9}|[,:]?[ \t]{0,9})", re.I
 )
 _BOUNDARY = re.compile(
     r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ]|(?:and|but|please|then)\b)", re.I
 )
 _EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
-_ASKED = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
+_QUESTION_PREFIX = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
 # One sentence only: text after a question is usually a request for work.
 _QUESTION = re.compile(
     r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
     r"(?:(?![.!?;](?:\s|$))[^\n]){1,2000}\?",
     re.I,
 )
-_WISH = re.compile(
+_REQUEST_WORDS = re.compile(
     r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
     re.I,
 )
@@ -297,7 +307,7 @@ _EXPLAIN = re.compile(
     r"|guide|manual|tests?)\b)(?:(?![.!?;](?:\s|$))[^\n]){1,2000}[.?]?",
     re.I,
 )
-_JOINED = re.compile(r"[,&]|\b(?:and|then|also|so)\b", re.I)
+_CONNECTIVE = re.compile(r"[,&]|\b(?:and|then|also|so)\b", re.I)
 _REVIEW = re.compile(
     r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:re-?)?review(?![\w'’-])"
     r"(?:[ ]{1,3}(?:please|now|again|it|this|that|here|the[ ]whole"
@@ -342,7 +352,7 @@ _PUBLISH = re.compile(
     r"(?:[ ]please)?[\s.!]{0,9}",
     re.I,
 )
-_JUNK = " \t\n,.;:!?)*_-\u2013\u2014"
+_PUNCTUATION = " \t\n,.;:!?)*_-\u2013\u2014"
 
 
 class Instruction(FrozenModel):
@@ -353,13 +363,13 @@ class Instruction(FrozenModel):
         named: The name after a slash when it is not a built-in command: an agent or a skill of the
             repository. Otherwise "".
         extension: Extra iterations, US dollars and seconds granted together with the command.
-        words: The text that remains for the agent; "" when the command says everything.
+        text: The text that remains for the agent; "" when the command says everything.
     """
 
     command: Command = Command.FIX
     named: str = ""
     extension: Extension = Extension()
-    words: str = ""
+    text: str = ""
 
 
 FIX = Instruction()
@@ -386,20 +396,20 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     text = text.strip()
     slash = _SLASH.match(text)
     if slash:
-        return _slashed(slash[1], text[slash.end() :].strip())
+        return _parse_slash_command(slash[1], text[slash.end() :].strip())
     if _HELP.fullmatch(text):
         return Instruction(command=Command.HELP)
-    question = _question(text)
+    question = _parse_question(text)
     if question:
-        return Instruction(command=Command.QUESTION, words=question)
-    review = _review(text)
-    if review is not None and (pull_request or not review.words):
+        return Instruction(command=Command.QUESTION, text=question)
+    review = _parse_review(text)
+    if review is not None and (pull_request or not review.text):
         return review
     if pull_request and _UPDATE.fullmatch(text):
         return Instruction(command=Command.UPDATE)
     if _PUBLISH.fullmatch(text):
         return Instruction(command=Command.PUBLISH)
-    return _steering(text)
+    return _parse_command(text)
 
 
 def asks_for_nothing(text: str) -> bool:
@@ -407,100 +417,104 @@ def asks_for_nothing(text: str) -> bool:
     return _THANKS.fullmatch(text) is not None
 
 
-def _slashed(name: str, words: str) -> Instruction:
+def _parse_slash_command(name: str, text: str) -> Instruction:
     """Parse a slash and a name: a built-in command, or an agent or skill of the repository."""
-    command = _SLASHED.get(name.lower())
+    command = _SLASH_COMMANDS.get(name.lower())
     if command is None:
-        return Instruction(named=name, words=words)
-    if command is Command.HELP or (command is Command.QUESTION and not words):
+        return Instruction(named=name, text=text)
+    if command is Command.HELP or (command is Command.QUESTION and not text):
         return Instruction(command=Command.HELP)
-    if command is Command.APPROVE and not _is_a_yes(words):
-        return Instruction(words=f"{name} {words}")
+    if command is Command.APPROVE and not _is_unconditional(text):
+        return Instruction(text=f"{name} {text}")
     if command is Command.CONTINUE:
-        plain = _steering(f"{name} {words}")
-        if plain.command is command:
-            return plain
-    return Instruction(command=command, words=words)
+        parsed = _parse_command(f"{name} {text}")
+        if parsed.command is command:
+            return parsed
+    return Instruction(command=command, text=text)
 
 
-def _steering(text: str) -> Instruction:
+def _parse_command(text: str) -> Instruction:
     """Parse a command for an existing run. Text that is not one is returned as work."""
-    named = _NAME.match(text)
-    if named is None:
-        return _bare_extension(text)
-    command = _NAMES[" ".join(named[1].lower().split())]
-    filler = _FILLER.match(text, named.end())
-    end = filler.end() if filler else named.end()
+    match = _COMMAND_NAME.match(text)
+    if match is None:
+        return _parse_bare_extension(text)
+    command = _COMMANDS_BY_NAME[" ".join(match[1].lower().split())]
+    filler = _FILLER.match(text, match.end())
+    end = filler.end() if filler else match.end()
     if command is Command.CONTINUE:
-        extension, after = _amounts(text, end, marked=False)
+        extension, amounts_end = _sum_amounts(text, end, require_sign=False)
         if extension is not None:
-            return Instruction(command=command, extension=extension, words=_words(text, after))
-        joined = _WITH.match(text, end)
-        if joined:
-            return Instruction(command=command, words=_words(text, joined.end()))
-    numbered = _NUMBERED.match(text, end) if command in _DECISIONS else None
-    if numbered:
-        end = numbered.end()
-    elif not _END.match(text, end):
-        return Instruction(words=text)
-    if command is Command.APPROVE and not _is_a_yes(text[end:].lstrip(" \t")):
-        return Instruction(words=text)
-    return Instruction(command=command, words=_words(text, end))
+            return Instruction(
+                command=command, extension=extension, text=_remaining_text(text, amounts_end)
+            )
+        conjunction = _CONJUNCTION.match(text, end)
+        if conjunction:
+            return Instruction(command=command, text=_remaining_text(text, conjunction.end()))
+    number_gap = _NUMBERED.match(text, end) if command in _DECISIONS else None
+    if number_gap:
+        end = number_gap.end()
+    elif not _COMMAND_END.match(text, end):
+        return Instruction(text=text)
+    if command is Command.APPROVE and not _is_unconditional(text[end:].lstrip(" \t")):
+        return Instruction(text=text)
+    return Instruction(command=command, text=_remaining_text(text, end))
 
 
-def _is_a_yes(rest: str) -> bool:
+def _is_unconditional(text: str) -> bool:
     """Return True if the text after `approve` does not restrict or retract the approval.
 
     The number of an action may stand between the two.
     """
-    _, rest = split_decision_number(rest)
-    return not rest.startswith("?") and not _CONDITION.match(rest.lstrip(_JUNK))
+    _, text = split_decision_number(text)
+    return not text.startswith("?") and not _CONDITION.match(text.lstrip(_PUNCTUATION))
 
 
-def _review(text: str) -> Instruction | None:
+def _parse_review(text: str) -> Instruction | None:
     """Parse a request for a review, with what to look at as its text.
 
     Return None when the text asks for something else, or for more than a review.
     """
-    begun = _REVIEW.match(text)
-    if begun is None or _CHANGES.search(_UNCHANGED.sub("", text[begun.end() :])):
+    match = _REVIEW.match(text)
+    if match is None or _CHANGES.search(_UNCHANGED.sub("", text[match.end() :])):
         return None
-    if not _END.match(text, begun.end()) and not _ASPECT.match(text, begun.end()):
+    if not _COMMAND_END.match(text, match.end()) and not _ASPECT.match(text, match.end()):
         return None
-    words = text[begun.end() :].lstrip(_JUNK).strip()
-    return Instruction(command=Command.REVIEW, words="" if _COURTESY.fullmatch(words) else words)
+    subject = text[match.end() :].lstrip(_PUNCTUATION).strip()
+    return Instruction(command=Command.REVIEW, text="" if _COURTESY.fullmatch(subject) else subject)
 
 
-def _question(text: str) -> str:
+def _parse_question(text: str) -> str:
     """Return the text of a question about the code, or "" when the text may be anything else."""
-    asked = _ASKED.match(text)
-    if asked:
-        return text[asked.end() :].strip()
+    prefix = _QUESTION_PREFIX.match(text)
+    if prefix:
+        return text[prefix.end() :].strip()
     if _EXPLAIN.fullmatch(text):
-        joined = _JOINED.search(text)
-        return "" if joined and _CHANGES.search(text, joined.end()) else text
-    return text if _QUESTION.fullmatch(text) and not _WISH.search(text) else ""
+        connective = _CONNECTIVE.search(text)
+        return "" if connective and _CHANGES.search(text, connective.end()) else text
+    return text if _QUESTION.fullmatch(text) and not _REQUEST_WORDS.search(text) else ""
 
 
-def _bare_extension(text: str) -> Instruction:
+def _parse_bare_extension(text: str) -> Instruction:
     """Parse amounts without a command name (`+$2`, `extend by 1 hour`). Other text is work."""
     extend = _EXTEND.match(text)
-    extension, after = _amounts(text, extend.end() if extend else 0, marked=extend is None)
+    extension, amounts_end = _sum_amounts(
+        text, extend.end() if extend else 0, require_sign=extend is None
+    )
     if extension is None:
-        return Instruction(words=text)
-    words = _words(text, after)
-    return Instruction(command=Command.CONTINUE, extension=extension, words=words)
+        return Instruction(text=text)
+    remaining_text = _remaining_text(text, amounts_end)
+    return Instruction(command=Command.CONTINUE, extension=extension, text=remaining_text)
 
 
-def _words(text: str, start: int) -> str:
+def _remaining_text(text: str, start: int) -> str:
     """Return the text that remains after position `start`, or "" when it is only a courtesy."""
-    rest = text[start:].lstrip(_JUNK)
-    joint = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", rest, re.I)
-    words = rest[joint.end() :].strip() if joint else rest.strip()
-    return "" if _COURTESY.fullmatch(words) else words
+    remaining = text[start:].lstrip(_PUNCTUATION)
+    conjunction = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", remaining, re.I)
+    remaining_text = remaining[conjunction.end() :].strip() if conjunction else remaining.strip()
+    return "" if _COURTESY.fullmatch(remaining_text) else remaining_text
 
 
-def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, int]:
+def _sum_amounts(text: str, start: int, *, require_sign: bool) -> tuple[Extension | None, int]:
     """Sum the amounts that stand at `start`.
 
     Returns the total and the position after the last amount. The total is None when there are no
@@ -509,26 +523,31 @@ def _amounts(text: str, start: int, *, marked: bool) -> tuple[Extension | None, 
     Args:
         text: The text after the mention.
         start: Position at which the amounts may begin.
-        marked: Require the first amount to say that it is an addition ("+", "more", "another").
+        require_sign: Require the first amount to say that it is an addition ("+", "more",
+            "another").
     """
-    lead = _LEAD.match(text, start)
-    position = lead.end() if lead and not marked else start
+    prefix = _AMOUNT_PREFIX.match(text, start)
+    position = prefix.end() if prefix and not require_sign else start
     total: Extension | None = None
-    for _ in range(_AMOUNTS):
-        found = _AMOUNT.match(text, position)
-        granted = _granted(found) if found else None
-        if found is None or granted is None or not _ends_well(text, found.end()):
+    for _ in range(_MAX_AMOUNTS):
+        match = _AMOUNT.match(text, position)
+        amount = _parse_amount(match) if match else None
+        if match is None or amount is None or not _is_amount_end(text, match.end()):
             break
-        if marked and total is None and not (found["plus"] or found["more"] or found["after"]):
+        if (
+            require_sign
+            and total is None
+            and not (match["plus"] or match["more"] or match["after"])
+        ):
             break
-        total = _added(total or Extension(), granted)
-        end = found.end()
-        joint = _JOINT.match(text, end)
-        position = joint.end() if joint else end
+        total = _add_extensions(total or Extension(), amount)
+        end = match.end()
+        separator = _SEPARATOR.match(text, end)
+        position = separator.end() if separator else end
     return total, end if total else start
 
 
-def _ends_well(text: str, end: int) -> bool:
+def _is_amount_end(text: str, end: int) -> bool:
     """Return True if an amount ends at `end` or is followed by another one.
 
     Otherwise it is part of a longer phrase.
@@ -536,27 +555,31 @@ def _ends_well(text: str, end: int) -> bool:
     return bool(_BOUNDARY.match(text, end)) or re.match(r"[ ]{0,3}\+", text[end:]) is not None
 
 
-def _granted(found: "re.Match[str]") -> Extension | None:
+def _parse_amount(match: "re.Match[str]") -> Extension | None:
     """Return the extension that one matched amount stands for, or None if it is invalid."""
-    word = found["number"].lower()
+    word = match["number"].lower()
     number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))
-    unit = (found["unit"] or "").lower()
-    if found["dollar"] and unit:
+    unit = (match["unit"] or "").lower()
+    if match["dollar"] and unit:
         return None
-    if found["dollar"] or unit in {"$", "usd"} or unit.startswith("dollar"):
-        return Extension(budget=min(number, MOST.budget))
+    if match["dollar"] or unit in {"$", "usd"} or unit.startswith("dollar"):
+        return Extension(budget=min(number, MAX_EXTENSION.budget))
     if not unit or number == 0:
         return None
     if unit[:4] in {"iter", "step", "repl", "turn"}:
-        return Extension(iterations=min(int(number), MOST.iterations)) if number >= 1 else None
+        return (
+            Extension(iterations=min(int(number), MAX_EXTENSION.iterations))
+            if number >= 1
+            else None
+        )
     seconds = {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]
-    return Extension(time=min(number * seconds, MOST.time))
+    return Extension(time=min(number * seconds, MAX_EXTENSION.time))
 
 
-def _added(one: Extension, two: Extension) -> Extension:
-    """Add two extensions, each field limited to its maximum in `MOST`."""
+def _add_extensions(first: Extension, second: Extension) -> Extension:
+    """Add two extensions, each field limited to its maximum in `MAX_EXTENSION`."""
     return Extension(
-        iterations=min(one.iterations + two.iterations, MOST.iterations),
-        budget=min(one.budget + two.budget, MOST.budget),
-        time=min(one.time + two.time, MOST.time),
+        iterations=min(first.iterations + second.iterations, MAX_EXTENSION.iterations),
+        budget=min(first.budget + second.budget, MAX_EXTENSION.budget),
+        time=min(first.time + second.time, MAX_EXTENSION.time),
     )

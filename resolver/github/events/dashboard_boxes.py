@@ -76,11 +76,11 @@ def newly_ticked(before: str, after: str) -> list[DashboardBox]:
     """Return the boxes that are ticked after an edit and were present and unticked before it."""
     if not (before.lstrip().startswith(DASHBOARD) and after.lstrip().startswith(DASHBOARD)):
         return []
-    free = {render_box for render_box, ticked in _boxes(before) if not ticked}
-    return [render_box for render_box, ticked in _boxes(after) if ticked and render_box in free]
+    unticked = {box for box, ticked in _boxes(before) if not ticked}
+    return [box for box, ticked in _boxes(after) if ticked and box in unticked]
 
 
-def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for an edited issue, or the reason why there is none.
 
     The event is `issues` with the action `edited`. Authorization follows as for any trigger;
@@ -92,44 +92,47 @@ def from_box(payload: Mapping[str, Any], listening: ListeningPolicy) -> Trigger 
     ticked = newly_ticked(before, event.issue.body or "")
     if not ticked:
         return IgnoredEvent("no box of a dashboard was ticked")
-    ignored = listening.ignores(event.sender)
+    ignored = policy.ignores(event.sender)
     if ignored:
         return ignored
     if event.sender.type != "User" or event.sender.login.endswith("[bot]"):
         return IgnoredEvent("only people can tick boxes")
-    asked, sender = ticked[0], event.sender
+    box, sender = ticked[0], event.sender
     return Trigger(
-        key=f"box:{event.issue.id}:{asked.action}:{asked.run}:{event.issue.updated_at.isoformat()}",
+        key=f"box:{event.issue.id}:{box.action}:{box.run}:{event.issue.updated_at.isoformat()}",
         kind=TriggerKind.BOX_TICKED,
         repository=event.repository.full_name,
-        number=asked.number or None,
-        is_pull_request=asked.pull_request,
-        issue=asked.thread if asked.thread != asked.number else None,
+        number=box.number or None,
+        is_pull_request=box.pull_request,
+        issue=box.thread if box.thread != box.number else None,
         actor=Actor(login=sender.login, id=sender.id),
-        command=_COMMANDS[asked.action],
+        command=_COMMANDS[box.action],
         at=event.issue.updated_at,
-        ticked=Ticked(dashboard=event.issue.number, run=asked.run),
+        ticked=Ticked(dashboard=event.issue.number, run=box.run),
     )
 
 
 def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
     """Return the run that a ticked box stands for, or None when the ledger has no such box."""
-    ticked, place = trigger.ticked, ledger.place
-    if ticked is None or place is None or place.number != ticked.dashboard:
+    ticked, dashboard = trigger.ticked, ledger.place
+    if ticked is None or dashboard is None or dashboard.number != ticked.dashboard:
         return None
     runs = (run for run in ledger.runs if run.run == ticked.run)
     run = next(runs, None)
     if run is None or (run.number or run.thread) != trigger.number:
         return None
-    same = run.thread == trigger.subject and run.pull_request == trigger.is_pull_request
-    return run if same else None
+    is_same_request = run.thread == trigger.subject and run.pull_request == trigger.is_pull_request
+    return run if is_same_request else None
 
 
 def _boxes(text: str) -> list[tuple[DashboardBox, bool]]:
     """Return the boxes of a text, each with whether it is ticked."""
-    found = (_BOX.fullmatch(line) for line in text.splitlines())
+    matches = (_BOX.fullmatch(line) for line in text.splitlines())
     return [
-        (DashboardBox(m[2], m[3], int(m[4]), int(m[5]), m[6] == "1"), m[1] != " ")
-        for m in found
-        if m is not None
+        (
+            DashboardBox(match[2], match[3], int(match[4]), int(match[5]), match[6] == "1"),
+            match[1] != " ",
+        )
+        for match in matches
+        if match is not None
     ]

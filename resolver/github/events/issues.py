@@ -28,29 +28,29 @@ from resolver.github.events.payloads import (
     snapshot_of,
 )
 from resolver.github.events.permission import IgnoredEvent, ListeningPolicy, is_our_text
-from resolver.github.events.reviews import ASKED_HERE
+from resolver.github.events.reviews import REVIEW_COMMANDS
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
-OPENING = timedelta(seconds=10)
+OPENING_WINDOW = timedelta(seconds=10)
 """Time within which the author's actions count as part of opening the issue.
 
 GitHub sends a separate event for each label and assignee that an issue is opened with.
 """
 
-_STARTS = {
+_STARTING_ACTIONS = {
     "issues": ("opened", "labeled", "assigned"),
     "pull_request": ("opened", "labeled", "assigned", "review_requested"),
 }
 
 
 @dataclass(frozen=True)
-class _Done:
+class _IssueAction:
     """An action on an issue or a pull request.
 
     Attributes:
         event: The event as received.
         subject: The issue or pull request.
-        it: What messages call it: "issue" or "pull request".
+        noun: What messages call it: "issue" or "pull request".
         is_pull: True when the subject is a pull request.
         head: Newest commit of the pull request; "" for an issue event.
         base: Branch that the pull request is to be merged into; "" for an issue event.
@@ -60,7 +60,7 @@ class _Done:
 
     event: IssuesEvent | PullRequestsEvent
     subject: SubjectPayload
-    it: str
+    noun: str
     is_pull: bool
     head: str
     base: str
@@ -68,38 +68,38 @@ class _Done:
     team: Team | None = None
 
     @property
-    def by_its_author_when_opening(self) -> bool:
+    def is_part_of_opening(self) -> bool:
         """Return True if the author did this as part of opening the issue."""
         author, subject = self.subject.user, self.subject
-        own = author is not None and author.id == self.event.sender.id
-        return own and subject.updated_at - subject.created_at <= OPENING
+        is_by_author = author is not None and author.id == self.event.sender.id
+        return is_by_author and subject.updated_at - subject.created_at <= OPENING_WINDOW
 
 
 def from_issue(
-    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for the event, or the reason why there is none.
 
     Raises pydantic's ValidationError if the payload does not have the documented form.
     """
-    done = _read(name, payload)
-    action = done.event.action
-    if action not in _STARTS[name]:
-        return IgnoredEvent(f"the {done.it} was {action}, which starts no work")
-    if done.subject.state != "open":
-        return IgnoredEvent(f"the {done.it} is closed")
-    ignored = listening.ignores(done.event.sender)
+    issue_action = _read(name, payload)
+    action = issue_action.event.action
+    if action not in _STARTING_ACTIONS[name]:
+        return IgnoredEvent(f"the {issue_action.noun} was {action}, which starts no work")
+    if issue_action.subject.state != "open":
+        return IgnoredEvent(f"the {issue_action.noun} is closed")
+    ignored = policy.ignores(issue_action.event.sender)
     if ignored:
         return ignored
     match action:
         case "opened":
-            return _opened(done, listening)
+            return _opened(issue_action, policy)
         case "labeled":
-            return _labeled(done, listening)
+            return _labeled(issue_action, policy)
         case "assigned":
-            return _assigned(done, listening)
+            return _assigned(issue_action, policy)
         case _:
-            return _review_requested(done, listening)
+            return _review_requested(issue_action, policy)
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:
@@ -110,133 +110,151 @@ def label_key(issue: int, label: str, at: datetime) -> str:
     return f"labeled:{issue}:{label}:{at.isoformat()}"
 
 
-def _read(name: str, payload: Mapping[str, Any]) -> _Done:
+def _read(name: str, payload: Mapping[str, Any]) -> _IssueAction:
     """Parse the payload of an `issues` or `pull_request` event."""
     if name == "issues":
         event = IssuesEvent.model_validate(payload)
         issue: Issue = event.issue
-        return _Done(event, issue, "issue", issue.pull_request is not None, "", "", None)
-    pulled = PullRequestsEvent.model_validate(payload)
-    pull: PullRequestPayload = pulled.pull_request
-    asked, team = pulled.requested_reviewer, pulled.requested_team
-    return _Done(pulled, pull, "pull request", True, pull.head.sha, pull.base.ref, asked, team)
+        return _IssueAction(event, issue, "issue", issue.pull_request is not None, "", "", None)
+    pull_event = PullRequestsEvent.model_validate(payload)
+    pull: PullRequestPayload = pull_event.pull_request
+    reviewer, team = pull_event.requested_reviewer, pull_event.requested_team
+    return _IssueAction(
+        pull_event, pull, "pull request", True, pull.head.sha, pull.base.ref, reviewer, team
+    )
 
 
-def _said(done: _Done, listening: ListeningPolicy) -> str | None:
+def _find_request(issue_action: _IssueAction, policy: ListeningPolicy) -> str | None:
     """Return the text after the mention in the issue's own text.
 
     Return None without a mention, or when the text asks for nothing.
     """
-    body = done.subject.body or ""
-    words = None if is_our_text(body) else find_instruction(body, listening.mention)
-    return None if words is None or asks_for_nothing(words) else words
+    body = issue_action.subject.body or ""
+    request = None if is_our_text(body) else find_instruction(body, policy.mention)
+    return None if request is None or asks_for_nothing(request) else request
 
 
-def _asked(words: str | None, done: _Done) -> Instruction:
+def _parse_request(request: str | None, issue_action: _IssueAction) -> Instruction:
     """Parse the text after the mention.
 
     A command for an existing run is taken as work, since no run exists yet.
     """
-    if words is None:
+    if request is None:
         return FIX
-    asked = read_instruction(words, pull_request=done.is_pull)
-    return asked if asked.command in ASKED_HERE else Instruction(words=words)
+    instruction = read_instruction(request, pull_request=issue_action.is_pull)
+    return instruction if instruction.command in REVIEW_COMMANDS else Instruction(text=request)
 
 
-def _wears_label(done: _Done, listening: ListeningPolicy) -> bool:
+def _has_label(issue_action: _IssueAction, policy: ListeningPolicy) -> bool:
     """Return True if the issue has the label that asks for work."""
-    return any(listening.is_label(label.name) for label in done.subject.labels or ())
+    return any(policy.is_label(label.name) for label in issue_action.subject.labels or ())
 
 
-def _opened(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _opened(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of an issue that was opened with a mention."""
-    author = done.subject.user
-    if author is None or author.id != done.event.sender.id:
-        return IgnoredEvent(f"the event was not sent by the {done.it}'s author")
-    words = _said(done, listening)
-    if words is None:
-        return IgnoredEvent(f"the {done.it} doesn't ask {listening.mention} for anything")
-    if _wears_label(done, listening):
+    author = issue_action.subject.user
+    if author is None or author.id != issue_action.event.sender.id:
+        return IgnoredEvent(f"the event was not sent by the {issue_action.noun}'s author")
+    request = _find_request(issue_action, policy)
+    if request is None:
+        return IgnoredEvent(f"the {issue_action.noun} doesn't ask {policy.mention} for anything")
+    if _has_label(issue_action, policy):
         return IgnoredEvent("it was opened with the label, which has an event of its own")
-    kind, at = TriggerKind.ISSUE_OPENED, done.subject.created_at
-    return _trigger(done, kind, f"opened:{_id(done)}", at, _asked(words, done))
+    kind, at = TriggerKind.ISSUE_OPENED, issue_action.subject.created_at
+    return _trigger(
+        issue_action,
+        kind,
+        f"opened:{_unique_id(issue_action)}",
+        at,
+        _parse_request(request, issue_action),
+    )
 
 
-def _labeled(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _labeled(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of a labelling."""
-    label = done.event.label
-    if label is None or not listening.is_label(label.name):
-        return IgnoredEvent(f"the label isn't {listening.label}")
-    words = _said(done, listening) if done.by_its_author_when_opening else None
-    at = done.subject.updated_at
-    key = label_key(done.subject.id, label.name, at)
-    if done.is_pull:
+    label = issue_action.event.label
+    if label is None or not policy.is_label(label.name):
+        return IgnoredEvent(f"the label isn't {policy.label}")
+    request = _find_request(issue_action, policy) if issue_action.is_part_of_opening else None
+    at = issue_action.subject.updated_at
+    key = label_key(issue_action.subject.id, label.name, at)
+    if issue_action.is_pull:
         key = f"pull:{key}"
-    return _trigger(done, TriggerKind.ISSUE_LABELED, key, at, _asked(words, done))
+    return _trigger(
+        issue_action, TriggerKind.ISSUE_LABELED, key, at, _parse_request(request, issue_action)
+    )
 
 
-def _assigned(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _assigned(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of an assignment to Resolver's account."""
-    ignored = _is_somebody_else(done.event.assignee, listening, "was assigned")
+    ignored = _reason_to_ignore_assignee(issue_action.event.assignee, policy, "was assigned")
     if ignored:
         return ignored
-    if done.by_its_author_when_opening:
-        if _wears_label(done, listening):
+    if issue_action.is_part_of_opening:
+        if _has_label(issue_action, policy):
             return IgnoredEvent("it was opened with the label, which has an event of its own")
-        if _said(done, listening) is not None:
+        if _find_request(issue_action, policy) is not None:
             return IgnoredEvent("its text already asks for the work")
-    at = done.subject.updated_at
-    key = f"assigned:{_id(done)}:{listening.bot_login.casefold()}:{at.isoformat()}"
-    return _trigger(done, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
+    at = issue_action.subject.updated_at
+    key = f"assigned:{_unique_id(issue_action)}:{policy.bot_login.casefold()}:{at.isoformat()}"
+    return _trigger(issue_action, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
 
 
-def _review_requested(done: _Done, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _review_requested(
+    issue_action: _IssueAction, policy: ListeningPolicy
+) -> Trigger | IgnoredEvent:
     """Return the trigger of a review request to Resolver's account or to one of `review_teams`."""
-    if done.reviewer is None and done.team is not None:
-        owner = done.event.repository.full_name.partition("/")[0]
-        if not listening.is_review_team(owner, done.team.slug):
+    if issue_action.reviewer is None and issue_action.team is not None:
+        owner = issue_action.event.repository.full_name.partition("/")[0]
+        if not policy.is_review_team(owner, issue_action.team.slug):
             return IgnoredEvent("the review was requested from a team that is not in review_teams")
     else:
-        ignored = _is_somebody_else(done.reviewer, listening, "was asked for the review")
+        ignored = _reason_to_ignore_assignee(
+            issue_action.reviewer, policy, "was asked for the review"
+        )
         if ignored:
             return ignored
-    at = done.subject.updated_at
-    key = f"review_requested:{_id(done)}:{at.isoformat()}"
-    asked = Instruction(command=Command.REVIEW)
-    return _trigger(done, TriggerKind.REVIEW_REQUESTED, key, at, asked)
+    at = issue_action.subject.updated_at
+    key = f"review_requested:{_unique_id(issue_action)}:{at.isoformat()}"
+    instruction = Instruction(command=Command.REVIEW)
+    return _trigger(issue_action, TriggerKind.REVIEW_REQUESTED, key, at, instruction)
 
 
-def _is_somebody_else(
-    account: User | None, listening: ListeningPolicy, what: str
+def _reason_to_ignore_assignee(
+    account: User | None, policy: ListeningPolicy, action: str
 ) -> IgnoredEvent | None:
     """Return the reason to ignore the event when `account` is not Resolver's own, else None."""
-    if not listening.bot_login:
-        return IgnoredEvent(f"it is not known if it was Resolver who {what}: set bot_login")
-    if account is None or account.login.casefold() != listening.bot_login.casefold():
-        return IgnoredEvent(f"somebody else {what}")
+    if not policy.bot_login:
+        return IgnoredEvent(f"it is not known if it was Resolver who {action}: set bot_login")
+    if account is None or account.login.casefold() != policy.bot_login.casefold():
+        return IgnoredEvent(f"somebody else {action}")
     return None
 
 
-def _id(done: _Done) -> str:
+def _unique_id(issue_action: _IssueAction) -> str:
     """Return an id that is unique among issues and pull requests, whose GitHub ids can be equal."""
-    return f"pull:{done.subject.id}" if done.is_pull else str(done.subject.id)
+    return (
+        f"pull:{issue_action.subject.id}" if issue_action.is_pull else str(issue_action.subject.id)
+    )
 
 
-def _trigger(done: _Done, kind: TriggerKind, key: str, at: datetime, asked: Instruction) -> Trigger:
+def _trigger(
+    issue_action: _IssueAction, kind: TriggerKind, key: str, at: datetime, instruction: Instruction
+) -> Trigger:
     """Return the trigger with the fields that all actions share."""
-    sender = done.event.sender
+    sender = issue_action.event.sender
     return Trigger(
         key=key,
         kind=kind,
-        repository=done.event.repository.full_name,
-        number=done.subject.number,
-        is_pull_request=done.is_pull,
+        repository=issue_action.event.repository.full_name,
+        number=issue_action.subject.number,
+        is_pull_request=issue_action.is_pull,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
-        instruction=asked.words,
-        command=asked.command,
-        named=asked.named,
+        instruction=instruction.text,
+        command=instruction.command,
+        named=instruction.named,
         at=at,
-        snapshot=snapshot_of(done.subject),
-        head=done.head,
-        base=done.base,
+        snapshot=snapshot_of(issue_action.subject),
+        head=issue_action.head,
+        base=issue_action.base,
     )

@@ -47,7 +47,7 @@ DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
 DISPATCH_TYPE = "agent"
 """The `event_type` of a repository_dispatch that is meant for Resolver."""
 
-ASKED_BY_DISPATCH = frozenset(
+DISPATCH_COMMANDS = frozenset(
     {
         Command.FIX,
         Command.QUESTION,
@@ -59,7 +59,7 @@ ASKED_BY_DISPATCH = frozenset(
 )
 """Commands that a dispatch can give: those that need no comment for a run at work to find."""
 
-OF_SWEEP = frozenset({"sweep_issues", "sweep_total"})
+SWEEP_INPUTS = frozenset({"sweep_issues", "sweep_total"})
 """Inputs that a workflow passes on to a sweep, spelled like the settings."""
 
 _NAME = re.compile(r"/?([A-Za-z0-9][\w-]{0,63})", re.A)
@@ -102,7 +102,7 @@ class Inputs(Payload):
 def from_dispatch(
     name: str,
     payload: Mapping[str, Any],
-    listening: ListeningPolicy,
+    policy: ListeningPolicy,
     arrival: DispatchSource | None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a dispatch, or the reason why there is none.
@@ -112,7 +112,7 @@ def from_dispatch(
     Args:
         name: `workflow_dispatch` or `repository_dispatch`.
         payload: The event's payload.
-        listening: Whose events start work.
+        policy: Whose events start work.
         arrival: Id and time of the dispatch. None on a webhook server, which receives an event for
             every workflow that is dispatched: the dispatch is for the job that it starts.
     """
@@ -121,28 +121,28 @@ def from_dispatch(
     if arrival is None:
         return IgnoredEvent("the dispatch is for the job that it starts")
     event = DispatchEvent.model_validate(payload)
-    ignored = listening.ignores(event.sender)
+    ignored = policy.ignores(event.sender)
     if ignored:
         return ignored
-    given = (event.inputs if name == "workflow_dispatch" else event.client_payload) or {}
-    wrong = _wrong(given)
-    if wrong:
-        return MalformedEvent(wrong)
-    inputs = Inputs.model_validate({n: _text(given.get(n)) for n in Inputs.model_fields})
+    raw_inputs = (event.inputs if name == "workflow_dispatch" else event.client_payload) or {}
+    problem = _find_problem(raw_inputs)
+    if problem:
+        return MalformedEvent(problem)
+    inputs = Inputs.model_validate({key: _text(raw_inputs.get(key)) for key in Inputs.model_fields})
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
-        return MalformedEvent(f"the input `issue` is not an issue number: {_shown(inputs.issue)}")
-    words = find_instruction(inputs.instruction, listening.mention)
-    words = inputs.instruction if words is None else words
+        return MalformedEvent(f"the input `issue` is not an issue number: {_quote(inputs.issue)}")
+    text = find_instruction(inputs.instruction, policy.mention)
+    text = inputs.instruction if text is None else text
     if inputs.agent:
-        named = _NAME.fullmatch(inputs.agent)
-        if named is None:
-            return MalformedEvent(f"the input `agent` is not a valid name: {_shown(inputs.agent)}")
-        words = f"/{named[1]} {words}"
-    asked = read_instruction(words, pull_request=True)
-    if asked.command not in ASKED_BY_DISPATCH:
+        agent = _NAME.fullmatch(inputs.agent)
+        if agent is None:
+            return MalformedEvent(f"the input `agent` is not a valid name: {_quote(inputs.agent)}")
+        text = f"/{agent[1]} {text}"
+    instruction = read_instruction(text, pull_request=True)
+    if instruction.command not in DISPATCH_COMMANDS:
         return MalformedEvent(
-            f"{asked.command.value} is only possible in a comment, not by a dispatch"
+            f"{instruction.command.value} is only possible in a comment, not by a dispatch"
         )
     sender = event.sender
     return Trigger(
@@ -151,10 +151,10 @@ def from_dispatch(
         repository=event.repository.full_name,
         number=int(number[1]),
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
-        instruction=asked.words,
-        command=asked.command,
-        named=asked.named,
-        extension=asked.extension,
+        instruction=instruction.text,
+        command=instruction.command,
+        named=instruction.named,
+        extension=instruction.extension,
         at=arrival.at,
     )
 
@@ -167,39 +167,45 @@ def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
     """
     if name == "schedule":
         return True
-    given = {"workflow_dispatch": "inputs", "repository_dispatch": "client_payload"}.get(name)
-    if given is None or (name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE):
+    inputs_key = {"workflow_dispatch": "inputs", "repository_dispatch": "client_payload"}.get(name)
+    if inputs_key is None or (
+        name == "repository_dispatch" and payload.get("action") != DISPATCH_TYPE
+    ):
         return False
-    said = payload.get(given)
-    if said is None:
+    inputs = payload.get(inputs_key)
+    if inputs is None:
         return True
-    return isinstance(said, Mapping) and not any(
-        _says_something(each, value) for each, value in said.items()
+    return isinstance(inputs, Mapping) and not any(
+        _is_filled_in(input_name, value) for input_name, value in inputs.items()
     )
 
 
-def _says_something(name: str, value: Any) -> bool:
+def _is_filled_in(name: str, value: Any) -> bool:
     """Return True if an input was filled in. GitHub sends an empty text for one that was not."""
-    return name.replace("-", "_") not in OF_SWEEP and not (
+    return name.replace("-", "_") not in SWEEP_INPUTS and not (
         isinstance(value, str) and not value.strip()
     )
 
 
-def _wrong(given: Mapping[str, Any]) -> str:
+def _find_problem(raw_inputs: Mapping[str, Any]) -> str:
     """Return what is wrong with these inputs, or "" when nothing is."""
-    issue = given.get("issue", "")
+    issue = raw_inputs.get("issue", "")
     if not _is_plain(issue):
-        return f"the input `issue` is not an issue number: {_shown(issue)}"
+        return f"the input `issue` is not an issue number: {_quote(issue)}"
     for name in Inputs.model_fields:
-        value = given.get(name)
+        value = raw_inputs.get(name)
         if value is not None and not _is_plain(value):
-            return f"the input `{name}` is not a string: {_shown(value)}"
+            return f"the input `{name}` is not a string: {_quote(value)}"
     if _text(issue):
         return ""
-    said = ", ".join(
-        _shown(name) for name in list(given)[:10] if _says_something(name, given[name])
+    filled_in = ", ".join(
+        _quote(name) for name in list(raw_inputs)[:10] if _is_filled_in(name, raw_inputs[name])
     )
-    return f"the dispatch names no `issue`, but sets {said}" if said else "it names no `issue`"
+    return (
+        f"the dispatch names no `issue`, but sets {filled_in}"
+        if filled_in
+        else "it names no `issue`"
+    )
 
 
 def _is_plain(value: Any) -> bool:
@@ -212,7 +218,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     """Format a stranger's value for a message.
 
     Lists and objects can be nested to any depth, so only their type is named.
@@ -253,44 +259,44 @@ def parse_github_event(
         review_teams: Teams whose reviews Resolver does; see `ListeningPolicy`.
         arrival: Id and time of a dispatch, which its payload does not contain.
     """
-    listening = ListeningPolicy(
+    policy = ListeningPolicy(
         mention, label, bot_login, allowed_users, denied_users, checks, review_teams
     )
     try:
-        return _read(name, payload, listening, arrival)
+        return _read(name, payload, policy, arrival)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        why = f"the {name} payload is invalid: {where}: {first['msg']}"
-        return MalformedEvent(why) if name in DISPATCH_EVENTS else IgnoredEvent(why)
+        first_error = error.errors()[0]
+        location = ".".join(str(part) for part in first_error["loc"])
+        reason = f"the {name} payload is invalid: {location}: {first_error['msg']}"
+        return MalformedEvent(reason) if name in DISPATCH_EVENTS else IgnoredEvent(reason)
 
 
 def _read(
     name: str,
     payload: Mapping[str, Any],
-    listening: ListeningPolicy,
+    policy: ListeningPolicy,
     arrival: DispatchSource | None,
 ) -> Trigger | IgnoredEvent:
     """Pass the payload to the parser of its event."""
     if name == "issue_comment":
-        return _from_comment(IssueCommentEvent.model_validate(payload), listening)
+        return _from_comment(IssueCommentEvent.model_validate(payload), policy)
     if name == "issues" and payload.get("action") == "edited":
-        return from_box(payload, listening)
+        return from_box(payload, policy)
     if name in {"issues", "pull_request"}:
-        return from_issue(name, payload, listening)
+        return from_issue(name, payload, policy)
     if name in {"pull_request_review", "pull_request_review_comment"}:
-        return from_review(name, payload, listening)
+        return from_review(name, payload, policy)
     if name in DISPATCH_EVENTS:
-        return from_dispatch(name, payload, listening, arrival)
+        return from_dispatch(name, payload, policy, arrival)
     if name in CHECK_EVENTS:
-        return from_check(name, payload, listening)
+        return from_check(name, payload, policy)
     return IgnoredEvent(f"{name} events start no work")
 
 
 def needs_own_login(name: str, payload: Mapping[str, Any]) -> bool:
     """Return True if the event can't be parsed without the login of Resolver's own account."""
-    asked = str(payload.get("action")) in {"assigned", "review_requested"}
-    return asked and name in {"issues", "pull_request"}
+    is_addressed = str(payload.get("action")) in {"assigned", "review_requested"}
+    return is_addressed and name in {"issues", "pull_request"}
 
 
 def command_of(
@@ -321,37 +327,37 @@ def command_of(
     return None if instruction is None else read_instruction(instruction)
 
 
-def _from_comment(event: IssueCommentEvent, listening: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for a new comment on an issue or pull request."""
     if event.action != "created":
         return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
     author, issue, sender = event.comment.user, event.issue, event.sender
     if author is None or author.id != sender.id:
         return IgnoredEvent("the event was not sent by the comment's author")
-    ignored = listening.ignores(author)
+    ignored = policy.ignores(author)
     if ignored:
         return ignored
     if is_our_text(event.comment.body):
         return IgnoredEvent("it was made by Resolver itself")
-    instruction = find_instruction(event.comment.body or "", listening.mention)
-    if instruction is None:
-        return IgnoredEvent(f"the comment doesn't mention {listening.mention}")
-    if asks_for_nothing(instruction):
+    instruction_text = find_instruction(event.comment.body or "", policy.mention)
+    if instruction_text is None:
+        return IgnoredEvent(f"the comment doesn't mention {policy.mention}")
+    if asks_for_nothing(instruction_text):
         return IgnoredEvent("the comment contains no request")
-    on_pull = issue.pull_request is not None
-    asked = read_instruction(instruction, pull_request=on_pull)
+    is_pull_request = issue.pull_request is not None
+    instruction = read_instruction(instruction_text, pull_request=is_pull_request)
     at: datetime = event.comment.created_at
     return Trigger(
         key=f"issue_comment:{event.comment.id}",
         kind=TriggerKind.ISSUE_COMMENT,
         repository=event.repository.full_name,
         number=issue.number,
-        is_pull_request=on_pull,
+        is_pull_request=is_pull_request,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
-        instruction=asked.words,
-        command=asked.command,
-        named=asked.named,
-        extension=asked.extension,
+        instruction=instruction.text,
+        command=instruction.command,
+        named=instruction.named,
+        extension=instruction.extension,
         at=at,
         comment_id=event.comment.id,
         snapshot=snapshot_of(issue),

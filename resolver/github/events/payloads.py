@@ -205,7 +205,7 @@ class ReviewEvent(PullRequestEvent):
     review: ReviewPayload
 
 
-MOST_NAMED = 100
+MAX_LABELS = 100
 """Maximum number of labels, and of assignees, that are kept."""
 
 
@@ -216,7 +216,9 @@ def snapshot_of(subject: SubjectPayload) -> Snapshot:
         title=subject.title,
         body=subject.body or "",
         author=subject.user.login if subject.user else "",
-        labels=None if labels is None else tuple(label.name for label in labels[:MOST_NAMED]),
+        labels=None if labels is None else tuple(label.name for label in labels[:MAX_LABELS]),
         milestone=subject.milestone.title if subject.milestone else "",
-        assignees=tuple(who.login for who in (subject.assignees or ())[:MOST_NAMED] if who),
+        assignees=tuple(
+            assignee.login for assignee in (subject.assignees or ())[:MAX_LABELS] if assignee
+        ),
     )

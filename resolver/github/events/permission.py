@@ -15,7 +15,7 @@ from resolver.errors import ForgeError, NotAllowed
 from resolver.github.events.payloads import User
 from resolver.models.run import Trigger, TriggerKind
 
-_OURS = re.compile(r"\s*<!-- resolver:[a-z]")
+_OWN_MARKER = re.compile(r"\s*<!-- resolver:[a-z]")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def is_our_text(body: str | None) -> bool:
     With a personal access token, Resolver writes as a person whose login is not known here. A text
     that somebody else begins in the same way is ignored as well.
     """
-    return _OURS.match(body or "") is not None
+    return _OWN_MARKER.match(body or "") is not None
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ListeningPolicy:
     def is_review_team(self, owner: str, team: str) -> bool:
         """Return True if a review requested from this team of `owner` is Resolver's to do."""
         names = {team.casefold(), f"{owner}/{team}".casefold()}
-        return any(each.casefold() in names for each in self.review_teams)
+        return any(review_team.casefold() in names for review_team in self.review_teams)
 
     def is_label(self, name: str) -> bool:
         """Return True if `name` is the label that asks for work."""
@@ -124,7 +124,9 @@ class PermissionReader(Protocol):
         ...
 
 
-def authorize(trigger: Trigger, reader: PermissionReader, who: AccessPolicy | None = None) -> None:
+def authorize(
+    trigger: Trigger, reader: PermissionReader, policy: AccessPolicy | None = None
+) -> None:
     """Raise NotAllowed unless the trigger may start work.
 
     GitHub is asked at the time of the call; if it can't answer, the trigger is refused. Triggers of
@@ -134,51 +136,56 @@ def authorize(trigger: Trigger, reader: PermissionReader, who: AccessPolicy | No
     Args:
         trigger: The request.
         reader: Answers questions about permissions.
-        who: Who is allowed; people with write access when None.
+        policy: Who is allowed; people with write access when None.
     """
-    who = who or AccessPolicy()
+    policy = policy or AccessPolicy()
     if trigger.kind in {TriggerKind.LOCAL, TriggerKind.CHECK_FAILED}:
         return
     login = trigger.actor.login
     if trigger.kind is TriggerKind.COMMAND_LINE:
-        if not _asked(reader.operator_may_push, trigger, "the permission of the token's owner"):
+        if not _ask_or_refuse(
+            reader.operator_may_push, trigger, "the permission of the token's owner"
+        ):
             raise NotAllowed(
                 f"the token may not push to {trigger.repository}",
                 "use the token of an account with write access to the repository",
             )
         return
-    if contains_login(who.denied, login):
+    if contains_login(policy.denied, login):
         raise NotAllowed(
             f"{login} may not start work on {trigger.repository}",
             "ask a person with write access to make the request",
         )
-    if contains_login(who.users, login):
+    if contains_login(policy.users, login):
         return
-    level = _asked(lambda: reader.permission(login), trigger, f"the permission of {login}")
-    if who.is_enough(level) or _is_in_a_team(trigger, reader, who):
+    level = _ask_or_refuse(lambda: reader.permission(login), trigger, f"the permission of {login}")
+    if policy.is_enough(level) or _is_in_allowed_team(trigger, reader, policy):
         return
     raise NotAllowed(
-        f"{login} has no {who.level} access to {trigger.repository} "
+        f"{login} has no {policy.level} access to {trigger.repository} "
         f"(permission: {level or 'none'})",
-        f"ask a person with {who.level} access to make the request",
+        f"ask a person with {policy.level} access to make the request",
     )
 
 
-def _is_in_a_team(trigger: Trigger, reader: PermissionReader, who: AccessPolicy) -> bool:
+def _is_in_allowed_team(trigger: Trigger, reader: PermissionReader, policy: AccessPolicy) -> bool:
     """Return True if the requester is a member of one of the allowed teams."""
 
-    def is_in(team: str) -> bool:
+    def is_member(team: str) -> bool:
         return reader.is_member(team, trigger.actor.login)
 
-    return any(_asked(partial(is_in, team), trigger, f"who is in {team}") for team in who.teams)
+    return any(
+        _ask_or_refuse(partial(is_member, team), trigger, f"who is in {team}")
+        for team in policy.teams
+    )
 
 
-def _asked(question: Callable[[], Answer], trigger: Trigger, what: str) -> Answer:
+def _ask_or_refuse(question: Callable[[], Answer], trigger: Trigger, subject: str) -> Answer:
     """Return the answer to a question, or raise NotAllowed if GitHub can't be asked."""
     try:
         return question()
     except ForgeError as error:
         raise NotAllowed(
-            f"{what}, for {trigger.repository}, could not be read: {error.what}",
+            f"{subject}, for {trigger.repository}, could not be read: {error.what}",
             error.next_step or "try again later",
         ) from error

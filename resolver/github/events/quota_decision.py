@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from resolver.github.events.quota_ledger import Ceiling, LedgerRun, QuotaLedger, day_of
 
-LEAST = 0.01
+MIN_RUN_COST = 0.01
 """US dollars below which a run is not started, since it could not pay for a single reply."""
 
 
@@ -47,8 +47,8 @@ class QuotaRequest:
         thread: Number of the issue or pull request; 0 for none.
         user: Normalized login; "" for the owner of a terminal, who has no quota as a user.
         bot: True for a request by a bot or a GitHub App.
-        wanted: US dollars that the run may cost.
-        since: When a person last commented in the conversation, as far as known.
+        max_cost: US dollars that the run may cost.
+        person_commented_at: When a person last commented in the conversation, as far as known.
         exchanges: Number of Resolver's comments in the conversation after that moment.
     """
 
@@ -56,8 +56,8 @@ class QuotaRequest:
     thread: int
     user: str
     bot: bool
-    wanted: float
-    since: datetime | None = None
+    max_cost: float
+    person_commented_at: datetime | None = None
     exchanges: int = 0
 
 
@@ -65,11 +65,12 @@ class QuotaRequest:
 class QuotaGranted:
     """The request may start work.
 
-    `reserve` is the amount to reserve in US dollars, `left` what all quotas together still allow.
+    `reserve` is the amount to reserve in US dollars, `remaining` what all quotas together still
+    allow.
     """
 
     reserve: float
-    left: float
+    remaining: float
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,18 @@ class QuotaExceeded:
         what: What happened, for a person.
         next_step: What a person can do about it.
         until: When it may be asked again; None when a person has to act first.
-        first: False when a refusal was already reported in the conversation today.
+        is_first: False when a refusal was already reported in the conversation today.
     """
 
     ceiling: Ceiling
     what: str
     next_step: str
     until: datetime | None = None
-    first: bool = True
+    is_first: bool = True
 
 
 def decide_quota(
-    ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
+    ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
 ) -> QuotaGranted | QuotaExceeded:
     """Decide by the ledger whether a request may start work.
 
@@ -101,21 +102,27 @@ def decide_quota(
     When the ledger can't be read, a person's request is granted and a bot's is refused, because a
     loop of bots could not be told from work. Each run has its own limits in either case.
     """
-    found = _chain(ledger, asked, ceilings) or _today(ledger, asked, ceilings, now)
-    if isinstance(found, QuotaExceeded):
-        told = any(
-            each.thread == asked.thread and day_of(each.at) == day_of(now) and each.key != asked.key
-            for each in ledger.refusals
+    result = _check_bot_chain(ledger, request, limits) or _check_daily_quotas(
+        ledger, request, limits, now
+    )
+    if isinstance(result, QuotaExceeded):
+        was_reported = any(
+            refusal.thread == request.thread
+            and day_of(refusal.at) == day_of(now)
+            and refusal.key != request.key
+            for refusal in ledger.refusals
         )
         return QuotaExceeded(
-            found.ceiling, found.what, found.next_step, found.until, first=not told
+            result.ceiling, result.what, result.next_step, result.until, is_first=not was_reported
         )
-    return QuotaGranted(min(asked.wanted, found), found)
+    return QuotaGranted(min(request.max_cost, result), result)
 
 
-def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> QuotaExceeded | None:
+def _check_bot_chain(
+    ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits
+) -> QuotaExceeded | None:
     """Return the refusal of a bot's request that continues a chain of bots, else None."""
-    if not asked.bot:
+    if not request.bot:
         return None
     if not ledger.readable:
         return QuotaExceeded(
@@ -124,91 +131,95 @@ def _chain(ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits) -> Q
             "request can't be distinguished from a loop",
             "A person with write access can ask instead, which starts a new ledger.",
         )
-    depth = max(asked.exchanges, _by_bots(ledger, asked))
-    if not ceilings.chain or depth < ceilings.chain:
+    depth = max(request.exchanges, _count_bot_runs(ledger, request))
+    if not limits.chain or depth < limits.chain:
         return None
     return QuotaExceeded(
         "chain",
         f"bots and Resolver have answered each other {depth} times here without a comment by a "
-        f"person in between (at most {ceilings.chain})",
+        f"person in between (at most {limits.chain})",
         "A comment by a person here lifts this; the operator can raise `automatic_run_limits: "
         "{bot_chain: ...}`.",
     )
 
 
-def _by_bots(ledger: QuotaLedger, asked: QuotaRequest) -> int:
+def _count_bot_runs(ledger: QuotaLedger, request: QuotaRequest) -> int:
     """Count the runs that bots started in the conversation since a person last took part in it.
 
     A person takes part with a comment or by starting a run.
     """
-    runs = [run for run in ledger.runs if run.thread == asked.thread and run.key != asked.key]
+    runs = [run for run in ledger.runs if run.thread == request.thread and run.key != request.key]
+    commented_at = request.person_commented_at
     count = 0
     for run in reversed(runs):
-        if not run.bot or (asked.since is not None and run.at < asked.since):
+        if not run.bot or (commented_at is not None and run.at < commented_at):
             break
         count += 1
     return count
 
 
-def _today(
-    ledger: QuotaLedger, asked: QuotaRequest, ceilings: QuotaLimits, now: datetime
+def _check_daily_quotas(
+    ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
 ) -> QuotaExceeded | float:
     """Return the US dollars left today, or the refusal of the first quota that is reached."""
     today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_at_work(now)]
-    whose: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
-        ("thread", "this thread", ceilings.thread, lambda run: run.thread == asked.thread),
-        ("repository", "this repository", ceilings.repository, lambda _: True),
+    quotas: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
+        ("thread", "this thread", limits.thread, lambda run: run.thread == request.thread),
+        ("repository", "this repository", limits.repository, lambda _: True),
     ]
-    if asked.user:
-        whose.insert(
-            1, ("user", f"{asked.user}", ceilings.user, lambda run: run.user == asked.user)
+    if request.user:
+        quotas.insert(
+            1, ("user", f"{request.user}", limits.user, lambda run: run.user == request.user)
         )
-    left = float("inf")
-    for ceiling, name, bound, of_it in whose:
-        found = _within(ceiling, name, bound, filter(of_it, today), asked, now)
-        if isinstance(found, QuotaExceeded):
-            return found
-        left = min(left, found)
-    return left
+    remaining = float("inf")
+    for ceiling, name, bound, is_counted in quotas:
+        result = _check_quota(ceiling, name, bound, filter(is_counted, today), request, now)
+        if isinstance(result, QuotaExceeded):
+            return result
+        remaining = min(remaining, result)
+    return remaining
 
 
-def _within(
+def _check_quota(
     ceiling: Ceiling,
     name: str,
     bound: QuotaBound,
     runs: Iterable[LedgerRun],
-    asked: QuotaRequest,
+    request: QuotaRequest,
     now: datetime,
 ) -> QuotaExceeded | float:
     """Return the US dollars that one quota leaves, or its refusal."""
     runs = list(runs)
-    others = [run for run in runs if run.key != asked.key]
-    own = sum(run.cost for run in runs if run.key == asked.key)
-    used = sum(run.counts(now) for run in others)
+    others = [run for run in runs if run.key != request.key]
+    own_cost = sum(run.cost for run in runs if run.key == request.key)
+    other_cost = sum(run.counts(now) for run in others)
     tomorrow = (now.astimezone(UTC) + timedelta(days=1)).replace(
         hour=0, minute=0, second=0, microsecond=0
     )
-    free = f"Ask again on or after {tomorrow:%Y-%m-%d} (00:00 UTC)"
+    retry_step = f"Ask again on or after {tomorrow:%Y-%m-%d} (00:00 UTC)"
     if bound.runs and len(others) >= bound.runs:
-        had = f"{len(others)} run{'' if len(others) == 1 else 's'}"
+        run_count = f"{len(others)} run{'' if len(others) == 1 else 's'}"
         return QuotaExceeded(
             ceiling,
-            f"{name} has had {had} today, and the limit is {bound.runs}",
-            f"{free}; the operator can raise `run_quotas: {{{ceiling}_day: ...}}`.",
+            f"{name} has had {run_count} today, and the limit is {bound.runs}",
+            f"{retry_step}; the operator can raise `run_quotas: {{{ceiling}_day: ...}}`.",
             tomorrow,
         )
     if not bound.cost:
         return float("inf")
-    left = bound.cost - used - own
-    if left < LEAST:
-        aside = sum(run.counts(now) - run.cost for run in others)
-        more = f" (${aside:.2f} of it is reserved for runs in progress)" if aside else ""
-        sooner = ", or when the runs in progress have ended" if aside else ""
+    remaining = bound.cost - other_cost - own_cost
+    if remaining < MIN_RUN_COST:
+        reserved = sum(run.counts(now) - run.cost for run in others)
+        reserved_note = (
+            f" (${reserved:.2f} of it is reserved for runs in progress)" if reserved else ""
+        )
+        sooner_note = ", or when the runs in progress have ended" if reserved else ""
         return QuotaExceeded(
             ceiling,
-            f"the runs of {name} cost ${used + own:.2f} today{more}, of the ${bound.cost:.2f} "
-            "that they may cost",
-            f"{free}{sooner}; the operator can raise `cost_quotas: {{{ceiling}_day: ...}}`.",
+            f"the runs of {name} cost ${other_cost + own_cost:.2f} today{reserved_note}, of the "
+            f"${bound.cost:.2f} that they may cost",
+            f"{retry_step}{sooner_note}; the operator can raise "
+            f"`cost_quotas: {{{ceiling}_day: ...}}`.",
             tomorrow,
         )
-    return left
+    return remaining

@@ -14,29 +14,29 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-MOST_BYTES = 4_000_000
+MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
 
-MOST_LINE = 2_000
+MAX_LINE_BYTES = 2_000
 """Maximum length of one line in bytes. A longer one is counted as damaged."""
 
-KEPT_DAYS = 7
+RUN_RETENTION_DAYS = 7
 """Days for which single runs and refusals are kept. Older ones are reduced to daily sums."""
 
-KEPT_SUMS = 100
+SUM_RETENTION_DAYS = 100
 """Days for which the daily sums are kept."""
 
-MOST_RUNS = 5_000
+MAX_RUNS = 5_000
 """Maximum number of single runs. The oldest ones beyond it are added to the sums of their day."""
 
-MOST_REFUSALS = 1_000
+MAX_REFUSALS = 1_000
 """Maximum number of single refusals. The oldest ones beyond it are added to the sums of their day.
 """
 
-EARLY = timedelta(hours=1)
+MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 """Tolerated clock difference between machines. An entry dated further in the future is invalid."""
 
-LONGEST = timedelta(days=8)
+MAX_RESERVATION = timedelta(days=8)
 """Maximum duration of a reservation. An entry that claims a longer one is invalid."""
 
 RUN_ID = r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}"
@@ -46,11 +46,11 @@ Ceiling = Literal["thread", "user", "repository", "chain", "unreadable"]
 """The limit that refused a request. "chain": bots and Resolver kept answering each other.
 "unreadable": the ledger can't be read."""
 
-MOST_DOLLARS = 1_000_000.0
-MOST_COUNTED = 10**15
+MAX_DOLLARS = 1_000_000.0
+MAX_COUNT = 10**15
 
-Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
-Number = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
+Dollars = Annotated[float, Field(ge=0, le=MAX_DOLLARS, allow_inf_nan=False)]
+Number = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
@@ -199,7 +199,7 @@ class QuotaLedger:
 
     def with_run(self, run: LedgerRun) -> "QuotaLedger":
         """Return a copy in which `run` replaces the run with the same key."""
-        others = (each for each in self.runs if each.key != run.key)
+        others = (other for other in self.runs if other.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda each: each.at)))
 
     def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
@@ -209,7 +209,7 @@ class QuotaLedger:
     def sums(self, span: str) -> LedgerSums:
         """Return the sums of a day or a month. `span` is a date prefix: YYYY-MM-DD or YYYY-MM."""
         runs = [run for run in self.runs if day_of(run.at).startswith(span)]
-        refused = sum(day_of(each.at).startswith(span) for each in self.refusals)
+        refused = sum(day_of(refusal.at).startswith(span) for refusal in self.refusals)
         days = [day for day in self.days if day.day.startswith(span)]
         return LedgerSums(
             runs=len(runs) + sum(day.runs for day in days),
@@ -223,14 +223,14 @@ class QuotaLedger:
 class KeptLedger:
     """The ledger as stored in the repository.
 
-    `tip` is the id of the object that its ref points to, or "" when the ref does not exist. `wide`
-    is true if the repository is known to have SHA-256 object ids, `pushed` if this process has put
-    the ledger there.
+    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    `is_sha256` is true if the repository is known to have SHA-256 object ids, `pushed` if this
+    process has put the ledger there.
     """
 
     ledger: QuotaLedger
     tip: str = ""
-    wide: bool = False
+    is_sha256: bool = False
     pushed: bool = False
 
 
@@ -241,8 +241,8 @@ def day_of(moment: datetime) -> str:
 
 def normalize_login(login: str) -> str:
     """Return a login in lower case, with only characters that a login can have."""
-    plain = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
-    return plain if re.fullmatch(_LOGIN, plain) else re.sub(r"[^a-z0-9]", "", plain)
+    cleaned = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
+    return cleaned if re.fullmatch(_LOGIN, cleaned) else re.sub(r"[^a-z0-9]", "", cleaned)
 
 
 def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
@@ -252,7 +252,7 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     since it could otherwise be counted on a day of its author's choice. Runs and refusals older
     than 400 days are invalid as well.
     """
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_LEDGER_BYTES:
         return QuotaLedger(readable=False)
     runs: dict[str, LedgerRun] = {}
     days: dict[str, LedgerDay] = {}
@@ -262,15 +262,15 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     for line in data.split(b"\n"):
         if not line.strip():
             continue
-        match _entry(line, now):
+        match _parse_entry(line, now):
             case LedgerRun() as run:
                 runs[run.key] = run
             case LedgerRefusal() as refusal:
                 refusals.append(refusal)
             case LedgerDay() as day:
                 days[day.day] = day
-            case LedgerPlace() as found:
-                place = found
+            case LedgerPlace() as dashboard:
+                place = dashboard
             case None:
                 damaged += 1
     readable = not damaged or bool(runs or days or refusals)
@@ -284,11 +284,11 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     )
 
 
-def _entry(
+def _parse_entry(
     line: bytes, now: datetime
 ) -> LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | None:
     """Return the entry on one line, or None when the line is not valid."""
-    if len(line) > MOST_LINE:
+    if len(line) > MAX_LINE_BYTES:
         return None
     try:
         entry = _ENTRY.validate_json(line)
@@ -297,11 +297,11 @@ def _entry(
             and not now - timedelta(days=400) < entry.at
         ):
             return None
-        if isinstance(entry, LedgerRun | LedgerRefusal) and entry.at > now + EARLY:
+        if isinstance(entry, LedgerRun | LedgerRefusal) and entry.at > now + MAX_CLOCK_DIFFERENCE:
             return None
-        if isinstance(entry, LedgerRun) and entry.until - entry.at > LONGEST:
+        if isinstance(entry, LedgerRun) and entry.until - entry.at > MAX_RESERVATION:
             return None
-        if isinstance(entry, LedgerPlace) and entry.until > now + LONGEST:
+        if isinstance(entry, LedgerPlace) and entry.until > now + MAX_RESERVATION:
             return None
     except (ValidationError, OverflowError):
         return None
@@ -310,35 +310,39 @@ def _entry(
 
 def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """Return the ledger as JSON lines, with old entries reduced to daily sums."""
-    ledger = _summed_up(ledger, now)
+    ledger = _sum_up_old_entries(ledger, now)
     place = (ledger.place,) if ledger.place else ()
     lines: Iterable[_Line] = (*place, *ledger.days, *ledger.refusals, *ledger.runs)
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 
-def _summed_up(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
+def _sum_up_old_entries(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
     """Reduce old entries, and those beyond the maximum numbers, to the sums of their days."""
-    first = day_of(now - timedelta(days=KEPT_DAYS))
-    runs = [run for run in ledger.runs if day_of(run.at) >= first or run.is_at_work(now)]
-    runs = runs[-MOST_RUNS:]
-    refusals = [each for each in ledger.refusals if day_of(each.at) >= first][-MOST_REFUSALS:]
+    first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
+    runs = [run for run in ledger.runs if day_of(run.at) >= first_day or run.is_at_work(now)]
+    runs = runs[-MAX_RUNS:]
+    refusals = [refusal for refusal in ledger.refusals if day_of(refusal.at) >= first_day][
+        -MAX_REFUSALS:
+    ]
     kept_runs, kept_refusals = {run.key for run in runs}, set(map(id, refusals))
     sums = {day.day: day for day in ledger.days}
-    for day, runs_of, cost, unpriced, refused in _left_out(ledger, kept_runs, kept_refusals):
-        known = sums.get(day, LedgerDay(day=day, runs=0, cost=0.0))
+    for day, run_count, cost, unpriced, refused in _dropped_entries(
+        ledger, kept_runs, kept_refusals
+    ):
+        day_sum = sums.get(day, LedgerDay(day=day, runs=0, cost=0.0))
         sums[day] = LedgerDay(
             day=day,
-            runs=min(known.runs + runs_of, MOST_COUNTED),
-            cost=round(min(known.cost + cost, MOST_DOLLARS), 6),
-            unpriced=min(known.unpriced + unpriced, MOST_COUNTED),
-            refused=min(known.refused + refused, MOST_COUNTED),
+            runs=min(day_sum.runs + run_count, MAX_COUNT),
+            cost=round(min(day_sum.cost + cost, MAX_DOLLARS), 6),
+            unpriced=min(day_sum.unpriced + unpriced, MAX_COUNT),
+            refused=min(day_sum.refused + refused, MAX_COUNT),
         )
-    oldest = day_of(now - timedelta(days=KEPT_SUMS))
-    days = tuple(sums[day] for day in sorted(sums) if oldest <= day <= day_of(now))
+    oldest_day = day_of(now - timedelta(days=SUM_RETENTION_DAYS))
+    days = tuple(sums[day] for day in sorted(sums) if oldest_day <= day <= day_of(now))
     return replace(ledger, runs=tuple(runs), refusals=tuple(refusals), days=days)
 
 
-def _left_out(
+def _dropped_entries(
     ledger: QuotaLedger, runs: set[str], refusals: set[int]
 ) -> Iterator[tuple[str, int, float, int, int]]:
     """Yield (day, runs, cost, unpriced, refusals) for each entry that is no longer kept by itself.

@@ -26,10 +26,10 @@ from resolver.github.events.permission import IgnoredEvent, ListeningPolicy, is_
 from resolver.models.pull_request import AskedThread, AuthoredText, PullRequestContext, ReviewThread
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
-MOST_ASKED = 50
+MAX_REQUESTED_THREADS = 50
 """Maximum number of review threads in one request. The others need another request."""
 
-_ANSWERED = frozenset({Command.FIX, Command.QUESTION})
+_THREAD_COMMANDS = frozenset({Command.FIX, Command.QUESTION})
 """Commands that are carried out and answered thread by thread."""
 
 
@@ -42,51 +42,70 @@ def requested_threads(
     all threads it comments in; otherwise each comment with a mention asks for itself. Only what the
     requester wrote in that review counts.
     """
-    if trigger.command not in _ANSWERED:
+    if trigger.command not in _THREAD_COMMANDS:
         return ()
-    whole = _body(trigger, pull, mention) is not None
-    asked: list[AskedThread] = []
+    is_whole_review = _find_body_request(trigger, pull, mention) is not None
+    requested: list[AskedThread] = []
     for thread in pull.threads:
-        said = [w for w in thread.comments if _is_of_request(w, trigger)]
-        asking = said if whole else [w for w in said if _asks(w, mention)]
-        if asking and len(asked) < MOST_ASKED:
-            words = "\n\n".join(find_instruction(w.body, mention) or w.body for w in asking)
-            asked.append(AskedThread(label=f"T{len(asked) + 1}", thread=thread, request=words))
-    return tuple(asked)
+        own_comments = [comment for comment in thread.comments if _is_of_request(comment, trigger)]
+        asking_comments = (
+            own_comments
+            if is_whole_review
+            else [comment for comment in own_comments if _has_mention(comment, mention)]
+        )
+        if asking_comments and len(requested) < MAX_REQUESTED_THREADS:
+            request = "\n\n".join(
+                find_instruction(comment.body, mention) or comment.body
+                for comment in asking_comments
+            )
+            requested.append(
+                AskedThread(label=f"T{len(requested) + 1}", thread=thread, request=request)
+            )
+    return tuple(requested)
 
 
 def render_deferred_threads(
-    trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread]
+    trigger: Trigger, pull: PullRequestContext, requested: Sequence[AskedThread]
 ) -> str:
     """Return a sentence about the threads beyond the maximum, or "" when there are none."""
-    if len(asked) < MOST_ASKED:
+    if len(requested) < MAX_REQUESTED_THREADS:
         return ""
-    known = {each.thread.id for each in asked}
-    more = [t for t in pull.threads if t.id not in known and _is_in(t, trigger)]
-    return f"{len(more)} more conversations of the review, beyond {MOST_ASKED}" if more else ""
+    requested_ids = {requested_thread.thread.id for requested_thread in requested}
+    deferred = [
+        thread
+        for thread in pull.threads
+        if thread.id not in requested_ids and _has_review_comment(thread, trigger)
+    ]
+    return (
+        f"{len(deferred)} more conversations of the review, beyond {MAX_REQUESTED_THREADS}"
+        if deferred
+        else ""
+    )
 
 
 def whole_request(
-    trigger: Trigger, pull: PullRequestContext, asked: Sequence[AskedThread], mention: str
+    trigger: Trigger, pull: PullRequestContext, requested: Sequence[AskedThread], mention: str
 ) -> Trigger:
     """Return the trigger with the text of the whole review.
 
     Its command becomes work if any part of the review asks for work.
     """
-    body = _body(trigger, pull, mention)
-    if not asked or (len(asked) == 1 and body is None):
+    body = _find_body_request(trigger, pull, mention)
+    if not requested or (len(requested) == 1 and body is None):
         return trigger
     parts = [body] if body else []
-    parts += [f"{each.label}: {each.request}" for each in asked]
-    works = any(
-        read_instruction(words, pull_request=True).command is Command.FIX
-        for words in _instructions(trigger, asked, body, mention)
+    parts += [
+        f"{requested_thread.label}: {requested_thread.request}" for requested_thread in requested
+    ]
+    is_work = any(
+        read_instruction(instruction, pull_request=True).command is Command.FIX
+        for instruction in _instructions(trigger, requested, body, mention)
     )
-    command = Command.FIX if works and trigger.command is Command.QUESTION else trigger.command
+    command = Command.FIX if is_work and trigger.command is Command.QUESTION else trigger.command
     return trigger.model_copy(update={"instruction": "\n\n".join(parts), "command": command})
 
 
-def _body(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | None:
+def _find_body_request(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | None:
     """Return what the review's own body asks, or None when it does not mention Resolver."""
     for review in pull.reviews:
         if review.words.id == trigger.review_id and _is_author(review.words, trigger):
@@ -97,47 +116,47 @@ def _body(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | Non
 
 
 def _instructions(
-    trigger: Trigger, asked: Sequence[AskedThread], body: str | None, mention: str
+    trigger: Trigger, requested: Sequence[AskedThread], body: str | None, mention: str
 ) -> Iterator[str]:
     """Yield the text after each mention in the review's body and in its threads."""
     if body is not None:
         yield body
-    for each in asked:
-        for words in each.thread.comments:
-            found = find_instruction(words.body, mention)
-            if found is not None and _is_of_request(words, trigger):
-                yield found
+    for requested_thread in requested:
+        for comment in requested_thread.thread.comments:
+            instruction = find_instruction(comment.body, mention)
+            if instruction is not None and _is_of_request(comment, trigger):
+                yield instruction
 
 
-def _is_in(thread: ReviewThread, trigger: Trigger) -> bool:
+def _has_review_comment(thread: ReviewThread, trigger: Trigger) -> bool:
     """Return True if the review comments in this thread."""
-    return any(_is_of_request(words, trigger) for words in thread.comments)
+    return any(_is_of_request(comment, trigger) for comment in thread.comments)
 
 
-def _is_of_request(words: AuthoredText, trigger: Trigger) -> bool:
+def _is_of_request(text: AuthoredText, trigger: Trigger) -> bool:
     """Return True if the text is part of the trigger's review and was written by the requester."""
-    of_review = trigger.review_id is not None and words.review == trigger.review_id
-    return of_review and _is_author(words, trigger)
+    is_in_review = trigger.review_id is not None and text.review == trigger.review_id
+    return is_in_review and _is_author(text, trigger)
 
 
-def _is_author(words: AuthoredText, trigger: Trigger) -> bool:
+def _is_author(text: AuthoredText, trigger: Trigger) -> bool:
     """Return True if the requester wrote the text."""
-    return words.author.casefold() == trigger.actor.login.casefold()
+    return text.author.casefold() == trigger.actor.login.casefold()
 
 
-def _asks(words: AuthoredText, mention: str) -> bool:
+def _has_mention(text: AuthoredText, mention: str) -> bool:
     """Return True if the text contains a mention."""
-    return find_instruction(words.body, mention) is not None
+    return find_instruction(text.body, mention) is not None
 
 
-ASKED_HERE = frozenset(
+REVIEW_COMMANDS = frozenset(
     {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
 )
 """Commands that a review can give."""
 
 
 @dataclass(frozen=True)
-class _Said:
+class _SubmittedText:
     """A text that somebody wrote in a review.
 
     Attributes:
@@ -147,7 +166,7 @@ class _Said:
         author: Its author; None when the account was deleted.
         body: The text.
         at: When it was made public.
-        seen: The commit that its author looked at; "" when the event does not say.
+        commit: The commit that its author looked at; "" when the event does not say.
     """
 
     kind: TriggerKind
@@ -156,11 +175,11 @@ class _Said:
     author: User | None
     body: str
     at: datetime
-    seen: str = ""
+    commit: str = ""
 
 
 def from_review(
-    name: str, payload: Mapping[str, Any], listening: ListeningPolicy
+    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for the event, or the reason why there is none.
 
@@ -169,23 +188,33 @@ def from_review(
     event: PullRequestEvent
     if name == "pull_request_review":
         event = review = ReviewEvent.model_validate(payload)
-        words, at = review.review, review.review.submitted_at
+        review_payload, at = review.review, review.review.submitted_at
         if event.action != "submitted" or at is None:
             return IgnoredEvent(f"the review was {event.action}, only a new one starts work")
-        kind, body = TriggerKind.REVIEW_SUBMITTED, words.body or ""
-        said = _Said(kind, words.id, words.id, words.user, body, at, words.commit_id or "")
+        kind, body = TriggerKind.REVIEW_SUBMITTED, review_payload.body or ""
+        text = _SubmittedText(
+            kind,
+            review_payload.id,
+            review_payload.id,
+            review_payload.user,
+            body,
+            at,
+            review_payload.commit_id or "",
+        )
     else:
-        event = commented = ReviewCommentEvent.model_validate(payload)
+        event = comment_event = ReviewCommentEvent.model_validate(payload)
         if event.action != "created":
             return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
-        line = commented.comment
-        at = max(line.created_at, line.updated_at)
-        kind, body = TriggerKind.REVIEW_COMMENT, line.body or ""
-        seen = "" if line.in_reply_to_id else line.commit_id
-        said = _Said(kind, line.id, line.pull_request_review_id, line.user, body, at, seen)
-    if said.author is None or said.author.id != event.sender.id:
+        comment = comment_event.comment
+        at = max(comment.created_at, comment.updated_at)
+        kind, body = TriggerKind.REVIEW_COMMENT, comment.body or ""
+        commit = "" if comment.in_reply_to_id else comment.commit_id
+        text = _SubmittedText(
+            kind, comment.id, comment.pull_request_review_id, comment.user, body, at, commit
+        )
+    if text.author is None or text.author.id != event.sender.id:
         return IgnoredEvent("the event was not sent by the author of the text")
-    return listening.ignores(said.author) or _asked(event, said, listening.mention)
+    return policy.ignores(text.author) or _make_trigger(event, text, policy.mention)
 
 
 def review_key(review: int) -> str:
@@ -193,35 +222,37 @@ def review_key(review: int) -> str:
     return f"review:{review}"
 
 
-def _asked(event: PullRequestEvent, said: _Said, mention: str) -> Trigger | IgnoredEvent:
+def _make_trigger(
+    event: PullRequestEvent, text: _SubmittedText, mention: str
+) -> Trigger | IgnoredEvent:
     """Return the trigger for a text of a review, or the reason why it asks for nothing."""
-    if is_our_text(said.body):
+    if is_our_text(text.body):
         return IgnoredEvent("it was made by Resolver itself")
-    instruction = find_instruction(said.body, mention)
+    instruction = find_instruction(text.body, mention)
     if instruction is None:
         return IgnoredEvent(f"the text doesn't mention {mention}")
     if asks_for_nothing(instruction):
         return IgnoredEvent("the text contains no request")
-    asked = read_instruction(instruction, pull_request=True)
-    if asked.command not in ASKED_HERE:
+    parsed = read_instruction(instruction, pull_request=True)
+    if parsed.command not in REVIEW_COMMANDS:
         return IgnoredEvent(
-            f"{asked.command.value} is only possible in the conversation, not on the code"
+            f"{parsed.command.value} is only possible in the conversation, not on the code"
         )
     pull, sender = event.pull_request, event.sender
     return Trigger(
-        key=review_key(said.review) if said.review else f"{said.kind.value}:{said.id}",
-        kind=said.kind,
+        key=review_key(text.review) if text.review else f"{text.kind.value}:{text.id}",
+        kind=text.kind,
         repository=event.repository.full_name,
         number=pull.number,
         is_pull_request=True,
         actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
-        instruction=asked.words,
-        command=asked.command,
-        named=asked.named,
-        at=said.at,
-        comment_id=said.id,
+        instruction=parsed.text,
+        command=parsed.command,
+        named=parsed.named,
+        at=text.at,
+        comment_id=text.id,
         snapshot=snapshot_of(pull),
-        head=said.seen or pull.head.sha,
+        head=text.commit or pull.head.sha,
         base=pull.base.ref,
-        review_id=said.review,
+        review_id=text.review,
     )

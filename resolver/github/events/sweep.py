@@ -13,7 +13,7 @@ from resolver.github.events.payloads import User
 from resolver.github.events.permission import IgnoredEvent, not_a_person
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
-LATE = timedelta(seconds=1)
+MAX_WEBHOOK_DELAY = timedelta(seconds=1)
 """How much later the webhook's time of a labelling may be than the time in the issue's events.
 
 The webhook's time is the issue's `updated_at`.
@@ -47,25 +47,27 @@ def labelled_trigger(
         return IgnoredEvent(f"an open pull request of {labelling.pull_request_by} closes it")
     if labelling.pull_request:
         return IgnoredEvent("it has an open pull request")
-    by = labelling.by
-    if by is None:
+    labeller = labelling.by
+    if labeller is None:
         return IgnoredEvent("the account that added the label no longer exists")
-    account = User(login=by.login, id=by.id, type=by.type)
+    account = User(login=labeller.login, id=labeller.id, type=labeller.type)
     ignored = not_a_person(account, bot_login, allowed_users, denied_users)
     if ignored:
-        return IgnoredEvent(f"it was labelled by {by.login}: {ignored.reason}")
+        return IgnoredEvent(f"it was labelled by {labeller.login}: {ignored.reason}")
     # GitHub's times are in whole seconds: an edit in the second of the labelling may have come
     # after it, so that the person did not see the text.
     if labelling.edited_at is not None and labelling.edited_at >= labelling.at:
         return IgnoredEvent(
-            f"it was edited after {by.login} labelled it: read it, and label it again"
+            f"it was edited after {labeller.login} labelled it: read it, and label it again"
         )
-    return _trigger(issue, labelling, by.login, by.id, by.type == "Bot", repository)
+    return _trigger(
+        issue, labelling, labeller.login, labeller.id, labeller.type == "Bot", repository
+    )
 
 
 def a_second_later(trigger: Trigger, issue: LabelledIssue, labelling: Labelling) -> Trigger:
     """Return the same trigger as it would be if the webhook's payload had the later time."""
-    at = trigger.at + LATE
+    at = trigger.at + MAX_WEBHOOK_DELAY
     key = label_key(issue.id, labelling.label, at)
     return trigger.model_copy(update={"at": at, "key": key})
 

@@ -26,7 +26,7 @@ from resolver.github.text.markdown import (
 )
 from resolver.trace.markdown import utf16_length
 
-CUT_SOURCE = 20_000
+MAX_SOURCE_CHARACTERS = 20_000
 """Maximum number of characters of a model's text that are used."""
 
 
@@ -35,13 +35,13 @@ def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_00
 
     Every construct is closed. `own_issue` is the number of the one issue that may be referenced.
     """
-    source = shorten_text(visible(text), CUT_SOURCE)
+    source = shorten_text(visible(text), MAX_SOURCE_CHARACTERS)
     while True:
         tree = SyntaxTreeNode(markdown_parser().parse(source))
-        written = _Writer(own_issue).blocks(tree.children)
-        size = utf16_length(written)
+        markdown = _Writer(own_issue).blocks(tree.children)
+        size = utf16_length(markdown)
         if size <= limit or len(source) <= 1:
-            return written if size <= limit else ""
+            return markdown if size <= limit else ""
         source = shorten_text(source, max(1, min(len(source) * limit // size, len(source) - 1)))
 
 
@@ -52,16 +52,16 @@ class _Writer:
         self._own_issue = own_issue
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> str:
-        written = (self._block(node) for node in nodes)
-        return "\n\n".join(block for block in written if block)
+        blocks = (self._block(node) for node in nodes)
+        return "\n\n".join(block for block in blocks if block)
 
     def _block(self, node: SyntaxTreeNode) -> str:
         match node.type:
             case "paragraph":
                 return self._inline(node.children, at_line_start=True)
             case "heading":
-                words = self._inline(node.children, at_line_start=True).replace("\n", " ")
-                return f"#### {words}" if words else ""
+                content = self._inline(node.children, at_line_start=True).replace("\n", " ")
+                return f"#### {content}" if content else ""
             case "fence":
                 return fence(node.content, node.info.strip().split(" ")[0])
             case "code_block":
@@ -71,7 +71,7 @@ class _Writer:
             case "hr":
                 return "***"
             case "blockquote":
-                return _prefixed(self.blocks(node.children), "> ", "> ")
+                return _prefix_lines(self.blocks(node.children), "> ", "> ")
             case "bullet_list":
                 return self._list(node, None)
             case "ordered_list":
@@ -85,7 +85,7 @@ class _Writer:
         items = []
         for offset, item in enumerate(node.children):
             marker = "- " if number is None else f"{min(number + offset, 999_999_999)}. "
-            items.append(_prefixed(self._item(item), marker, " " * len(marker)))
+            items.append(_prefix_lines(self._item(item), marker, " " * len(marker)))
         return "\n".join(items)
 
     def _item(self, item: SyntaxTreeNode) -> str:
@@ -118,10 +118,10 @@ class _Writer:
     ) -> str:
         parts: list[str] = []
         for node in nodes:
-            written = self._span(node, at_line_start, in_table)
-            if written:
-                parts.append(written)
-                at_line_start = written.endswith("\n")
+            markdown = self._span(node, at_line_start, in_table)
+            if markdown:
+                parts.append(markdown)
+                at_line_start = markdown.endswith("\n")
         return joined(parts)
 
     def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
@@ -136,30 +136,30 @@ class _Writer:
                 return code_span(node.content, in_table=in_table)
             case "em" | "strong" | "s":
                 mark = {"em": "*", "strong": "**", "s": "~~"}[node.type]
-                words = self._inline(node.children, in_table=in_table)
-                return f"{mark}{words}{mark}" if words.strip() else words
+                content = self._inline(node.children, in_table=in_table)
+                return f"{mark}{content}{mark}" if content.strip() else content
             case "link":
                 return self._link(node, in_table)
             case "image":
-                where = code_span(
+                url = code_span(
                     shorten_text(str(node.attrs.get("src", "")), 200), in_table=in_table
                 )
-                name = inert(node.content, own_issue=self._own_issue)
-                return f"(image: {' '.join(filter(None, (name, where)))})"
+                description = inert(node.content, own_issue=self._own_issue)
+                return f"(image: {' '.join(filter(None, (description, url)))})"
             case _:
                 return self._inline(node.children, at_line_start=at_line_start, in_table=in_table)
 
     def _link(self, node: SyntaxTreeNode, in_table: bool) -> str:
         href = str(node.attrs.get("href", ""))
-        words = self._inline(node.children, in_table=in_table).replace("\n", " ")
-        automatic = node.info == "auto"
+        label = self._inline(node.children, in_table=in_table).replace("\n", " ")
+        is_autolink = node.info == "auto"
         if not _may_be_linked(href):
-            where = code_span(shorten_text(href, 200), in_table=in_table)
-            if automatic or not words:
-                return where
-            return f"{words} ({where})" if where else words
+            url = code_span(shorten_text(href, 200), in_table=in_table)
+            if is_autolink or not label:
+                return url
+            return f"{label} ({url})" if url else label
         target = f"<{href.replace(chr(92), '%5C').replace('|', '%7C')}>"
-        return target if automatic or not words else f"[{words}]({target})"
+        return target if is_autolink or not label else f"[{label}]({target})"
 
 
 def _may_be_linked(href: str) -> bool:
@@ -169,13 +169,15 @@ def _may_be_linked(href: str) -> bool:
         return False
     if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in href:
         return False
-    return not any(c in href for c in "<>\n \t") and not links_to_forge(href)
+    return not any(character in href for character in "<>\n \t") and not links_to_forge(href)
 
 
-def _prefixed(text: str, first: str, rest: str) -> str:
+def _prefix_lines(text: str, first_prefix: str, next_prefix: str) -> str:
     lines = text.split("\n")
     return "\n".join(
-        (first if index == 0 else rest) + line if line or index == 0 else rest.rstrip()
+        (first_prefix if index == 0 else next_prefix) + line
+        if line or index == 0
+        else next_prefix.rstrip()
         for index, line in enumerate(lines)
     )
 
@@ -183,10 +185,10 @@ def _prefixed(text: str, first: str, rest: str) -> str:
 MAX_BODY = 65_536
 """Maximum length of the body of an issue, pull request or comment on GitHub, in characters."""
 
-_PARSED = 200_000
+_MAX_PARSED_CHARACTERS = 200_000
 """Number of characters of a longer trace that are used."""
 
-_CHECKED = 2_000
+_MAX_CHECKED_UNITS = 2_000
 
 _SENTINEL = "end-of-the-trace"
 _OPEN = re.compile(r"<details\b", re.I)
@@ -202,15 +204,19 @@ def fit(markdown: str, limit: int) -> str:
     """
     if utf16_length(markdown) <= limit and is_closed(markdown):
         return markdown
-    units = _units(markdown[:_PARSED])
+    units = _units(markdown[:_MAX_PARSED_CHARACTERS])
     # Checking every unit is slow if there are many, and rarely necessary.
-    for check in (False, True) if len(units) <= _CHECKED else (False,):
-        short = [_cut_unit(unit, max(200, limit // 4), check=check) for unit in units]
-        chosen = _both_ends(short, limit - 200, cut=len(markdown) > _PARSED)
-        if utf16_length(chosen) <= limit and is_closed(chosen):
-            return chosen
-    chosen = _as_code(markdown, limit)
-    return chosen if utf16_length(chosen) <= limit else ""
+    for check_units in (False, True) if len(units) <= _MAX_CHECKED_UNITS else (False,):
+        shortened_units = [
+            _cut_unit(unit, max(200, limit // 4), check_closed=check_units) for unit in units
+        ]
+        shortened = _keep_head_and_tail(
+            shortened_units, limit - 200, is_cut=len(markdown) > _MAX_PARSED_CHARACTERS
+        )
+        if utf16_length(shortened) <= limit and is_closed(shortened):
+            return shortened
+    shortened = _cut_to_code_block(markdown, limit)
+    return shortened if utf16_length(shortened) <= limit else ""
 
 
 def is_closed(markdown: str) -> bool:
@@ -218,7 +224,7 @@ def is_closed(markdown: str) -> bool:
     tokens = markdown_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
     if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
         return False
-    html = "".join(t.content for t in tokens if t.type == "html_block")
+    html = "".join(token.content for token in tokens if token.type == "html_block")
     return tokens[-2].content == _SENTINEL and _depth(html) == 0
 
 
@@ -239,46 +245,44 @@ def _units(markdown: str) -> list[str]:
         if depth <= 0:
             units.append("\n".join(lines[start : token.map[1]]).strip("\n"))
             start, depth = token.map[1], 0
-    rest = "\n".join(lines[start:]).strip("\n")
-    return [unit for unit in [*units, rest] if unit]
+    remainder = "\n".join(lines[start:]).strip("\n")
+    return [unit for unit in [*units, remainder] if unit]
 
 
-def _cut_unit(unit: str, limit: int, *, check: bool) -> str:
-    if utf16_length(unit) <= limit and (not check or is_closed(unit)):
+def _cut_unit(unit: str, limit: int, *, check_closed: bool) -> str:
+    if utf16_length(unit) <= limit and (not check_closed or is_closed(unit)):
         return unit
-    return _as_code(unit, limit)
+    return _cut_to_code_block(unit, limit)
 
 
-def _as_code(text: str, limit: int) -> str:
+def _cut_to_code_block(text: str, limit: int) -> str:
     budget = max(40, limit - 120)
     while True:
         half = budget // 2
         if len(text) <= budget:
             block = fence(text)
         else:
-            left_out = len(text) - 2 * half
-            block = fence(
-                f"{text[:half]}\n[... {left_out} characters left out ...]\n{text[-half:]}"
-            )
+            omitted = len(text) - 2 * half
+            block = fence(f"{text[:half]}\n[... {omitted} characters left out ...]\n{text[-half:]}")
         if utf16_length(block) <= limit or budget <= 40:
             return block
         budget = max(40, budget * limit // utf16_length(block) - 10)
 
 
-def _both_ends(units: list[str], limit: int, *, cut: bool) -> str:
+def _keep_head_and_tail(units: list[str], limit: int, *, is_cut: bool) -> str:
     """Return as many whole units as fit: two thirds from the start, the rest from the end."""
     sizes = [utf16_length(unit) + 2 for unit in units]
-    room = limit * 2 // 3 if cut or sum(sizes) > limit else limit
+    head_limit = limit * 2 // 3 if is_cut or sum(sizes) > limit else limit
     head = used = 0
-    while head < len(units) and used + sizes[head] <= room:
+    while head < len(units) and used + sizes[head] <= head_limit:
         used += sizes[head]
         head += 1
     tail = len(units)
-    while not cut and tail > head and used + sizes[tail - 1] <= limit:
+    while not is_cut and tail > head and used + sizes[tail - 1] <= limit:
         tail -= 1
         used += sizes[tail]
     middle = []
-    if cut:
+    if is_cut:
         middle = ["*(the rest is left out here)*"]
     elif tail > head:
         middle = [f"*({tail - head} parts left out here)*"]

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from resolver.github.text.hidden_text import Region, code_regions, strip_hidden
 from resolver.github.text.markdown import markdown_parser
 
-MOST_TOLD = 20
+MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""
 
-MOST_ALT = 150
+MAX_ALT_CHARACTERS = 150
 """Maximum length of an alternative text, in characters."""
 
 _IMG = re.compile(
@@ -37,27 +37,27 @@ _TARGET = re.compile(
     re.VERBOSE,
 )
 _LABEL = re.compile(r"\[[^\[\]]{0,999}\]")
-_LEAD = re.compile(r"[ \t>]*")
+_QUOTE_PREFIX = re.compile(r"[ \t>]*")
 
 
 @dataclass(frozen=True)
 class PictureLink:
     """The location of a picture.
 
-    `where` names the text that contains it, for a person; `text` is that text's path on the REST
-    API, and `author` is who wrote it.
+    `text_name` names the text that contains it, for a person; `api_path` is that text's path on the
+    REST API, and `author` is who wrote it.
     """
 
     number: int
     url: str
     alt: str
-    where: str
-    text: str
+    text_name: str
+    api_path: str
     author: str
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Picture:
     start: int
     end: int
     url: str
@@ -68,76 +68,79 @@ class _Found:
 class PictureLinks:
     """Collects the pictures of several texts, numbered from 1 in order.
 
-    `uncounted` is how many pictures were found beyond the maximum.
+    `unnumbered` is how many pictures were found beyond the maximum.
     """
 
     links: list[PictureLink] = field(default_factory=list)
-    uncounted: int = 0
+    unnumbered: int = 0
 
-    def take(self, cleaned: str, raw: str, where: str, text: str, author: str) -> str:
+    def take(self, cleaned: str, raw: str, text_name: str, api_path: str, author: str) -> str:
         """Return the cleaned text with its pictures replaced, and add them to the list.
 
         `raw` is the text before cleaning, which still has the alternative texts of HTML images.
         """
-        alts = {src: alt for src, alt in map(_source, _IMG.findall(raw)) if alt}
+        alts = {src: alt for src, alt in map(_read_image_tag, _IMG.findall(raw)) if alt}
         parts: list[str] = []
-        copied = 0
-        for found in _pictures(cleaned):
-            if found.start < copied:
+        copied_end = 0
+        for picture in _pictures(cleaned):
+            if picture.start < copied_end:
                 continue
-            alt = strip_hidden(found.alt or alts.get(found.url, "")).text
+            alt = strip_hidden(picture.alt or alts.get(picture.url, "")).text
             parts += [
-                cleaned[copied : found.start],
-                self._mark(found.url, alt, where, text, author),
+                cleaned[copied_end : picture.start],
+                self._mark(picture.url, alt, text_name, api_path, author),
             ]
-            copied = found.end
-        return "".join([*parts, cleaned[copied:]])
+            copied_end = picture.end
+        return "".join([*parts, cleaned[copied_end:]])
 
-    def _mark(self, url: str, alt: str, where: str, text: str, author: str) -> str:
-        known = next((each for each in self.links if each.url == url), None)
-        if known is None and len(self.links) == MOST_TOLD:
-            self.uncounted += 1
+    def _mark(self, url: str, alt: str, text_name: str, api_path: str, author: str) -> str:
+        link = next((link for link in self.links if link.url == url), None)
+        if link is None and len(self.links) == MAX_NUMBERED_PICTURES:
+            self.unnumbered += 1
             return "[picture]"
-        if known is None:
+        if link is None:
             alt = " ".join(alt.split())
             number = len(self.links) + 1
-            known = PictureLink(number, url, alt, where, text, author)
-            self.links.append(known)
-        return f"[picture {known.number}]"
+            link = PictureLink(number, url, alt, text_name, api_path, author)
+            self.links.append(link)
+        return f"[picture {link.number}]"
 
 
 def without_pictures(cleaned: str) -> str:
     """Return the text with `[picture]` in place of each picture, for use without a list of them."""
     parts: list[str] = []
-    copied = 0
-    for found in _pictures(cleaned):
-        if found.start >= copied:
-            parts += [cleaned[copied : found.start], "[picture]"]
-            copied = found.end
-    return "".join([*parts, cleaned[copied:]])
+    copied_end = 0
+    for picture in _pictures(cleaned):
+        if picture.start >= copied_end:
+            parts += [cleaned[copied_end : picture.start], "[picture]"]
+            copied_end = picture.end
+    return "".join([*parts, cleaned[copied_end:]])
 
 
-def _pictures(text: str) -> list[_Found]:
+def _pictures(text: str) -> list[_Picture]:
     """Return the pictures in order. Code is skipped, because markdown is read with a parser."""
     if "![" not in text and "<img" not in text.lower():
         return []  # skip the parser, which is slow
     code = code_regions(text)
-    found = list(_markdown_pictures(text, code))
+    pictures = list(_markdown_pictures(text, code))
     for tag in _IMG.finditer(text):
         if not _is_in(code, tag.start()):
-            url, alt = _source(tag[0])
-            found.append(_Found(tag.start(), tag.end(), url, alt))
-    return sorted(found, key=lambda each: (each.start, -each.end))
+            url, alt = _read_image_tag(tag[0])
+            pictures.append(_Picture(tag.start(), tag.end(), url, alt))
+    return sorted(pictures, key=lambda each: (each.start, -each.end))
 
 
-def _source(tag: str) -> tuple[str, str]:
+def _read_image_tag(tag: str) -> tuple[str, str]:
     """Return the URL and the alternative text of an `<img>`."""
-    said = {m["name"].lower(): m["a"] or m["b"] or m["c"] or "" for m in _ATTRIBUTE.finditer(tag)}
-    return said.get("src", ""), said.get("alt", "")
+    attributes = {
+        match["name"].lower(): match["a"] or match["b"] or match["c"] or ""
+        for match in _ATTRIBUTE.finditer(tag)
+    }
+    return attributes.get("src", ""), attributes.get("alt", "")
 
 
-def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Found]:
-    starts = [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
+def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Picture]:
+    starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
     cursor = 0
     for token in markdown_parser().parse(text):
         if token.map is None:
@@ -147,49 +150,51 @@ def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Found]:
         for child in token.children or []:
             if child.type != "image":
                 continue
-            span = _span(text, child.content, max(cursor, first), last, code)
+            span = _find_image_span(text, child.content, max(cursor, first), last, code)
             if span is None:
                 continue
             start, end = span
-            tail = _TARGET.match(text, end) or _LABEL.match(text, end)
-            cursor = tail.end() if tail else end
-            yield _Found(start, cursor, str(child.attrs.get("src", "")), child.content)
+            target = _TARGET.match(text, end) or _LABEL.match(text, end)
+            cursor = target.end() if target else end
+            yield _Picture(start, cursor, str(child.attrs.get("src", "")), child.content)
 
 
-def _span(text: str, alt: str, start: int, end: int, code: list[Region]) -> Region | None:
+def _find_image_span(
+    text: str, alt: str, start: int, end: int, code: list[Region]
+) -> Region | None:
     """Return the offsets of `![alt]` between two offsets, or None."""
     position = text.find("![", start, end)
     while position != -1:
-        after = None if _is_in(code, position) else _follow(text, alt, position + 2)
-        if after is not None and text[after : after + 1] == "]":
-            return position, after + 1
+        alt_end = None if _is_in(code, position) else _end_of_alt(text, alt, position + 2)
+        if alt_end is not None and text[alt_end : alt_end + 1] == "]":
+            return position, alt_end + 1
         position = text.find("![", position + 1, end)
     return None
 
 
-def _follow(text: str, alt: str, position: int) -> int | None:
+def _end_of_alt(text: str, alt: str, position: int) -> int | None:
     """Return where the text `alt` that begins at `position` ends, or None if it does not match.
 
     `alt` comes from the parser, which removes the `>` of quoted lines and the backslashes before
     pipes in tables, so that it can differ from the source.
     """
-    pieces = alt.split("\n")
-    for piece, following in pairwise([*pieces, None]):
-        assert piece is not None
-        for character in piece:
+    lines = alt.split("\n")
+    for line, next_line in pairwise([*lines, None]):
+        assert line is not None
+        for character in line:
             if text[position : position + 2] == "\\|" and character == "|":
                 position += 1
             if text[position : position + 1] != character:
                 return None
             position += 1
-        if following is not None:
+        if next_line is not None:
             while text[position : position + 1] in {" ", "\t"}:
                 position += 1
             if text[position : position + 1] != "\n":
                 return None
-            lead = _LEAD.match(text, position + 1)
-            position = lead.end() if lead else position + 1
-            position -= len(following) - len(following.lstrip(" \t>"))
+            prefix = _QUOTE_PREFIX.match(text, position + 1)
+            position = prefix.end() if prefix else position + 1
+            position -= len(next_line) - len(next_line.lstrip(" \t>"))
     return position
 
 
@@ -201,7 +206,7 @@ def _is_in(regions: list[Region], position: int) -> bool:
 _OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 _NAME = r"[A-Za-z0-9_.-]{1,100}"
 _NUMBER = r"[1-9][0-9]{0,8}(?![A-Za-z0-9_])"
-_FOUND = re.compile(
+_ISSUE_REFERENCE = re.compile(
     rf"(?P<url>https?://(?P<host>[A-Za-z0-9.:-]{{1,255}})/(?P<url_repository>{_OWNER}/{_NAME})"
     rf"/(?:issues|pull)/(?P<url_number>{_NUMBER}))"
     rf"|(?<![\w/.#&-])(?P<repository>{_OWNER}/{_NAME})?#(?P<number>{_NUMBER})"
@@ -223,13 +228,13 @@ def references_in(text: str, host: str) -> Iterator[Named]:
     """
     regions = iter(code_regions(text))
     region = next(regions, None)
-    for found in _FOUND.finditer(text):
-        while region is not None and region[1] <= found.start():
+    for match in _ISSUE_REFERENCE.finditer(text):
+        while region is not None and region[1] <= match.start():
             region = next(regions, None)
-        if region is not None and region[0] <= found.start():
+        if region is not None and region[0] <= match.start():
             continue
-        if found["url"]:
-            if found["host"].casefold() == host.casefold():
-                yield Named(found["url_repository"], int(found["url_number"]))
+        if match["url"]:
+            if match["host"].casefold() == host.casefold():
+                yield Named(match["url_repository"], int(match["url_number"]))
         else:
-            yield Named(found["repository"] or "", int(found["number"] or found["gh"]))
+            yield Named(match["repository"] or "", int(match["number"] or match["gh"]))

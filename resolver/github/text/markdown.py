@@ -44,11 +44,11 @@ def without_invisible(text: str) -> str:
     text = text.replace("\u2028", "\n").replace("\u2029", "\n")
     if text.isascii() and not _INVISIBLE.search(text):
         return text
-    kept: list[str] = []
+    characters: list[str] = []
     for position, character in enumerate(text):
-        if not is_invisible(character) or _holds_emoji(character, kept, text, position):
-            kept.append(character)
-    return "".join(kept)
+        if not is_invisible(character) or _belongs_to_emoji(character, characters, text, position):
+            characters.append(character)
+    return "".join(characters)
 
 
 def with_invisible_shown(text: str) -> str:
@@ -58,31 +58,35 @@ def with_invisible_shown(text: str) -> str:
     """
     if text.isascii() and not _INVISIBLE.search(text):
         return text
-    shown: list[str] = []
+    characters: list[str] = []
     for position, character in enumerate(text):
-        glue = is_invisible(character) and _holds_emoji(character, shown, text, position)
-        hidden = is_invisible(character) and not glue
-        shown.append(f"[U+{ord(character):04X}]" if hidden else character)
-    return "".join(shown)
+        is_emoji_part = is_invisible(character) and _belongs_to_emoji(
+            character, characters, text, position
+        )
+        is_hidden = is_invisible(character) and not is_emoji_part
+        characters.append(f"[U+{ord(character):04X}]" if is_hidden else character)
+    return "".join(characters)
 
 
-def _holds_emoji(character: str, kept: list[str], text: str, position: int) -> bool:
+def _belongs_to_emoji(character: str, preceding: list[str], text: str, position: int) -> bool:
     if character == _VARIATION:
-        return bool(kept) and _takes_variation(kept[-1], text, position)
-    return character == _JOINER and _joins_emoji(kept, text, position)
+        return bool(preceding) and _takes_variation(preceding[-1], text, position)
+    return character == _JOINER and _joins_emoji(preceding, text, position)
 
 
-def _takes_variation(before: str, text: str, position: int) -> bool:
-    keycap = before in "0123456789#*" and text[position + 1 : position + 2] == "\u20e3"
-    return keycap or bool(_EMOJI.match(before))
+def _takes_variation(previous: str, text: str, position: int) -> bool:
+    is_keycap = previous in "0123456789#*" and text[position + 1 : position + 2] == "\u20e3"
+    return is_keycap or bool(_EMOJI.match(previous))
 
 
-def _joins_emoji(kept: list[str], text: str, position: int) -> bool:
-    after = text[position + 1 : position + 2]
-    if not kept or not after or not _EMOJI.match(after):
+def _joins_emoji(preceding: list[str], text: str, position: int) -> bool:
+    following = text[position + 1 : position + 2]
+    if not preceding or not following or not _EMOJI.match(following):
         return False
-    before = kept[-2] if kept[-1] == _VARIATION and len(kept) > 1 else kept[-1]
-    return bool(_EMOJI.match(before))
+    previous = (
+        preceding[-2] if preceding[-1] == _VARIATION and len(preceding) > 1 else preceding[-1]
+    )
+    return bool(_EMOJI.match(previous))
 
 
 @cache
@@ -117,7 +121,7 @@ MAX_TITLE = 256
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
 # Languages that GitHub renders, or offers to apply, instead of showing the code.
-_DRAWN = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
+_RENDERED_LANGUAGES = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
 
 _URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
 _MENTION = r"(?P<mention>(?<![A-Za-z0-9])@[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?)"
@@ -130,13 +134,13 @@ _REFERENCE = (
 NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
 """Text that GitHub turns into a link, a notification or an event on another issue."""
 
-_LOUD = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
+_BREAK_POSITION = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
 """The position at which such text is broken.
 
 Breaking at an earlier hyphen would leave a rest that still matches.
 """
 
-_SKIPS = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
+_SKIP_MARKER = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
 """Markers such as `[skip ci]`, which disable checks.
 
 They work in a commit message, and so in a title that becomes one.
@@ -171,7 +175,7 @@ def fence(text: str, language: str = "") -> str:
 
     Languages that GitHub renders are replaced by "text".
     """
-    if not _LANGUAGE.fullmatch(language) or language.lower() in _DRAWN:
+    if not _LANGUAGE.fullmatch(language) or language.lower() in _RENDERED_LANGUAGES:
         language = "text" if language else ""
     return fenced(visible(text).rstrip("\n"), language)
 
@@ -210,25 +214,25 @@ def inert(text: str, *, own_issue: int | None = None, at_line_start: bool = Fals
     """
     parts: list[str] = []
     # A code span ends the context of what precedes it, so the rest is searched on its own.
-    while found := NOTIFYING.search(text):
-        before = text[: found.start()]
+    while match := NOTIFYING.search(text):
+        before = text[: match.start()]
         parts.append(escape(before, at_line_start=at_line_start and not parts))
-        parts.append(_silenced(found, own_issue))
-        text = text[found.end() :]
+        parts.append(_neutralize_match(match, own_issue))
+        text = text[match.end() :]
     parts.append(escape(text, at_line_start=at_line_start and not parts))
     return joined(parts)
 
 
-def _silenced(found: re.Match[str], own_issue: int | None) -> str:
-    url = found["url"]
+def _neutralize_match(match: re.Match[str], own_issue: int | None) -> str:
+    url = match["url"]
     if url is None:
-        own = found["reference"] == f"#{own_issue}"
-        return found[0] if own else code_span(found[0])
-    end = url.rstrip(".,;:!?'*_~)")
-    rest = escape(url[len(end) :])
-    if "@" in end or links_to_forge(end):
-        return code_span(end) + rest
-    return f"<{end}>{rest}"
+        is_own_issue = match["reference"] == f"#{own_issue}"
+        return match[0] if is_own_issue else code_span(match[0])
+    trimmed_url = url.rstrip(".,;:!?'*_~)")
+    trailing = escape(url[len(trimmed_url) :])
+    if "@" in trimmed_url or links_to_forge(trimmed_url):
+        return code_span(trimmed_url) + trailing
+    return f"<{trimmed_url}>{trailing}"
 
 
 def single_line(text: str, limit: int = 200) -> str:
@@ -255,13 +259,13 @@ def quieted(text: str, *, own_issue: int | None = None) -> str:
     Mentions, references to other issues and links to issues are broken with a zero-width character.
     """
 
-    def broken(found: re.Match[str]) -> str:
-        url = found["url"]
-        if found["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
-            return found[0]
-        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
+    def break_match(match: re.Match[str]) -> str:
+        url = match["url"]
+        if match["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
+            return match[0]
+        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
 
-    return NOTIFYING.sub(broken, _SKIPS.sub(f"[{WORD_JOINER}", text))
+    return NOTIFYING.sub(break_match, _SKIP_MARKER.sub(f"[{WORD_JOINER}", text))
 
 
 def title(text: str, *, own_issue: int | None = None) -> str:
@@ -271,13 +275,13 @@ def title(text: str, *, own_issue: int | None = None) -> str:
     a zero-width character.
     """
 
-    def broken(found: re.Match[str]) -> str:
-        if found[0] == f"#{own_issue}":
-            return found[0]
-        return _LOUD.sub(rf"\g<0>{WORD_JOINER}", found[0], count=1)
+    def break_match(match: re.Match[str]) -> str:
+        if match[0] == f"#{own_issue}":
+            return match[0]
+        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
 
     line = " ".join(visible(text).split())
-    for loud in (r"https?://", _MENTION, _REFERENCE):
-        line = re.sub(loud, broken, line)
-    line = _SKIPS.sub(f"[{WORD_JOINER}", line)
+    for pattern in (r"https?://", _MENTION, _REFERENCE):
+        line = re.sub(pattern, break_match, line)
+    line = _SKIP_MARKER.sub(f"[{WORD_JOINER}", line)
     return shorten_text(line, MAX_TITLE) or "Change"

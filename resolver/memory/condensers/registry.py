@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.config.condenser_names import NOTHING, CondenserStage
+from resolver.config.condenser_names import NO_CONDENSER, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.rules import (
@@ -40,7 +40,7 @@ def _importance(parts: Parts, **parameters: int) -> Condenser:
 
 
 CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
-    NOTHING: lambda _: NoOp(),
+    NO_CONDENSER: lambda _: NoOp(),
     "recent": lambda _, **parameters: RecentEvents(**parameters),
     "masking": lambda _, **parameters: ObservationMasking(**parameters),
     "browser": lambda _, **parameters: BrowserOutputs(**parameters),
@@ -68,7 +68,7 @@ def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
     does not fit and the other stages can't condense further. `none` alone has no such stage.
     """
     condensers = [CONDENSER_FACTORIES[stage.name](parts, **stage.parameters) for stage in stages]
-    if all(stage.name == NOTHING for stage in stages):
+    if all(stage.name == NO_CONDENSER for stage in stages):
         return NoOp()
     return Pipeline(*condensers, ConversationWindow(parts.bound, only_asked=True))
 

@@ -99,7 +99,7 @@ def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, mo
         run_issue = places.find_issue_of_run(trigger.key, since)
         if run_issue is not None and run_issue != number:
             return f"all failures on this commit are handled in #{run_issue}"
-        fix = places.fix_of(number) if number is not None else None
+        fix = places.find_fix(number) if number is not None else None
         if fix is not None:
             return f"#{fix} is open and fixes it"
     threads = [] if number is None else [number]
@@ -164,7 +164,7 @@ def refusal(
 ) -> Refused | None:
     """Return why the person may not use this command; None if they may."""
     try:
-        authorize_steering(trigger, running, forge, settings.who_may)
+        authorize_steering(trigger, running, forge, settings.access_policy)
     except Refused as refused:
         return refused
     return None

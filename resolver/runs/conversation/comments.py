@@ -206,9 +206,9 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
         progress.close()
     if not request.publish or values.publication.comment_url is not None:
         return None
-    if conclusion.is_silent and not forge.has_begun(request.trigger):
+    if conclusion.is_silent and not forge.has_active_run(request.trigger):
         return None  # refused today already, or refusals are silent
-    untold = progress is None or progress.told is None
+    untold = progress is None or progress.comment_id is None
     at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if at_terminal and untold and conclusion.exit_code in {2, 5}:
         return None  # the person at the terminal sees it there, and nobody else asked
@@ -226,7 +226,7 @@ def abandon_run(
     """
     silent = False
     try:
-        authorize(request.trigger, forge, settings.who_may)
+        authorize(request.trigger, forge, settings.access_policy)
         if request.publish:
             forge.acknowledge(request.trigger)
     except NotAllowed as refused:

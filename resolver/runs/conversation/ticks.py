@@ -51,7 +51,7 @@ def _why_not(
     own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
     if not own:
         try:
-            authorize(trigger, forge, settings.who_may)
+            authorize(trigger, forge, settings.access_policy)
         except ResolverError as refused:
             return f"The box is not for {trigger.actor.login}: {refused.what}."
     if trigger.command is Command.STOP:

@@ -174,7 +174,7 @@ class CommentWatch:
                 id=comment.author_id,
                 is_bot=comment.author_type == "Bot",
             ),
-            instruction=asked.words,
+            instruction=asked.text,
             command=asked.command,
             extension=asked.extension,
             at=comment.created_at,
@@ -184,7 +184,7 @@ class CommentWatch:
     def _sent(self, forge: GitHubForge, asked: Trigger) -> bool:
         """Send the command to the run. Return True if it is to be confirmed later."""
         try:
-            authorize_steering(asked, self.trigger, forge, self.settings.who_may)
+            authorize_steering(asked, self.trigger, forge, self.settings.access_policy)
         except Refused as refused:
             # the job that this comment started answers it; here it is only ignored
             logger.warning("%s", refused.what)

@@ -126,7 +126,7 @@ def reserve_quota(
             entry = _entry(request, settings, asked, decision, ledger, now)
             booked = ledger.with_run(entry)
             return booked, _Decided(booked, decision, entry)
-        if not decision.first or decision.ceiling == "unreadable":
+        if not decision.is_first or decision.ceiling == "unreadable":
             return None, _Decided(ledger, decision)
         refused = ledger.with_refusal(_refusal(request, asked, decision, now))
         return refused, _Decided(refused, decision)
@@ -146,13 +146,13 @@ def reserve_quota(
     decision = decided.decision
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
-        reached.is_silent = told or not decision.first
+        reached.is_silent = told or not decision.is_first
         # Showing the dashboard may write its issue number to the ledger, so the ledger must be
         # readable.
         if not reached.is_silent and decided.ledger.readable:
             _show(request, settings, board, keep, decided.ledger)
         raise reached
-    return AcceptedRun(decided.entry, decision.left, kept if decided.entry else None, snapshot)
+    return AcceptedRun(decided.entry, decision.remaining, kept if decided.entry else None, snapshot)
 
 
 def _ledger_in(snapshot: RepositorySnapshot | None, now: datetime) -> KeptLedger | None:
@@ -163,7 +163,7 @@ def _ledger_in(snapshot: RepositorySnapshot | None, now: datetime) -> KeptLedger
     if snapshot is None or not snapshot.tip:
         return None
     if not snapshot.ref_tip:
-        return KeptLedger(QuotaLedger(), wide=len(snapshot.tip) == 64)
+        return KeptLedger(QuotaLedger(), is_sha256=len(snapshot.tip) == 64)
     if snapshot.content is None:
         return None
     return KeptLedger(read_ledger(snapshot.content.encode(), now), snapshot.ref_tip)
@@ -258,7 +258,7 @@ def _log_of(values: StageValues) -> AccompanyingPush:
     except LogError as error:
         logger.info("%s", error.what)  # archiving it by itself will say so
         return AccompanyingPush()
-    old = obsolete_logs(issue, request.run, snapshot.below)
+    old = obsolete_logs(issue, request.run, snapshot.ref_names)
     return AccompanyingPush((commit,), old)
 
 
@@ -290,8 +290,8 @@ def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> Qu
         thread=trigger.subject or 0,
         user=normalize_login(trigger.actor.login),
         bot=trigger.actor.is_bot,
-        wanted=settings.max_budget,
-        since=since,
+        max_cost=settings.max_budget,
+        person_commented_at=since,
         exchanges=exchanges,
     )
 

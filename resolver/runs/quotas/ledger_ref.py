@@ -22,14 +22,14 @@ from resolver.git.git import (
     Credential,
     GitResult,
     HostGit,
+    create_bare_repository,
     failure,
-    fetching,
-    new_bare,
+    fetch_arguments,
 )
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import check_url
 from resolver.github.events.quota_ledger import (
-    MOST_BYTES,
+    MAX_LEDGER_BYTES,
     KeptLedger,
     QuotaLedger,
     read_ledger,
@@ -161,8 +161,10 @@ class LedgerRef:
         first."""
         if known is None or known.ledger.damaged or not known.ledger.readable:
             return None
-        wide = known.wide or len(known.tip) == 64
-        return new_bare(folder / ("sha256.git" if wide else "sha1.git"), wide=wide), known
+        wide = known.is_sha256 or len(known.tip) == 64
+        return create_bare_repository(
+            folder / ("sha256.git" if wide else "sha1.git"), sha256=wide
+        ), known
 
     def _fetched(self, folder: Path) -> tuple[HostGit, KeptLedger]:
         """Fetch the ledger into a temporary repository."""
@@ -174,15 +176,21 @@ class LedgerRef:
                 return git, KeptLedger(QuotaLedger())
             raise failure(("fetch",), done, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
-        found = git.attempt("cat-file", "blob", f"{REF}:{FILE}", limit=MOST_BYTES, timeout=SECONDS)
+        found = git.attempt(
+            "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=SECONDS
+        )
         if found.status != 0 or found.truncated:
             return git, KeptLedger(QuotaLedger(readable=False), tip)
         return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
 
     def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, GitResult]:
         """Fetch the ref. wide: True for a repository with SHA-256 object ids."""
-        git = HostGit(git_dir=folder) if folder.exists() else new_bare(folder, wide=wide)
-        args = fetching(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
+        git = (
+            HostGit(git_dir=folder)
+            if folder.exists()
+            else create_bare_repository(folder, sha256=wide)
+        )
+        args = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
 
     def _pushed(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import LogError
-from resolver.git.git import Credential, HostGit, failure, fetching, new_bare
+from resolver.git.git import Credential, HostGit, create_bare_repository, failure, fetch_arguments
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import OBJECT_ID, check_url
 from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
@@ -57,7 +57,7 @@ def archive_log(
     commit = log_commit(folder, issue, run)
     known, wide = _listed(url, credential, issue)
     with temporary_directory() as scratch:
-        git = new_bare(scratch / "log.git", wide=wide)
+        git = create_bare_repository(scratch / "log.git", sha256=wide)
         [made] = write_orphans(git, [commit])
         _push(git, url, credential, f"+{made}:{commit.ref}")
         if old := obsolete_logs(issue, run, known):
@@ -117,9 +117,9 @@ def _fetched(
     url: str, credential: Credential | None, issue: int, run: str, folder: Path, wide: bool
 ) -> EarlierRun:
     with temporary_directory() as scratch:
-        git = new_bare(scratch / "log.git", wide=wide)
+        git = create_bare_repository(scratch / "log.git", sha256=wide)
         spec = f"{RUNS}/{issue}/{run}:refs/resolver/log"
-        args = fetching(check_url(url), [spec], "--depth=1")
+        args = fetch_arguments(check_url(url), [spec], "--depth=1")
         done = git.attempt(*args, credential=credential, timeout=SECONDS)
         if done.status != 0:
             raise failure(args, done, f"fetching the log of run {run}")

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from resolver.config.image_reference import PREPARED
+from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -253,7 +253,7 @@ def choose_environment(
         if plan is None or not options.keep:
             return Environment(image, plan)
         key = derive_environment_key(plan, image, repository_key, repository.base_tree())
-        prepared_image = find_kept_image(client, f"{PREPARED}:{key}", PREPARED_LABEL, key)
+        prepared_image = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
         if prepared_image is None:
             remove_older_environments(client, repository_key)
     return Environment(
@@ -296,7 +296,7 @@ def set_up(
         prepared = prepare(plan, runtime, stream, state, base, seconds)
         detail = f"{plan.source}: {'done' if prepared.ok else 'failed'}"
         if prepared.ok and environment.key:
-            name = f"{PREPARED}:{environment.key}"
+            name = f"{PREPARED_PREFIX}:{environment.key}"
             labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
             is_saved = runtime.save(name, labels)
             detail += ", kept for the next run" if is_saved else ""

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from resolver.config.image_reference import (
-    BUILT,
+    BUILT_PREFIX,
     DEVCONTAINER,
     DOCKERFILE,
-    PREPARED,
+    PREPARED_PREFIX,
     parse_registry_reference,
 )
 from resolver.errors import UsageError
@@ -111,7 +111,7 @@ def build_image(
     """
     dockerfile = build.dockerfile
     key = derive_key("built", repository, repr(build), source.tree())
-    name = f"{BUILT}:{key}"
+    name = f"{BUILT_PREFIX}:{key}"
     if (existing := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
         return existing
     text = source.read(dockerfile)
@@ -158,9 +158,9 @@ def remove_older_environments(
     keep_count: number of images that stay.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
-        images = _list_images(client, PREPARED, f"{REPOSITORY_LABEL}={repository}")
+        images = _list_images(client, PREPARED_PREFIX, f"{REPOSITORY_LABEL}={repository}")
         for image in sorted(images, key=_creation_time, reverse=True)[keep_count:]:
-            _remove_names(client, image, PREPARED)
+            _remove_names(client, image, PREPARED_PREFIX)
 
 
 def image_id(client: "DockerClient", image: str) -> str:
@@ -176,7 +176,7 @@ def remove_old_images(
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         return [
             tag
-            for name in (BUILT, PREPARED)
+            for name in (BUILT_PREFIX, PREPARED_PREFIX)
             for image in _list_images(client, name)
             if now - _creation_time(image) >= max_age
             for tag in _remove_names(client, image, name)

@@ -20,7 +20,7 @@ from resolver.models.run import Command
 def read(text: str, *, pull: bool = False) -> tuple[Command, str]:
     asked = read_instruction(text, pull_request=pull)
     assert not asked.named
-    return asked.command, asked.words
+    return asked.command, asked.text
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_bare_review_is_never_work(text: str) -> None:
     ],
 )
 def test_a_slash_calls_by_name(text: str, named: str, words: str) -> None:
-    assert read_instruction(text) == Instruction(named=named, words=words)
+    assert read_instruction(text) == Instruction(named=named, text=words)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_slash_makes_a_command_of_any_instruction(
 
 def test_a_slash_before_continue_still_reads_its_amounts() -> None:
     asked = read_instruction("/continue +50 iterations, and use pytest")
-    assert (asked.extension.iterations, asked.words) == (50, "use pytest")
+    assert (asked.extension.iterations, asked.text) == (50, "use pytest")
 
 
 def test_the_names_that_are_taken_are_those_that_a_slash_reads_itself() -> None:
@@ -238,8 +238,8 @@ PIECES = st.lists(
 @given(st.one_of(st.text(max_size=200), PIECES), st.booleans())
 def test_any_text_gives_an_instruction(text: str, pull: bool) -> None:
     asked = read_instruction(text, pull_request=pull)
-    assert len(asked.words) <= len(text)
-    assert asked.words in text
+    assert len(asked.text) <= len(text)
+    assert asked.text in text
     if asked.named:
         assert asked.command is Command.FIX
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", asked.named)

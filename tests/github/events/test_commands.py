@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.events.commands import MOST, Instruction, read_instruction
+from resolver.github.events.commands import MAX_EXTENSION, Instruction, read_instruction
 from resolver.models.run import Command, Extension
 
 
@@ -42,7 +42,7 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
     ],
 )
 def test_a_whole_instruction_is_a_command(text: str, command: Command, words: str) -> None:
-    assert read_instruction(text) == Instruction(command=command, words=words)
+    assert read_instruction(text) == Instruction(command=command, text=words)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_whole_instruction_is_a_command(text: str, command: Command, words: st
     ],
 )
 def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
-    assert read_instruction(text) == Instruction(words=text)
+    assert read_instruction(text) == Instruction(text=text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
 )
 def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None:
     asked = read_instruction(text)
-    assert asked == Instruction(command=Command.CONTINUE, extension=extension, words=words)
+    assert asked == Instruction(command=Command.CONTINUE, extension=extension, text=words)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_what_is_no_amount_grants_nothing_and_is_told_to_the_agent(text: str) ->
     asked = read_instruction(text)
     assert asked.command is Command.CONTINUE
     assert asked.extension == Extension()
-    assert asked.words
+    assert asked.text
 
 
 def test_a_huge_amount_is_cut() -> None:
     asked = read_instruction("+999999999999999999999 iterations +$99999999999 +9999999999 hours")
-    assert asked.extension == MOST
+    assert asked.extension == MAX_EXTENSION
 
 
 WORDS = st.lists(
@@ -137,10 +137,10 @@ WORDS = st.lists(
 def test_reading_is_total_and_bounded(text: str) -> None:
     asked = read_instruction(text)
     extension = asked.extension
-    assert 0 <= extension.iterations <= MOST.iterations
-    assert 0 <= extension.budget <= MOST.budget and math.isfinite(extension.budget)
-    assert 0 <= extension.time <= MOST.time and math.isfinite(extension.time)
-    assert len(asked.words) <= len(text)
+    assert 0 <= extension.iterations <= MAX_EXTENSION.iterations
+    assert 0 <= extension.budget <= MAX_EXTENSION.budget and math.isfinite(extension.budget)
+    assert 0 <= extension.time <= MAX_EXTENSION.time and math.isfinite(extension.time)
+    assert len(asked.text) <= len(text)
     if asked.command is not Command.CONTINUE:
         assert extension == Extension()
 
@@ -190,7 +190,7 @@ def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text
 )
 def test_what_says_more_than_an_update_is_work(text: str) -> None:
     asked = read_instruction(text, pull_request=True)
-    assert (asked.command, asked.words) == (Command.FIX, text)
+    assert (asked.command, asked.text) == (Command.FIX, text)
 
 
 @pytest.mark.parametrize("text", ["publish", "publish again", "try to publish it.", "/publish"])

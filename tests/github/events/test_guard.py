@@ -21,7 +21,7 @@ YESTERDAY = NOW - timedelta(days=1)
 
 
 def asked(number: int = 99, **more: Any) -> QuotaRequest:
-    given = {"thread": 12, "user": "ada", "bot": False, "wanted": 5.0, **more}
+    given = {"thread": 12, "user": "ada", "bot": False, "max_cost": 5.0, **more}
     return QuotaRequest(key=key(number), **given)
 
 
@@ -41,7 +41,7 @@ def admitted(
 
 def test_without_ceilings_everything_is_admitted() -> None:
     many = ledger(*(ended(n, cost=100.0) for n in range(50)))
-    assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, left=float("inf"))
+    assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, remaining=float("inf"))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_a_request_has_cost_before_counts_when_it_is_begun_again() -> None:
 
 def test_money_is_set_aside_for_runs_at_work() -> None:
     ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
-    assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, left=3.0)
+    assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, remaining=3.0)
     found = refused(ledger(a_run(1), a_run(2)), ceilings)
     assert "cost $10.00 today ($10.00 of it is reserved for runs in progress)" in found.what
     assert "or when the runs in progress have ended" in found.next_step
@@ -104,12 +104,14 @@ def test_a_run_that_never_came_back_counts_with_what_was_set_aside_until_its_tim
     lost = a_run(1, at=NOW - timedelta(hours=3), until=NOW + timedelta(minutes=1))
     assert refused(ledger(lost), ceilings)
     over = lost.model_copy(update={"until": NOW})
-    assert admitted(ledger(over), ceilings).left == 5.0
+    assert admitted(ledger(over), ceilings).remaining == 5.0
 
 
 def test_the_least_of_what_the_ceilings_leave_is_left() -> None:
     ceilings = QuotaLimits(QuotaBound(cost=10.0), QuotaBound(cost=4.0), QuotaBound(cost=50.0))
-    assert admitted(ledger(ended(1, cost=1.0)), ceilings) == QuotaGranted(reserve=3.0, left=3.0)
+    assert admitted(ledger(ended(1, cost=1.0)), ceilings) == QuotaGranted(
+        reserve=3.0, remaining=3.0
+    )
 
 
 def test_who_sits_at_the_terminal_has_no_ceiling_of_their_own() -> None:
@@ -121,11 +123,11 @@ def test_who_sits_at_the_terminal_has_no_ceiling_of_their_own() -> None:
 def test_a_thread_is_told_once_a_day() -> None:
     ceilings = QuotaLimits(thread=QuotaBound(runs=1))
     known = ledger(ended(1))
-    assert refused(known, ceilings).first
-    assert not refused(replace(known, refusals=(a_refusal(2),)), ceilings).first
-    assert refused(replace(known, refusals=(a_refusal(2, thread=13),)), ceilings).first
-    assert refused(replace(known, refusals=(a_refusal(2, at=YESTERDAY),)), ceilings).first
-    assert refused(replace(known, refusals=(a_refusal(99),)), ceilings).first  # delivered again
+    assert refused(known, ceilings).is_first
+    assert not refused(replace(known, refusals=(a_refusal(2),)), ceilings).is_first
+    assert refused(replace(known, refusals=(a_refusal(2, thread=13),)), ceilings).is_first
+    assert refused(replace(known, refusals=(a_refusal(2, at=YESTERDAY),)), ceilings).is_first
+    assert refused(replace(known, refusals=(a_refusal(99),)), ceilings).is_first  # delivered again
 
 
 def by_bots(*numbers: int, at: int = 0) -> tuple[LedgerRun, ...]:
@@ -152,8 +154,8 @@ def test_the_words_of_ours_on_the_thread_count_where_the_ledger_knows_nothing() 
 
 def test_a_persons_word_ends_the_chain() -> None:
     known = ledger(*by_bots(1, 2, 3))
-    assert admitted(known, CHAIN, **BOT, since=NOW)
-    assert refused(known, CHAIN, **BOT, since=YESTERDAY)
+    assert admitted(known, CHAIN, **BOT, person_commented_at=NOW)
+    assert refused(known, CHAIN, **BOT, person_commented_at=YESTERDAY)
 
 
 def test_a_run_that_a_person_started_ends_the_chain() -> None:

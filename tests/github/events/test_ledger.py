@@ -17,10 +17,10 @@ from resolver.github.events.quota_decision import (
     decide_quota,
 )
 from resolver.github.events.quota_ledger import (
-    KEPT_DAYS,
-    KEPT_SUMS,
-    MOST_BYTES,
-    MOST_RUNS,
+    MAX_LEDGER_BYTES,
+    MAX_RUNS,
+    RUN_RETENTION_DAYS,
+    SUM_RETENTION_DAYS,
     LedgerDay,
     LedgerPlace,
     QuotaLedger,
@@ -97,7 +97,7 @@ def test_a_line_that_is_no_entry_is_set_aside_and_the_others_count(damaged: byte
 
 def test_a_ledger_of_garbage_alone_can_not_be_read() -> None:
     assert not read_ledger(b"garbage\n", NOW).readable
-    assert not read_ledger(b"x" * (MOST_BYTES + 1), NOW).readable
+    assert not read_ledger(b"x" * (MAX_LEDGER_BYTES + 1), NOW).readable
 
 
 def test_fields_of_a_newer_version_do_no_harm() -> None:
@@ -122,14 +122,14 @@ def test_no_field_of_a_line_makes_room_where_there_is_none(changes: dict[str, An
     """Whatever a line says, it neither fails nor takes away what another run has used."""
     data = line(**changes) + line(key=key(8), thread=12, user="zoe")
     ceilings = QuotaLimits(thread=QuotaBound(runs=1))
-    asked = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, wanted=5.0)
+    asked = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, max_cost=5.0)
     found = read_ledger(data, NOW)
     assert isinstance(decide_quota(found, asked, ceilings, NOW), QuotaExceeded)
     assert serialize_ledger(found, NOW)
 
 
 def test_days_that_are_over_become_sums() -> None:
-    old = NOW - timedelta(days=KEPT_DAYS + 1)
+    old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     whole = QuotaLedger(
         runs=(ended(1, at=old), ended(2, at=old, unpriced=1), ended(3)),
         refusals=(a_refusal(4, at=old), a_refusal(5)),
@@ -157,25 +157,25 @@ def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> N
 
 
 def test_old_sums_go() -> None:
-    old = NOW - timedelta(days=KEPT_SUMS + 1)
+    old = NOW - timedelta(days=SUM_RETENTION_DAYS + 1)
     whole = QuotaLedger(days=(LedgerDay(day=f"{old:%Y-%m-%d}", runs=1, cost=1.0),))
     assert serialize_ledger(whole, NOW) == b""
 
 
 def test_its_size_is_bounded() -> None:
     runs = tuple(
-        a_run(number, at=NOW - timedelta(seconds=MOST_RUNS + 10 - number), user="a" * 39)
-        for number in range(MOST_RUNS + 10)
+        a_run(number, at=NOW - timedelta(seconds=MAX_RUNS + 10 - number), user="a" * 39)
+        for number in range(MAX_RUNS + 10)
     )
     data = serialize_ledger(QuotaLedger(runs=runs), NOW)
-    assert len(data) < MOST_BYTES
+    assert len(data) < MAX_LEDGER_BYTES
     found = read_ledger(data, NOW)
-    assert len(found.runs) == MOST_RUNS
-    assert found.sums("2026-11-21").runs == MOST_RUNS + 10
+    assert len(found.runs) == MAX_RUNS
+    assert found.sums("2026-11-21").runs == MAX_RUNS + 10
 
 
 def test_a_hostile_sum_does_not_grow_out_of_its_bounds() -> None:
-    old = NOW - timedelta(days=KEPT_DAYS + 1)
+    old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     most = LedgerDay(day=f"{old:%Y-%m-%d}", runs=10**15, cost=1_000_000.0, unpriced=10**15)
     whole = QuotaLedger(runs=(ended(1, at=old, unpriced=10**15, cost=1_000_000.0),), days=(most,))
     assert read_ledger(serialize_ledger(whole, NOW), NOW).days == (most,)

@@ -23,12 +23,12 @@ from resolver.models.run import Command
     ],
 )
 def test_one_sentence_that_asks_is_a_question(text: str) -> None:
-    assert read_instruction(text) == Instruction(command=Command.QUESTION, words=text)
+    assert read_instruction(text) == Instruction(command=Command.QUESTION, text=text)
 
 
 @pytest.mark.parametrize("text", ["/ask explain the cache", "Question: explain the cache"])
 def test_what_is_named_a_question_is_one(text: str) -> None:
-    asked = Instruction(command=Command.QUESTION, words="explain the cache")
+    asked = Instruction(command=Command.QUESTION, text="explain the cache")
     assert read_instruction(text) == asked
 
 
@@ -56,7 +56,7 @@ def test_what_is_named_a_question_is_one(text: str) -> None:
     ],
 )
 def test_when_in_doubt_it_is_work(text: str) -> None:
-    assert read_instruction(text) == Instruction(words=text)
+    assert read_instruction(text) == Instruction(text=text)
 
 
 @given(st.text(), st.text())
@@ -68,4 +68,4 @@ def test_a_wish_after_a_question_is_never_lost(question: str, wish: str) -> None
 @given(st.text(min_size=1).map(str.strip).filter(lambda text: text and text[0] not in ": \t"))
 def test_all_that_follows_ask_is_the_question(text: str) -> None:
     asked = read_instruction(f"/ask {text}")
-    assert asked == Instruction(command=Command.QUESTION, words=text)
+    assert asked == Instruction(command=Command.QUESTION, text=text)

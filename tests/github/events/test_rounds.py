@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resolver.github.events.reviews import (
-    MOST_ASKED,
+    MAX_REQUESTED_THREADS,
     render_deferred_threads,
     requested_threads,
     whole_request,
@@ -108,10 +108,10 @@ def test_a_trigger_without_a_review_asks_about_no_lines() -> None:
 
 
 def test_what_is_beyond_the_bound_is_said() -> None:
-    many = [thread(f"t{n}", words("Rename.")) for n in range(MOST_ASKED + 3)]
+    many = [thread(f"t{n}", words("Rename.")) for n in range(MAX_REQUESTED_THREADS + 3)]
     on = pull(*many, body="@agent please address")
     asked = requested_threads(trigger(), on, MENTION)
-    assert len(asked) == MOST_ASKED
+    assert len(asked) == MAX_REQUESTED_THREADS
     assert render_deferred_threads(trigger(), on, asked).startswith("3 more conversations")
     assert render_deferred_threads(trigger(), pull(FIRST), asked[:1]) == ""
 

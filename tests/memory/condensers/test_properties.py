@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.config.condenser_names import NOTHING, PARAMETERS, parse_condenser
+from resolver.config.condenser_names import NO_CONDENSER, PARAMETERS, parse_condenser
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -33,7 +33,7 @@ SMALLEST = {
     "amortized": "amortized(most=6,keep_first=1)",
 }
 NAMES = [
-    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NOTHING),
+    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NO_CONDENSER),
     "browser(keep_last=1,at_once=1),masking(keep_last=3,at_once=2),importance(keep_last=3)",
 ]
 PICTURE = "data:image/png;base64,AAAA"

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from resolver.cli.listening import allow_open_files
+from resolver.entrypoints.listening import allow_open_files
 from tests.webhook.serving import Server
 
 PART_OF_A_HEAD = b"POST /webhook HTTP/1.1\r\nHost: localhost\r\nX-Slow: "

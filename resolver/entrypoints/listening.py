@@ -1,4 +1,4 @@
-"""Helpers for the commands that start servers: protocol, socket, web server settings and logging.
+"""Helpers of the entry points that serve HTTP: protocol, socket, web server settings and logging.
 
 The HTTP protocol is uvicorn's with a timeout for the head of a request and a limit on open
 connections.
@@ -50,22 +50,22 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._opened_at = self.loop.time()
-        self._bound_head()
-        self._make_room()
+        self._update_head_timer()
+        self._close_oldest()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._bound_head()
+        self._update_head_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()  # may continue with a pipelined request
-        self._bound_head()
+        self._update_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_head_timer()
         super().connection_lost(exc)
 
-    def _bound_head(self) -> None:
+    def _update_head_timer(self) -> None:
         """Keep the timer running only while a request head is awaited.
 
         There is no timer either while uvicorn's own timer for idle connections is set.
@@ -81,7 +81,7 @@ class BoundedConnection(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _make_room(self) -> None:
+    def _close_oldest(self) -> None:
         # uvicorn also counts the tasks of closed connections until they end. At half of its limit
         # there is enough time for that.
         limit = (self.limit_concurrency or 0) // 2
@@ -117,12 +117,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def allow_open_files(wanted: int) -> None:
+def allow_open_files(count: int) -> None:
     """Raise the process's soft limit of open files to `wanted`, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    new_limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < new_limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
 
 
 def address_of(listening: socket.socket) -> str:

@@ -1,0 +1,72 @@
+"""Closes the comment of a killed run in the last step of its job."""
+
+from collections.abc import Mapping
+
+from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
+from resolver.entrypoints.action import actions_run, read_event
+from resolver.events.stream import utc_now
+from resolver.github.events.parse import DispatchSource, asks_for_sweep
+from resolver.github.events.permission import IgnoredEvent
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.common import (
+    app_login,
+    filtered_log,
+    github_forge,
+    open_host,
+    own_login,
+    trigger_for_target,
+)
+from resolver.runs.conversation.commands import conversation_for_dispatch
+from resolver.runs.wiring.sandbox import RunHost
+
+
+def close_comments(environment: Mapping[str, str]) -> int:
+    """Close the comments of this job's runs and return how many there were.
+
+    Raises UsageError and ForgeError.
+    """
+    host = open_host(environment)
+    # The run may have failed because of another setting, so only those for events are read.
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
+    settings = load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
+    name, payload = read_event(environment)
+    with filtered_log(settings, host):
+        if asks_for_sweep(name, payload):
+            return _of_sweep(settings, environment, host)
+        login = own_login(settings, name, payload, host)
+        arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
+        trigger = trigger_for_target(settings, name, payload, login, arrival)
+        return _of_request(trigger, settings, environment, host)
+
+
+def _of_request(
+    trigger: Trigger | IgnoredEvent,
+    settings: Settings,
+    environment: Mapping[str, str],
+    host: RunHost,
+) -> int:
+    """Close the comments of the request's run and return how many there were."""
+    if isinstance(trigger, IgnoredEvent):
+        return 0
+    forge = github_forge(settings, trigger.repository, host)
+    number = trigger.number
+    if trigger.kind is TriggerKind.CHECK_FAILED:
+        number = conversation_for_dispatch(trigger, forge.check_places())
+    if number is None:
+        return 0
+    trigger = trigger.model_copy(update={"number": number})
+    return forge.run_comments.close_job(trigger, actions_run(environment), settings.mention)
+
+
+def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
+    """Close the comments of a sweep's active run and return how many there were.
+
+    A sweep has one active run at a time, so the first issue with such a comment is the only one.
+    """
+    forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
+    job = actions_run(environment)
+    for issue in forge.labelled(settings.label).oldest_first():
+        closed = forge.run_comments.close_comments_of_job(issue.number, job, settings.mention)
+        if closed:
+            return closed
+    return 0

@@ -1,0 +1,104 @@
+"""Runs a sweep for the command and for the Action: settings, output folder, report, outputs."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from resolver.config.settings import load_settings
+from resolver.entrypoints.action import (
+    OUTPUT_FOLDER,
+    actions_run,
+    change_owner,
+    open_output,
+    write_outputs,
+)
+from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
+from resolver.events.stream import utc_now
+from resolver.github.client.access import check_repository
+from resolver.runs.common import (
+    default_output,
+    filtered_log,
+    github_forge,
+    open_host,
+    print_result,
+    require_model,
+    stop_on_signals,
+)
+from resolver.trace.plain import for_terminal
+from resolver.trace.text import TerminalProgress
+
+
+def run_sweep(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    repository: str,
+    print_line: Callable[[str], None],
+    *,
+    dry_run: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Run a sweep, print its report and return the exit code.
+
+    environment, options: sources of the settings.
+    print_line: called with each line of the report.
+    """
+    settings = load_settings(options, environment)
+    check_repository(repository)
+    if not dry_run:
+        require_model(settings)
+    console = Console(stderr=True)
+    host = open_host(environment)
+    forge = github_forge(settings, repository, host)
+    workspace = _workspace(environment) if output is None else None
+    now = f"{utc_now():%Y%m%d-%H%M%S}"
+    folder = output or default_output(environment, f"sweep-{now}")
+    if workspace is not None and not dry_run:
+        folder = open_output(workspace).folder
+    run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
+    with stop_on_signals() as stopping, filtered_log(settings, host):
+        limits = settings.automatic_run_limits
+        running_sweep = Sweep(
+            repository=repository,
+            forge=forge,
+            settings=settings,
+            load=lambda repository: load_settings(options, environment, repository),
+            host=host,
+            bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
+            folder=folder,
+            is_dry_run=dry_run,
+            progress=TerminalProgress(console),
+            actions_run=actions_run(environment),
+            log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
+            stopping=stopping,
+            on_result=lambda result: print_result(result, console),
+        )
+        rows = running_sweep.run()
+    for line in render_sweep(running_sweep, "sweep.txt.j2", "").strip().splitlines():
+        print_line(for_terminal(line))
+    _write_summary(
+        environment, render_sweep(running_sweep, "sweep.md.j2", settings.github_server_url)
+    )
+    failed = running_sweep.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
+    if workspace is not None and not dry_run:
+        state = "error" if failed else "finished"
+        write_outputs(
+            environment,
+            {"state": state, "cost": f"{running_sweep.spent:.4f}", "output": OUTPUT_FOLDER},
+        )
+        change_owner(folder, workspace)
+    return int(failed)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path | None:
+    """Return the workspace of the GitHub Actions job, None outside of one."""
+    workspace = environment.get("GITHUB_WORKSPACE", "")
+    return Path(workspace) if workspace and environment.get("GITHUB_ACTIONS") == "true" else None
+
+
+def _write_summary(environment: Mapping[str, str], text: str) -> None:
+    path = environment.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,224 @@
+"""The server of `resolver serve`: the webhook of the GitHub App and its worker, in one process."""
+
+import logging
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.engine import URL
+
+from resolver.config.settings import Settings, load_settings
+from resolver.entrypoints.listening import (
+    ShortRequestConnection,
+    address_of,
+    allow_open_files,
+    listen,
+    log_to_stderr,
+    server_settings,
+)
+from resolver.entrypoints.webhook.commands import CommentCommands
+from resolver.entrypoints.webhook.costs import SpendingLedger
+from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
+from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
+from resolver.entrypoints.webhook.pages import Pages
+from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
+from resolver.entrypoints.webhook.worker import Handlers, Worker
+from resolver.errors import ForgeError, UsageError
+from resolver.events.stream import utc_now
+from resolver.github.client.access import OneToken
+from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
+from resolver.github.events.parse import DispatchSource, needs_own_login
+from resolver.github.events.permission import IgnoredEvent
+from resolver.models.run import Trigger
+from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
+from resolver.runs.wiring.models import preload_models
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.runs.wiring.tokens import access_of
+from resolver.security.redaction import Redactor
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+MAX_CONNECTIONS = 4000
+"""Maximum number of open connections.
+
+From half of it on, connections without a complete request are closed to make room for new ones.
+Only complete requests can therefore use up the limit, and they are answered with status 503.
+"""
+
+DRAIN_SECONDS = 3
+"""Time in seconds for responses in progress to finish when the server is stopped."""
+
+
+def serve_webhook(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    host: str,
+    port: int,
+    concurrency: int,
+) -> None:
+    """Serve deliveries and execute their requests until a signal arrives.
+
+    environment, options: sources of the settings.
+    concurrency: maximum number of runs at a time.
+
+    Raises UsageError if a setting, the address, the database or the data folder can't be used.
+    """
+    settings = load_settings(options, environment)
+    secret = _check(settings)
+    url = parse_database_url(settings.database_url)
+    folder = DataFolder(Path(settings.data_dir))
+    if url.get_backend_name() == "sqlite":
+        lock_file(Path(f"{url.database}.lock"))
+    listening = listen(host, port)
+    machine = open_host(environment)
+    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
+    log_to_stderr(Redactor(secrets, machine.tokens.minted))
+    options = {**options, **app_login(settings, machine)}
+    settings = load_settings(options, environment)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, partial(_end, folder))
+    # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
+    tempfile.tempdir = str(folder.empty_scratch())
+    retry = timedelta(seconds=settings.retry_seconds.outage)
+    ledger, minted = SpendingLedger(url), machine.tokens.minted
+    runs = DeliveryRunner(
+        environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry
+    )
+    queue = SqlRequestQueue(url)
+    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
+    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
+
+    accept = _accepting(settings, machine, worker)
+    worker.start()
+    sources = partial(_delivery_sources, settings, machine, queue)
+    MissedDeliveries(url, sources, accept).start()
+    _announce(listening, url, folder)
+    # runs are threads of this process, so that the first one finds the modules loaded
+    preload_models(settings)
+    pages = Pages(folder.path, secret) if settings.public_url else None
+    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
+
+
+def _delivery_sources(
+    settings: Settings, machine: RunHost, queue: RequestQueue
+) -> Iterator[HookDeliveries]:
+    """Yield the webhooks that deliver to this server.
+
+    That is the App's webhook. Without an App, if the server's public URL is set, these are the
+    webhooks of the repositories that it has had requests from. Raises ForgeError.
+    """
+    if settings.has_app:
+        yield machine.tokens.app(settings).deliveries()
+    elif settings.public_url and settings.github_token is not None:
+        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        for repository in queue.repositories():
+            try:
+                yield from repository_hooks(access, repository, f"{settings.public_url}/webhook")
+            except ForgeError as error:
+                if error.cause not in {"not_found", "permission"}:
+                    raise
+                logger.debug("%s", error.what)  # the token may not read the webhooks there
+
+
+def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
+    """Return the functions that the worker calls for its requests."""
+    commands = CommentCommands(runs, runs.at_work, runs.threads)
+    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
+
+
+def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
+    """Return the function that is called for a delivery before it is answered."""
+    login = OwnLogin()
+
+    def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
+        if event == "ping":
+            return "pong"
+        # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
+        arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
+        own, presumed = settings.bot_login, ""
+        if not own and needs_own_login(event, payload):
+            own = login.get(lambda: own_login(settings, event, payload, machine))
+            presumed = "" if own else login_from_github(payload)
+        trigger = trigger_for_target(settings, event, payload, own, arrival)
+        if isinstance(trigger, IgnoredEvent) and presumed:
+            # GitHub delivers once: while the own login is unknown, presume that the delivery is
+            # meant for it, store it, and decide later.
+            trigger = trigger_for_target(settings, event, payload, presumed, arrival)
+            if isinstance(trigger, Trigger):
+                worker.enqueue_undecided(delivery, trigger, presumed)
+                logger.info("delivery %s asks something of %s", delivery, presumed)
+                return "stored"
+        if isinstance(trigger, IgnoredEvent):
+            return f"ignored: {trigger.reason}"
+        worker.enqueue(delivery, trigger)
+        logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)
+        return "stored"
+
+    return accept
+
+
+def _check(settings: Settings) -> str:
+    """Return the webhook's secret.
+
+    Raises UsageError if a setting that deliveries need is missing.
+    """
+    require_model(settings)
+    if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
+        raise UsageError(
+            "there is no webhook secret, so requests can't be verified to come from GitHub",
+            "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
+        )
+    has_token = settings.github_token is not None and settings.github_token.get_secret_value()
+    if not has_token and settings.app_id is None:
+        raise UsageError(
+            "there is no GitHub token",
+            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
+        )
+    return settings.webhook_secret.get_secret_value()
+
+
+def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
+    logger.info("listening on http://%s/webhook", address_of(listening))
+    logger.info("deliveries are stored in %s, runs in %s", url, folder.path)
+
+
+def _serve(app: FastAPI, listening: socket.socket) -> None:
+    """Serve until a signal arrives.
+
+    uvicorn finishes its responses and then passes the signal to `_end`.
+    """
+    allow_open_files(2 * MAX_CONNECTIONS)
+    config = server_settings(
+        app,
+        MAX_CONNECTIONS,
+        ShortRequestConnection,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
+    """End this process now; the next start continues the runs that are interrupted.
+
+    A regular exit would wait for the threads of the runs, which can take an hour.
+    """
+    logger.info(
+        "stopped by %s; unfinished runs continue at the next start", signal.Signals(number).name
+    )
+    folder.note_stop()
+    logging.shutdown()
+    os._exit(0)
