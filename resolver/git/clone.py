@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, create_bare_repository
+from resolver.git.git import Credential, HostGit, create_bare_repository, failure
 from resolver.git.history import (
     CommitGraph,
     Remote,
@@ -171,8 +171,11 @@ def clone_checkout(
 def _is_dirty(git: HostGit) -> bool:
     if git.text("rev-parse", "--is-inside-work-tree") != "true":
         return False
-    status = git.run("status", "--porcelain", "-z", "--ignore-submodules=all", "--no-renames")
-    return bool(status)
+    args = ("status", "--porcelain", "-z", "--ignore-submodules=all", "--no-renames")
+    result = git.attempt(*args, limit=1)  # one byte says that there are changes
+    if result.status != 0 and not result.truncated:
+        raise failure(args, result)
+    return bool(result.stdout)
 
 
 def _read_base(git: HostGit, name: str, source: str) -> str:

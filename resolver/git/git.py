@@ -5,10 +5,13 @@ or changes: the callers check refs and paths that come from outside, and pass th
 """
 
 import base64
+import contextlib
 import os
 import re
+import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections import OrderedDict
@@ -22,6 +25,14 @@ from resolver.models.known_failures import network_failure, push_failure
 
 TIMEOUT_SECONDS = 900.0
 """Time limit of one git command in seconds, long enough to clone or push a large repository."""
+
+MAX_MEMORY_BYTES = 2_000_000_000
+"""Maximum number of bytes of memory that one git process on the host may allocate.
+
+A tree of ten levels with ten entries each takes a few kilobytes on disk, and has 10,000,000,000
+files for a command that lists them. Mapped pack files don't count. Linux only: RLIMIT_DATA of
+https://man7.org/linux/man-pages/man2/prlimit.2.html
+"""
 
 MAX_CACHED_BYTES = 16_000_000
 """Maximum number of bytes of output that one `ObjectCache` keeps."""
@@ -94,6 +105,9 @@ _NEXT_STEPS = (
     (r"unable to access",
      "check the network and the proxy settings, then run it again"),
     (r"No space left", "free some disk space and run it again"),
+    (r"[Oo]ut of memory|malloc|[Cc]annot allocate memory",
+     f"one git command may use {MAX_MEMORY_BYTES // 1_000_000_000} GB of memory; this repository "
+     "needs more, which is unusual: look for folders that contain one another many times over"),
 )  # fmt: skip
 
 
@@ -174,6 +188,7 @@ class HostGit:
     """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`).
 
     objects: the cache that `read_objects` uses, shared by all that read the same repository.
+    max_memory_bytes: the limit of one git process.
     """
 
     def __init__(
@@ -182,8 +197,10 @@ class HostGit:
         git_dir: Path | None = None,
         checkout: Path | None = None,
         objects: ObjectCache | None = None,
+        max_memory_bytes: int = MAX_MEMORY_BYTES,
     ) -> None:
         self.git_dir = git_dir
+        self._max_memory_bytes = max_memory_bytes
         self._objects = objects or ObjectCache()
         self._environment = dict(_ENVIRONMENT)
         self._prefix = ["git"]
@@ -261,6 +278,7 @@ class HostGit:
                 )
             except FileNotFoundError:
                 return GitResult(_NOT_INSTALLED, b"", "")
+        _limit_memory(process.pid, self._max_memory_bytes)
         result = _collect(process, args, limit, timeout)
         if credential is None:
             return result
@@ -351,6 +369,14 @@ def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:
     file.write(stdin)
     file.seek(0)
     return cast(BinaryIO, file)
+
+
+def _limit_memory(pid: int, max_bytes: int) -> None:
+    # Set from outside, because code between fork and exec is not safe with threads. What the
+    # process allocated before counts as well, and helpers that it starts inherit the limit.
+    if sys.platform == "linux":
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended already
+            resource.prlimit(pid, resource.RLIMIT_DATA, (max_bytes, max_bytes))
 
 
 def _collect(

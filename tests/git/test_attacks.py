@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
+from resolver.git.git import HostGit
 from resolver.sandbox.change import checkout, export_change
 from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scene import (
@@ -334,3 +335,18 @@ def test_a_missing_git_directory_is_told(scene: Scene, tmp_path: Path) -> None:
     root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
     with pytest.raises(ActionFailed, match="git directory can't be taken"):
         checkout(root, str(tmp_path / "none"), scene.workspace.base, "main", GIT, scratch)
+
+
+def test_a_tree_of_ten_billion_files_does_not_fill_the_host(tmp_path: Path) -> None:
+    bomb = make_repository(tmp_path / "bomb", {"README.md": "hello\n"})
+    tree = plain_git(bomb, "rev-parse", "HEAD^{tree}")
+    for _ in range(10):
+        entries = "".join(f"040000 tree {tree}\td{number}\n" for number in range(10))
+        tree = plain_git(bomb, "mktree", stdin=entries.encode())
+    commit = plain_git(bomb, "commit-tree", "-m", "Grow", tree)
+    plain_git(bomb, "update-ref", "refs/heads/main", commit)
+    git = HostGit(checkout=bomb, max_memory_bytes=30_000_000)
+    with pytest.raises(WorkspaceError) as caught:
+        git.run("status", "--porcelain")
+    assert "out of memory" in caught.value.what.lower()
+    assert "folders that contain one another" in caught.value.next_step
