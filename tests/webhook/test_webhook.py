@@ -296,6 +296,21 @@ def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
     assert app.send(body, signed)[0] in {202, 400}
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"a\ud800b", "a\ufffdb"),
+        (r"\uDC00", "\ufffd"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"a\u0000", "a\ufffd"),
+        (r"C:\\ud800 \\u0000", "C:\\ud800 \\u0000"),
+    ],
+)
+def test_characters_that_no_database_stores_are_replaced(written: str, read: str) -> None:
+    payload = parse_payload(f'{{"{written}": ["{written}"]}}'.encode())
+    assert payload == {read: [read]}
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_payload_or_none(body: bytes) -> None:
     found = parse_payload(body)

@@ -133,12 +133,25 @@ def is_identified(delivery: str, event: str) -> bool:
 
 
 def parse_payload(body: bytes) -> dict[str, Any] | None:
-    """Return the payload; None if the body is not a JSON object or is nested too deeply."""
+    """Return the payload; None if the body is not a JSON object or is nested too deeply.
+
+    Characters that can't be stored are replaced by U+FFFD.
+    """
     try:
         payload = json.loads(body)
+        if _UNSTORABLE.search(body):
+            text = _NUL.sub("\\1\ufffd", json.dumps(payload, ensure_ascii=False))
+            payload = json.loads(_SURROGATE.sub("\ufffd", text))
     except (ValueError, RecursionError):
         return None
     return payload if isinstance(payload, dict) else None
+
+
+# JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
+# https://www.rfc-editor.org/rfc/rfc8259#section-8.2
+_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # an even number of backslashes before it
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
