@@ -42,7 +42,7 @@ from resolver.models.run import (
     Task,
 )
 from resolver.publishing.notes import NOTES_FILE, propose_notes
-from resolver.publishing.review import note_comment
+from resolver.publishing.review import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
@@ -321,7 +321,7 @@ def _run_agent(parts: _AgentParts) -> Outcome:
             **parts.mcp.hosted,
             **index_action_handlers(parts.index),
             **job.knowledge.hosted(log.state),
-            ReviewComment: note_comment(parts.workspace.pull),
+            ReviewComment: review_comment_handler(parts.workspace.pull),
         },
         confirmation=open_confirmation(settings, runtime.root, model_on, job.waiting),
         recaller=job.knowledge.recaller(

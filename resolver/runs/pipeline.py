@@ -53,7 +53,7 @@ from resolver.publishing.review import (
 )
 from resolver.publishing.update_branch import (
     publish_clean_merge,
-    require_update_way,
+    require_publishable_update,
     resolved_paths,
     unchanged_patch,
     update_outcome,
@@ -216,20 +216,20 @@ def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterato
     executed = ExecutedRun(
         update_outcome(prepared.update, workspace.pull), unchanged_patch(workspace)
     )
-    making = _making(values, prepared, executed, forge)
+    builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
-        require_update_way(making)
+        require_publishable_update(builder)
     yield (values := values.with_value(executed))
     if not publishes:
         return
     started = time.monotonic()
-    pushed = publish_clean_merge(making)
+    pushed = publish_clean_merge(builder)
     # The branch may have been brought up to date while this run was cloning.
     if pushed.publication.how == "unchanged":
         outcome = update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
-    for publication in propose(making, pushed, started, describes=False):
-        yield (values := values.with_value(_published(publication, making)))
+    for publication in propose(builder, pushed, started, update_text=False):
+        yield (values := values.with_value(_published(publication, builder)))
 
 
 def _work_and_publish(
@@ -239,7 +239,7 @@ def _work_and_publish(
     # Fail before the agent costs anything if the merge could not be pushed anywhere.
     if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
         empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
-        require_update_way(_making(values, prepared, empty, forge))
+        require_publishable_update(_commit_builder(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
     verifier = open_verifier(prepared, log)
@@ -411,16 +411,16 @@ def _publish_change(
 ) -> Iterator[PublishedRun]:
     """Commit and push the change and open or update the pull request. Yield what is public after
     each step."""
-    making = _making(values, prepared, executed, forge)
+    builder = _commit_builder(values, prepared, executed, forge)
     if not prepared.request.publish:
-        yield PublishedRun(describe_unpublished(making.request))
+        yield PublishedRun(describe_unpublished(builder.request))
         return
     published = PublishedRun(Publication())
-    for publication in publish(making):
-        published = _published(publication, making)
+    for publication in publish(builder):
+        published = _published(publication, builder)
         yield published
     publish_verification(
-        published.publication, making.request.report_with(published.publication), forge
+        published.publication, builder.request.report_with(published.publication), forge
     )
     told = report_pending_checks(published.publication, forge)
     yield replace(published, warnings=(*published.warnings, *told))
@@ -437,12 +437,12 @@ def _answer_threads(
     return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published(publication: Publication, making: CommitBuilder) -> PublishedRun:
+def _published(publication: Publication, builder: CommitBuilder) -> PublishedRun:
     """Return the publication with the notices that were collected while it was made."""
-    return PublishedRun(publication, tuple(making.request.notices))
+    return PublishedRun(publication, tuple(builder.request.notices))
 
 
-def _making(
+def _commit_builder(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
 ) -> CommitBuilder:
     """Return the builder of the run's commits, which knows their content and where they are
