@@ -169,7 +169,7 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
         ):
             roots, runtime = roots_of(log.events), sandbox.runtime
             executor = RelocatedExecutor(runtime, roots, runtime.root)
-            return reexecute(log.events, executor, (*roots, runtime.root), views=True)
+            return reexecute(log.events, executor, (*roots, runtime.root), include_views=True)
 
 
 def _render_result(log: ReplayLog, result: Reexecution) -> str:

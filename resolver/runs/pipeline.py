@@ -58,7 +58,7 @@ from resolver.publishing.update_branch import (
     unchanged_patch,
     update_outcome,
 )
-from resolver.runs import execute as work
+from resolver.runs import execute as execute_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
     approval_requester,
@@ -120,12 +120,14 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
         # failing stage is what the final comment is written from. A plain function would lose its
         # local values with the exception.
-        for reached in _stages(values, forge, preload):
-            values = reached
+        for newest in _stages(values, forge, preload):
+            values = newest
         conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, RunStopped) as error:
-        silent = isinstance(error, ResolverError) and error.is_silent
-        conclusion = Conclusion(values.redact(failure_from_error(error)), error.exit_code, silent)
+        is_silent = isinstance(error, ResolverError) and error.is_silent
+        conclusion = Conclusion(
+            values.redact(failure_from_error(error)), error.exit_code, is_silent
+        )
     except OSError as error:
         logger.exception("run %s failed", request.run)
         conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
@@ -145,46 +147,46 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     The caller keeps the last yielded snapshot if the next stage raises.
     """
     request, settings = values.request, values.settings
-    if finished := find_finished_work(request, forge):
-        yield (values := values.with_value(finished))
-        if finished.is_earlier:
+    if finished_work := find_finished_work(request, forge):
+        yield (values := values.with_value(finished_work))
+        if finished_work.is_earlier:
             return
     _write_request(request, settings)
     _authorize(request, settings, forge)
     preload(settings)
-    if finished is None and (pushed := find_pushed_work(request, forge)):
-        yield (values := values.with_value(pushed))
-        if pushed.is_earlier:
+    if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
+        yield (values := values.with_value(pushed_work))
+        if pushed_work.is_earlier:
             return
     accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := values.with_value(accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
     yield (values := values.with_value(ReportedRun(progress)))
-    read = load_task(request, settings, forge, progress)
-    yield (values := values.with_value(read))
-    _show(values, read=True)
+    run_task = load_task(request, settings, forge, progress)
+    yield (values := values.with_value(run_task))
+    _update_progress(values, read=True)
     with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
-        cloned = clone(read, settings, folder / "clone.git", accepted.snapshot)
+        cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
         yield (values := values.with_value(cloned))
-        _show(values, base=cloned.workspace.base)
-        prepared = configure(accepted, read, cloned, forge, folder)
+        _update_progress(values, base=cloned.workspace.base)
+        prepared = configure(accepted, run_task, cloned, forge, folder)
         yield (values := values.with_value(prepared))
         if prepared.update != "agent":
-            yield from _update(values, prepared, forge)
+            yield from _update_branch(values, prepared, forge)
         else:
             yield from _work_and_publish(values, prepared, forge, folder)
 
 
-def _show(values: StageValues, **known: object) -> None:
-    """Update the run's progress comment. `known` holds fields of `RunProgress`."""
+def _update_progress(values: StageValues, **fields: object) -> None:
+    """Update the run's progress comment. `fields` are fields of `RunProgress`."""
     if values.progress is not None:
-        values.progress.show(**known)
+        values.progress.show(**fields)
 
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
     """Write request.json, redacted, so that the run can be resumed even if it is killed before its
     first event."""
-    asked = StoredRequest(
+    stored = StoredRequest(
         run=request.run,
         trigger=request.trigger,
         publish=request.publish,
@@ -192,7 +194,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         continuation=request.continuation,
         source=request.source,
     )
-    request.output.write_request(request.redactor(settings).redact_model(asked))
+    request.output.write_request(request.redactor(settings).redact_model(stored))
 
 
 def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
@@ -207,7 +209,9 @@ def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
         raise
 
 
-def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterator[StageValues]:
+def _update_branch(
+    values: StageValues, prepared: PreparedRun, forge: Forge
+) -> Iterator[StageValues]:
     """Bring a pull request up to date in the cases that need no agent: it is up to date already, or
     git merges the base branch without conflicts."""
     workspace = prepared.workspace
@@ -264,50 +268,50 @@ def _execute(
     added to it.
     """
     request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
-    recording, ceiling = recording_of(settings), extension_ceiling(prepared)
+    recording, max_limits = recording_of(settings), extension_ceiling(prepared)
     if values.read is not None and values.read.log is not None:
         change_limits(log, _bounds(prepared, log))
-        continue_run(log, request.run, request.continuation, ceiling)
+        continue_run(log, request.run, request.continuation, max_limits)
         apply_approvals(log, request.run, request.continuation, request.control)
     # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
     # agent continues, and a later export replaces it.
-    kept = request.output.change if log.is_done else None
-    if kept is None:
+    exported_change = request.output.change if log.is_done else None
+    if exported_change is None:
         request.output.withdraw_change()
-    worked = work.execute(
-        work.ExecutionRequest(
+    result = execute_stage.execute(
+        execute_stage.ExecutionRequest(
             run=request.run,
             task=prepared.task,
             settings=settings,
             recording=recording,
             host=request.host,
-            folder=folder,
+            export_folder=folder,
             now=request.now,
             control=request.control,
-            most=ceiling,
+            max_limits=max_limits,
             agents=prepared.agents.agents,
             knowledge=prepared.knowledge,
-            waiting=approval_requester(values, forge),
-            change=kept,
+            approval_requester=approval_requester(values, forge),
+            change=exported_change,
             send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
         ),
         workspace,
         log,
     )
-    outcome, change = worked.outcome, worked.patch
+    outcome, exported_patch = result.outcome, result.patch
     is_answer = is_answer_run(values)
     if is_answer:
         outcome = _with_links(prepared, append_remarks(outcome, log))
-        change = unchanged_patch(workspace)
-    patch, leaking = withhold_secrets(
-        workspace, change, prepared.redactor, settings.max_patch.bytes
+        exported_patch = unchanged_patch(workspace)
+    patch, files_with_secrets = withhold_secrets(
+        workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
     )
     # A change with secrets is never written to the output folder, from where it could be published
     # by a later command.
-    if not (is_answer or leaking):
-        request.output.keep_change(worked.change)
-    executed = ExecutedRun(outcome, patch, worked.commands, worked.change, leaking)
-    warnings = (*worked.warnings, *_execution_warnings(prepared, executed, log, is_answer))
+    if not (is_answer or files_with_secrets):
+        request.output.keep_change(result.change)
+    executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
+    warnings = (*result.warnings, *_execution_warnings(prepared, executed, log, is_answer))
     return replace(executed, warnings=warnings)
 
 
@@ -317,17 +321,17 @@ def _execution_warnings(
     """Yield the warnings about the agent's work: its notes, files that were left out, agents
     without their model, and differences found by a replay."""
     settings = prepared.settings
-    yield from _left_for_later(prepared, executed.patch, log, is_answer)
+    yield from _note_warnings(prepared, executed.patch, log, is_answer)
     if executed.change is not None and not is_answer:
-        yield from _left_out(executed.change)
-    handed = (e.agent for e in log.state.events if isinstance(e, Delegate))
-    yield from denied_models(prepared.agents, {settings.agent, *handed})
+        yield from _excluded_file_warnings(executed.change)
+    delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
+    yield from denied_models(prepared.agents, {settings.agent, *delegates})
     if divergences := log.state.divergences:
-        words = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
-        yield render(words, divergences=divergences).strip()
+        template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
+        yield render(template, divergences=divergences).strip()
 
 
-def _left_out(change: ExportedChange) -> Iterator[str]:
+def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
     """Yield the warnings about files of the working tree that are not part of the change."""
     if change.left_out:
         yield render("run/left_out.md.j2", paths=change.left_out).strip()
@@ -335,18 +339,18 @@ def _left_out(change: ExportedChange) -> Iterator[str]:
         yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
-def _left_for_later(
+def _note_warnings(
     prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
 ) -> Iterator[str]:
     """Yield the warnings about the run's notes and about changed instructions for agents."""
     request, settings = prepared.request, prepared.settings
     notes = notes_of(log.state.events)
-    proposable = not is_protected(NOTES_FILE, settings.protected_paths)
-    if settings.notes == "store" or (settings.notes == "propose" and not proposable):
+    can_propose = not is_protected(NOTES_FILE, settings.protected_paths)
+    if settings.notes == "store" or (settings.notes == "propose" and not can_propose):
         store = note_store(settings, request.host)
-        at = log.state.last_at or request.now()
+        noted_at = log.state.last_at or request.now()
         repository = request.trigger.repository
-        yield from filter(None, [render_notes(notes, store, repository, request.run, at)])
+        yield from filter(None, [render_notes(notes, store, repository, request.run, noted_at)])
     if not is_answer:
         yield from filter(None, [render_instruction_changes(patch, notes)])
 
@@ -364,9 +368,9 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     """Return the outcome of an answer, with links to the lines that it names if the repository has
     web pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
-    told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
+    message = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
     link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
-    return outcome.model_copy(update={"message": link(told), "reason": reason})
+    return outcome.model_copy(update={"message": link(message), "reason": reason})
 
 
 def _is_publishable(values: StageValues, log: RunLog) -> bool:
@@ -383,7 +387,7 @@ def _publish(
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:
-        _check(prepared, executed)
+        _check_policy(prepared, executed)
         for published in _publish_change(values, prepared, executed, forge):
             yield (values := values.with_value(published))
     yield values.with_value(_answer_threads(values, prepared, log, forge))
@@ -394,16 +398,18 @@ def _publish_review(
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
-    noted = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
-    before = values.published or PublishedRun(values.publication)
-    if noted is None:
-        return before
+    draft = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    published = values.published or PublishedRun(values.publication)
+    if draft is None:
+        return published
     if prepared.request.publish:
-        done = publish_review(report, noted, forge, log)
+        review = publish_review(report, draft, forge, log)
     else:
-        done = describe_review(noted.review)
-    prepared.request.output.write_review(noted.text)
-    return replace(before, publication=before.publication.model_copy(update={"review": done}))
+        review = describe_review(draft.review)
+    prepared.request.output.write_review(draft.text)
+    return replace(
+        published, publication=published.publication.model_copy(update={"review": review})
+    )
 
 
 def _publish_change(
@@ -422,8 +428,8 @@ def _publish_change(
     publish_verification(
         published.publication, builder.request.report_with(published.publication), forge
     )
-    told = report_pending_checks(published.publication, forge)
-    yield replace(published, warnings=(*published.warnings, *told))
+    pending_checks = report_pending_checks(published.publication, forge)
+    yield replace(published, warnings=(*published.warnings, *pending_checks))
 
 
 def _answer_threads(
@@ -486,7 +492,7 @@ def _exit_code(values: StageValues) -> int:
             return 1
 
 
-def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
+def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
     """Raise PolicyViolation if the change must not be made public.
 
     This gate is deterministic and the last one before anything is pushed.
@@ -497,5 +503,5 @@ def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
             "so it was not published",
             "rotate the secret, and check the event log for how it got there",
         )
-    settled = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
-    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), settled)
+    resolved = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), resolved)

@@ -18,7 +18,7 @@ from resolver.memory.skills.reading import (
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
-from resolver.runs.wiring.agents import RESERVED, Callee, callables
+from resolver.runs.wiring.agents import RESERVED_NAMES, Callee, callables
 from resolver.runs.wiring.knowledge import Knowledge
 
 logger = logging.getLogger("resolver.runs.conversation.help")
@@ -50,7 +50,7 @@ def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
 
 def _agents(forge: GitHubForge) -> Definitions:
     files = _files(forge, FOLDER, MAX_DEFINITIONS)
-    return read_definitions(files.get, files, RESERVED)
+    return read_definitions(files.get, files, RESERVED_NAMES)
 
 
 def _skills(forge: GitHubForge) -> list[Callee]:

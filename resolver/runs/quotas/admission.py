@@ -44,7 +44,7 @@ from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
 from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
-from resolver.runs.wiring.knowledge import OF_ORGANIZATION
+from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 
 logger = logging.getLogger("resolver.runs.quotas")
 
@@ -94,7 +94,7 @@ def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
     if request.is_local:
         return None
     below = runs_of_issue(request.trigger.subject or 0)
-    return forge.snapshot(SnapshotQuery(REF, FILE, below, tuple(OF_ORGANIZATION)))
+    return forge.snapshot(SnapshotQuery(REF, FILE, below, tuple(ORGANIZATION_FOLDERS)))
 
 
 def reserve_quota(
