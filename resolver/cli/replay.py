@@ -204,13 +204,15 @@ def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         trigger=trigger,
         run=run,
         output=output,
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         publish=fork.publish,
         continuation=Continuation(
             run=current_run(list(fork.events)), words=fork.say, by=read_login()
         ),
-        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
+        limit_overrides={
+            name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
+        },
         source=fork.log.source,
         progress=TerminalProgress(Console(stderr=True)),
     )

@@ -110,12 +110,14 @@ def command(
         trigger=request.trigger,
         run=request.run,
         output=folder,
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=open_host(environment),
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
+        limit_overrides={
+            name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
+        },
         issue=request.issue,
         source=request.source,
         progress=TerminalProgress(console),

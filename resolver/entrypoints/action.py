@@ -111,13 +111,13 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         trigger=trigger,
         run=run,
         output=open_output(workspace),
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         progress=groups,
         log_url=job_url(environment, trigger),
         actions_run=actions_run(environment),
-        archives=settings.keep_log,
-        continues=settings.keep_log,
+        archives_log=settings.keep_log,
+        can_be_continued=settings.keep_log,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
         job = continue_from_archive(job, settings)
@@ -156,7 +156,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=output,
-            load=lambda _: settings,
+            load_settings=lambda _: settings,
             host=host,
             log_url=job_url(environment, trigger),
             actions_run=actions_run(environment),

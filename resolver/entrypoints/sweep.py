@@ -243,13 +243,13 @@ class Sweep:
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=Output(self.folder / f"issue-{issue.number}"),
-            load=self.load,
+            load_settings=self.load,
             host=self.host,
             progress=self.progress,
             log_url=self.log_url,
             actions_run=self.actions_run,
-            archives=self.settings.keep_log,
-            continues=self.settings.keep_log,
+            archives_log=self.settings.keep_log,
+            can_be_continued=self.settings.keep_log,
             budget=lambda _: budget_left,
         )
         with watch_comments(watch_of(request, self.settings)):

@@ -79,10 +79,10 @@ from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
-    extension_ceiling,
     is_answer_run,
     is_merge,
     is_review_run,
+    max_extended_limits,
 )
 from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
 from resolver.runs.stages import (
@@ -113,7 +113,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
-    values = StageValues(request, request.load({}))
+    values = StageValues(request, request.load_settings({}))
     conclusion = Conclusion()
     try:
         # `_stages` is a generator, so that this function keeps the newest values when a stage
@@ -268,9 +268,9 @@ def _execute(
     added to it.
     """
     request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
-    recording, max_limits = recording_of(settings), extension_ceiling(prepared)
-    if values.read is not None and values.read.log is not None:
-        change_limits(log, _bounds(prepared, log))
+    recording, max_limits = recording_of(settings), max_extended_limits(prepared)
+    if values.run_task is not None and values.run_task.log is not None:
+        change_limits(log, _limit_overrides(prepared, log))
         continue_run(log, request.run, request.continuation, max_limits)
         apply_approvals(log, request.run, request.continuation, request.control)
     # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
@@ -355,13 +355,13 @@ def _note_warnings(
         yield from filter(None, [render_instruction_changes(patch, notes)])
 
 
-def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
+def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
     """Return the limits that a person has set for a resumed run, with the budget cut to what is
     left."""
-    bounds, most = prepared.request.bounds, prepared.max_cost
-    budget = bounds.get("max_budget", log.state.limits.max_budget)
-    cut = {"max_budget": most} if budget > most else {}
-    return {**bounds, **cut}
+    overrides, max_cost = prepared.request.limit_overrides, prepared.max_cost
+    budget = overrides.get("max_budget", log.state.limits.max_budget)
+    reduced = {"max_budget": max_cost} if budget > max_cost else {}
+    return {**overrides, **reduced}
 
 
 def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
@@ -444,15 +444,14 @@ def _answer_threads(
 
 
 def _published(publication: Publication, builder: CommitBuilder) -> PublishedRun:
-    """Return the publication with the notices that were collected while it was made."""
+    """Return the publication with the notices that publishing has collected."""
     return PublishedRun(publication, tuple(builder.request.notices))
 
 
 def _commit_builder(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
 ) -> CommitBuilder:
-    """Return the builder of the run's commits, which knows their content and where they are
-    published."""
+    """Return the builder of the run's commits."""
     request, log = prepared.request, values.log
     return CommitBuilder(
         PublishRequest(
@@ -477,7 +476,7 @@ def _exit_code(values: StageValues) -> int:
     reached or a person has to answer."""
     prepared, executed = values.prepared, values.executed
     if prepared is None or executed is None:
-        return 0  # an earlier run did it
+        return 0  # an earlier run has published the work
     if values.publication.how == "unchanged" or prepared.update == "up_to_date":
         return 3
     if prepared.update == "clean_merge":
@@ -497,10 +496,10 @@ def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
 
     This gate is deterministic and the last one before anything is pushed.
     """
-    if executed.leaking:
+    if executed.files_with_secrets:
         raise PolicyViolation(
-            f"the change contains a secret of this run, in {', '.join(executed.leaking[:10])}, "
-            "so it was not published",
+            "the change contains a secret of this run, in "
+            f"{', '.join(executed.files_with_secrets[:10])}, so it was not published",
             "rotate the secret, and check the event log for how it got there",
         )
     resolved = resolved_paths(executed.outcome, executed.patch, prepared.workspace)

@@ -30,7 +30,7 @@ def job(tmp_path: Path) -> RunRequest:
         trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
         run="1",
         output=Output(tmp_path / "output"),
-        load=lambda repository: load_settings({}, environment, repository),
+        load_settings=lambda repository: load_settings({}, environment, repository),
         host=open_host(environment),
         publish=False,
     )

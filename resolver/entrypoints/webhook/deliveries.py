@@ -97,7 +97,7 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         failure=report.failure,
         exit_code=1,
         divergences=[],
-        spent=state,
+        log_state=state,
     )
 
 
@@ -225,7 +225,7 @@ class DeliveryRunner:
         request = replace(
             request,
             control=control,
-            continues=True,
+            can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
         result = run_pipeline(request, forge)
@@ -259,7 +259,7 @@ class DeliveryRunner:
             return replace(
                 request, resume=True, continuation=stored.continuation if stored else None
             )
-        output.set_earlier_aside()
+        output.move_earlier_files()
         if not continues:
             return request
         trigger, earlier = self._last_run(trigger, run)

@@ -25,7 +25,7 @@ from resolver.runs.reporting import (
     can_be_published,
     outage_of,
     outcome_file_of,
-    publishable,
+    publishing_route,
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import ApprovalRequester
@@ -82,7 +82,7 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
         if values.progress is not None:
             values.progress.hold()
         try:
-            return forge.ask(build_report(values, wanted=wanted))
+            return forge.ask(build_report(values, pending_approval=wanted))
         except ResolverError as error:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
@@ -162,7 +162,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
         outcome=values.outcome,
         failure=failure,
         log=values.log,
-        publishable=publishable(values, failure) != "",
+        publishable=publishing_route(values, failure) != "",
         comment_failed=comment.failed,
         outage=outage_of(values, failure, comment.cause),
         archived=archived,

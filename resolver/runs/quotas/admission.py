@@ -251,7 +251,7 @@ def _log_of(values: StageValues) -> AccompanyingPush:
     """Return what archives the run's log and removes old ones; nothing if it is not archived."""
     request = values.current_request
     issue, snapshot = request.trigger.subject, values.accepted.snapshot if values.accepted else None
-    if not request.archives or values.log is None or issue is None or snapshot is None:
+    if not request.archives_log or values.log is None or issue is None or snapshot is None:
         return AccompanyingPush()
     try:
         commit = log_commit(request.output.folder, issue, request.run)

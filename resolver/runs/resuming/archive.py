@@ -18,7 +18,7 @@ from resolver.errors import LogError
 from resolver.git.git import Credential, HostGit, create_bare_repository, failure, fetch_arguments
 from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import OBJECT_ID, check_url
-from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MOST_CHANGE, OUTCOME
+from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MAX_CHANGE_BYTES, OUTCOME
 from resolver.runs.resuming.continuation import MOST_OUTCOME, EarlierRun
 
 logger = logging.getLogger("resolver.runs.resuming.archive")
@@ -131,7 +131,7 @@ def _fetched(
             earlier.outcome.write_bytes(_read(git, blobs[OUTCOME], MOST_OUTCOME, run))
         if CHANGE in blobs and BUNDLE in blobs:
             for name in (BUNDLE, CHANGE):
-                (folder / name).write_bytes(_read(git, blobs[name], MOST_CHANGE, run))
+                (folder / name).write_bytes(_read(git, blobs[name], MAX_CHANGE_BYTES, run))
         return earlier
 
 
@@ -174,7 +174,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def _change(folder: Path) -> dict[str, bytes]:
     """Return the files of the unpublished change, if there is one and it is not too large."""
     bundle, change = folder / BUNDLE, folder / CHANGE
-    if not bundle.is_file() or not change.is_file() or bundle.stat().st_size > MOST_CHANGE:
+    if not bundle.is_file() or not change.is_file() or bundle.stat().st_size > MAX_CHANGE_BYTES:
         return {}
     return {BUNDLE: bundle.read_bytes(), CHANGE: change.read_bytes()}
 
