@@ -46,7 +46,7 @@ from resolver.runs.conversation.commands import (
     watch_of,
 )
 from resolver.runs.conversation.comments import abandon_run
-from resolver.runs.conversation.watch import STARTS, watch_comments
+from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
 from resolver.runs.output import EVENTS, OUTCOME, Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest, RunResult
@@ -98,7 +98,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     run = run_id(trigger.key, trigger.at)
     summary = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
     console.print(Text(for_terminal(summary)), soft_wrap=True)
-    if trigger.command not in STARTS:
+    if trigger.command not in STARTING_COMMANDS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = issue_of_command(trigger, forge)
             answer = answer_in_job(trigger, run, forge, settings, host)

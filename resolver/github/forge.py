@@ -234,7 +234,7 @@ class Forge(Protocol):
         """Return True if a comment says that the run with this key waits or is active."""
         ...
 
-    def apart(self) -> ProgressWriter:
+    def progress_writer(self) -> ProgressWriter:
         """Return the writer of progress comments, for use by one other thread.
 
         It has a client of its own with short timeouts. Raises ForgeError.

@@ -264,7 +264,7 @@ class GitHubForge:
     def has_active_run(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None
 
-    def apart(self) -> RunComments:
+    def progress_writer(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
         hasty_access = self._access.with_short_timeouts(self.whoami(), pause_between_writes=0.0)
         return GitHubForge(hasty_access, self._name).run_comments

@@ -63,7 +63,7 @@ from resolver.runs.conversation.comments import (
     Conclusion,
     approval_requester,
     conclude,
-    failure_of_machine,
+    failure_from_os_error,
     start_progress_comment,
 )
 from resolver.runs.output import StoredRequest
@@ -130,7 +130,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         )
     except OSError as error:
         logger.exception("run %s failed", request.run)
-        conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
+        conclusion = Conclusion(values.redact(failure_from_os_error(error)), 1)
     except Exception as error:
         logger.exception("run %s failed", request.run)
         what = f"an internal error of Resolver: {error!r}"

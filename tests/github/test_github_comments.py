@@ -44,7 +44,7 @@ def bodies(issue: Issue) -> list[str]:
 
 def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
-    apart = forge.apart()
+    apart = forge.progress_writer()
     told = apart.write_progress(progress(issue), None)
     assert apart.write_progress(progress(issue, iterations=3, max_iterations=9), told) == told
     [body] = bodies(issue)
@@ -106,9 +106,9 @@ def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
 
 
 def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:
-    first = forge_for(github).apart().write_progress(progress(issue), None)
+    first = forge_for(github).progress_writer().write_progress(progress(issue), None)
     later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
-    assert forge_for(github).apart().write_progress(later, None) == first
+    assert forge_for(github).progress_writer().write_progress(later, None) == first
     [body] = bodies(issue)
     assert at_work_in(body) == later.at_work
 
@@ -117,9 +117,9 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    told = forge.apart().write_progress(progress(issue), None)
+    told = forge.progress_writer().write_progress(progress(issue), None)
     issue.comments.clear()
-    assert forge.apart().write_progress(progress(issue, iterations=1), told) is None
+    assert forge.progress_writer().write_progress(progress(issue, iterations=1), told) is None
     forge.comment(report_on(issue, progress_comment_id=told))
     assert len(bodies(issue)) == 1
 
@@ -144,7 +144,7 @@ def test_a_run_has_died_when_its_job_is_over(
     github: GitHubServer, issue: Issue, answer: dict[str, Any] | int, dies: bool
 ) -> None:
     forge = forge_for(github)
-    forge.apart().write_progress(progress(issue), None)
+    forge.progress_writer().write_progress(progress(issue), None)
     status = answer if isinstance(answer, int) else 200
     words = {"message": "Resource not accessible by integration"}
     body = words if isinstance(answer, int) else {"id": 123, **answer}
@@ -221,5 +221,5 @@ def test_the_runs_own_comment_is_not_told_of_as_left_out(
 ) -> None:
     forge = forge_for(github)
     asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
-    forge.apart().write_progress(progress(issue, trigger=asked), None)
+    forge.progress_writer().write_progress(progress(issue, trigger=asked), None)
     assert not any("earlier comment" in line for line in forge.read(asked).left_out)
