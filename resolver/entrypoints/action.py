@@ -39,11 +39,11 @@ from resolver.runs.common import (
 )
 from resolver.runs.conversation.commands import (
     answer_in_job,
-    archive,
+    archive_run_log,
+    comment_watch_for,
     continue_from_archive,
     issue_of_command,
     locate_dispatch,
-    watch_of,
 )
 from resolver.runs.conversation.comments import abandon_run
 from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
@@ -103,7 +103,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
             trigger = issue_of_command(trigger, forge)
             answer = answer_in_job(trigger, run, forge, settings, host)
         if answer is not None:
-            console.print(Text(for_terminal(answer.said)), soft_wrap=True)
+            console.print(Text(for_terminal(answer.message)), soft_wrap=True)
             write_outputs(environment, {"state": answer.state})
             return answer.exit_code
     groups = Groups(console)
@@ -121,9 +121,9 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
         job = continue_from_archive(job, settings)
-        with watch_comments(watch_of(job, settings)):
+        with watch_comments(comment_watch_for(job, settings)):
             result = run_pipeline(job, forge)
-        archive(result, settings)
+        archive_run_log(result, settings)
     print_result(result, console)
     console.print(Text(annotation(result)), soft_wrap=True)
     write_outputs(environment, outputs_of(result))

@@ -22,7 +22,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
 from resolver.runs.common import run_id
-from resolver.runs.conversation.commands import archive, watch_of
+from resolver.runs.conversation.commands import archive_run_log, comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -252,12 +252,12 @@ class Sweep:
             can_be_continued=self.settings.keep_log,
             budget=lambda _: budget_left,
         )
-        with watch_comments(watch_of(request, self.settings)):
+        with watch_comments(comment_watch_for(request, self.settings)):
             result = run_pipeline(request, self.forge)
         row = self._row_of_result(result, issue)
         self.started_runs += row.fate in {SweepFate.DONE, SweepFate.FAILED}
         self._add_row(row)  # before a signal can interrupt what follows
-        archive(result, self.settings)
+        archive_run_log(result, self.settings)
         self.on_result(result)
 
     def _row_of_result(self, result: RunResult, issue: LabelledIssue) -> SweepRow:

@@ -42,14 +42,14 @@ from resolver.models.run import Publication, Trigger
 from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.commands import (
-    TAKES_UP,
-    about_kept,
-    continued,
-    is_meant,
+    LOG_COMMANDS,
+    applies_to_run,
+    as_new_request,
+    concerns_earlier_run,
+    find_run_to_continue,
     locate_dispatch,
-    newest_of,
+    prepare_continuation,
     report_no_active_run,
-    without_log,
 )
 from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
@@ -252,7 +252,7 @@ class DeliveryRunner:
 
         page = _page_of(settings, run)
         request = RunRequest(trigger, run, output, self._load, host, budget=reserve, page=page)
-        stored, continues = output.request, trigger.command in TAKES_UP
+        stored, continues = output.request, trigger.command in LOG_COMMANDS
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.
         if is_resumable(output.log) and (stored is not None or not continues):
@@ -263,20 +263,20 @@ class DeliveryRunner:
         if not continues:
             return request
         trigger, earlier = self._last_run(trigger, run)
-        continuation, notices = continued(trigger, earlier, settings, output.log)
-        subject = trigger if continuation else without_log(trigger)
+        continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
+        subject = trigger if continuation else as_new_request(trigger)
         return replace(request, trigger=subject, continuation=continuation, notices=notices)
 
     def _has_no_subject(self, trigger: Trigger, run: str) -> bool:
         """Return True if the request is about something that an earlier run left (an action that
         waits for approval, an unpublished change) and that is no longer there."""
-        if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
+        if not concerns_earlier_run(trigger) or is_resumable(self.folder / run / EVENTS):
             return False
-        return not self.is_meant(trigger)
+        return not self.applies_to_run(trigger)
 
-    def is_meant(self, trigger: Trigger) -> bool:
+    def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if a run of the conversation left what such a command is about."""
-        return is_meant(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
+        return applies_to_run(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
         """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
@@ -299,8 +299,8 @@ class DeliveryRunner:
             _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
-        """Return the result of `newest_of` for the runs before this one."""
-        return newest_of(trigger, lambda request: self._runs_before(request, run))
+        """Return the result of `find_run_to_continue` for the runs before this one."""
+        return find_run_to_continue(trigger, lambda request: self._runs_before(request, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
@@ -361,7 +361,7 @@ def _locate(
     ResolverError in an outage.
     """
     try:
-        return locate_dispatch(trigger, forge, settings, again=attempt > 1)
+        return locate_dispatch(trigger, forge, settings, is_rerun=attempt > 1)
     except ResolverError as error:
         if error.cause in OUTAGES:
             raise
