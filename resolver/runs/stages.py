@@ -20,7 +20,7 @@ from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
+from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -136,7 +136,7 @@ class AcceptedRun:
 
     reservation: LedgerRun | None = None
     quota_left: float = float("inf")
-    ledger: KeptLedger | None = None
+    ledger: LedgerVersion | None = None
     snapshot: RepositorySnapshot | None = None
 
 

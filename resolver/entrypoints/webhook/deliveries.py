@@ -109,7 +109,7 @@ class DeliveryRunner:
     folder: the server's data folder; each run has its own folder in it, named by the run's id.
     at_work: the active runs, where comments find them.
     ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
-    minted: learns the tokens that are issued for runs, so that the server's log is redacted.
+    issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
     """
@@ -119,7 +119,7 @@ class DeliveryRunner:
     folder: Path
     at_work: ActiveRuns = field(default_factory=ActiveRuns)
     ledger: SpendingLedger | None = None
-    minted: IssuedTokens = field(default_factory=IssuedTokens)
+    issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
     waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
@@ -148,7 +148,7 @@ class DeliveryRunner:
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
-        tokens = ForgeTokens(self.minted, self.now)
+        tokens = ForgeTokens(self.issued_tokens, self.now)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)

@@ -85,8 +85,8 @@ def continue_from_log(
     is_same_repository = logged_trigger.repository.casefold() == trigger.repository.casefold()
     if not is_same_repository or logged_trigger.subject != trigger.subject:
         raise LogError(
-            f"the log of run {earlier.run} is about {logged_trigger.repository}#{logged_trigger.subject}, "
-            f"not about {trigger.repository}#{trigger.subject}"
+            f"the log of run {earlier.run} is about {logged_trigger.repository}"
+            f"#{logged_trigger.subject}, not about {trigger.repository}#{trigger.subject}"
         )
     if opening.task.source.casefold() != source.casefold():
         raise LogError(
