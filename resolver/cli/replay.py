@@ -160,7 +160,15 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
             credential=_credential(log.source, settings, host),
         )
         job = execute.ExecutionRequest(
-            run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
+            run,
+            log.opening.task,
+            settings,
+            (),
+            host,
+            folder,
+            utc_now,
+            Control(),
+            settings.max_extended_limits,
         )
         kind = runtime_kind(settings, host)
         with (

@@ -216,7 +216,9 @@ class Sweep:
         """Longest duration of a run, including extensions by comments. A run that is older was
         killed."""
         settings = self.settings
-        return timedelta(seconds=settings.ceiling.max_time + settings.timeout_seconds.setup)
+        return timedelta(
+            seconds=settings.max_extended_limits.max_time + settings.timeout_seconds.setup
+        )
 
     def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
         return labelled_trigger(

@@ -54,9 +54,9 @@ def is_merge(prepared: PreparedRun) -> bool:
 
 def max_extended_limits(prepared: PreparedRun) -> RunLimits:
     """Return the totals up to which comments can extend the limits of the run."""
-    ceiling = prepared.settings.ceiling
-    cost = min(ceiling.max_budget, prepared.max_cost)
-    return ceiling.model_copy(update={"max_budget": cost})
+    limits = prepared.settings.max_extended_limits
+    cost = min(limits.max_budget, prepared.max_cost)
+    return limits.model_copy(update={"max_budget": cost})
 
 
 def displayed_model(values: StageValues) -> str:
@@ -158,13 +158,13 @@ def build_report(
         trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
         log_url=request.log_url,
         page=request.page,
-        course=check_history,
+        check_history=check_history,
         progress_comment_id=values.progress.comment_id if values.progress else None,
         continues=request.can_be_continued and log is not None,
         publishable=publishing_route(values, failure),
         pending_approval=pending_approval or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
-        how=publication.how,
+        publication_method=publication.how,
         publication=publication,
         retry_until=request.retry_until if outage_of(values, failure) else None,
     )

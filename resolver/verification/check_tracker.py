@@ -62,10 +62,10 @@ class _Running:
 def check_history_of(events: Iterable[Event]) -> CheckHistory:
     """Return the check history of a log with these events."""
     following = CheckTracker()
-    course = CheckHistory()
+    check_history = CheckHistory()
     for event in events:
-        course = following.take(event)
-    return course
+        check_history = following.take(event)
+    return check_history
 
 
 class CheckTracker:

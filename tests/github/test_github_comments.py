@@ -66,7 +66,7 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
 def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
     failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
     course = CheckHistory(edited=True, files=1, checks=(failing,))
-    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
+    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, check_history=course))
     assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
     unclear = course.model_copy(
@@ -77,7 +77,7 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
             "unclear_after_edit": True,
         }
     )
-    body = progress_body(progress(issue, worked=True, course=unclear))
+    body = progress_body(progress(issue, worked=True, check_history=unclear))
     assert "- [ ] Reproduce: not seen separately from other commands\n" in body
     assert "- [ ] Verify: not seen separately from other commands\n" in body
     body = progress_body(progress(issue, worked=True))
@@ -101,7 +101,7 @@ def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
     hostile = ObservedCheck(
         command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
     )
-    body = progress_body(progress(issue, course=CheckHistory(reproduced=hostile)))
+    body = progress_body(progress(issue, check_history=CheckHistory(reproduced=hostile)))
     assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 

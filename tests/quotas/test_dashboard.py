@@ -18,7 +18,12 @@ from resolver.github.events.dashboard_boxes import newly_ticked
 from resolver.github.events.quota_ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
 from resolver.github.forge import DashboardForge
 from resolver.github.text.markdown import markdown_parser
-from resolver.runs.quotas.dashboard import CLAIM_DURATION, Dashboard, dashboard_body, update_dashboard
+from resolver.runs.quotas.dashboard import (
+    CLAIM_DURATION,
+    Dashboard,
+    dashboard_body,
+    update_dashboard,
+)
 from tests.github.events.ledgers import a_refusal, a_run, ended, ledger, run_id
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -321,9 +321,10 @@ def update_pull_request(
 
     Returns None, and changes nothing, if it is not Resolver's own or not open. Raises ForgeError.
     """
-    if report.how not in _CHANGES_OF_WORKED_ON_PULL:
+    if report.publication_method not in _CHANGES_OF_WORKED_ON_PULL:
         raise UsageError(
-            f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
+            f"#{number} does not hold what was {report.publication_method}",
+            "bring up the one that it is in",
         )
     operation = f"update the text of #{number}"
     with access.asking(operation, "pull-requests: write"):
@@ -362,7 +363,7 @@ def _apply_update(
 
 def adds_to_existing(report: Report) -> bool:
     """Return True if the change is an addition to a pull request that existed before."""
-    return report.how in _CHANGES_OF_WORKED_ON_PULL | {"added"}
+    return report.publication_method in _CHANGES_OF_WORKED_ON_PULL | {"added"}
 
 
 def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, str]:
@@ -372,11 +373,13 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
     same holds for a separately requested addition, which is not the whole change; then the title
     changes only if the agent says that it covers too little.
     """
-    if report.how in {"unchanged", "patch"}:
+    if report.publication_method in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
-    is_on_worked_pull = report.how in _CHANGES_OF_WORKED_ON_PULL
+    is_on_worked_pull = report.publication_method in _CHANGES_OF_WORKED_ON_PULL
     is_follow_up = (
-        report.task is not None and report.task.follows is not None and report.how == "added"
+        report.task is not None
+        and report.task.follows is not None
+        and report.publication_method == "added"
     )
     is_addition = is_on_worked_pull or is_follow_up
     if title_is_ours(title, body):
@@ -392,7 +395,7 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
         # On the pull request itself, keep the marker of the issue that it was opened for.
         marker = run_marker_of(body)
     new_text = latest_changes_text(report, remaining_length(body, keep_earlier=is_addition))
-    deciding = check_result_text(report.course.newest)
+    deciding = check_result_text(report.check_history.newest)
     warning = render(
         "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
     ).strip()

@@ -211,9 +211,7 @@ def _write_final_comment(values: StageValues, conclusion: Conclusion, forge: For
     has_no_comment = progress is None or progress.comment_id is None
     is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:
-        return (
-            None  # the person at the terminal sees the error there, and nobody else made a request
-        )
+        return None  # the person at the terminal sees the error there
     report = build_report(values, conclusion.failure)
     return forge.comment(report, values.current_settings.retry_seconds.final_comment)
 

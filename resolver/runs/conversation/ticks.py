@@ -34,7 +34,7 @@ def apply_dashboard_tick(
     if not message and trigger.command is not Command.STOP:
         return ""
     if not message:
-        ledger, message = ledger_ref.change(lambda found: _with_stop(found, trigger))
+        ledger, message = ledger_ref.change(lambda current: _with_stop(current, trigger))
     if ledger.readable:
         update_dashboard(Dashboard(forge.board(), ledger_ref, run, settings.mention), ledger)
     return message

@@ -114,7 +114,7 @@ class Dashboard:
             # claimed in the ledger first. Two runs that end at the same time would create two
             # dashboards otherwise.
             ledger, may_create = self.ledger_ref.change(
-                lambda found: self._claim_creation(found, number)
+                lambda current: self._claim_creation(current, number)
             )
         except WorkspaceError as error:
             logger.warning("%s", error.what)
@@ -122,11 +122,11 @@ class Dashboard:
         if not may_create:
             place = ledger.place
             return (self.board.dashboard(place.number) if place else None), ledger
-        found = self.board.find()
-        if found is None:
+        issue = self.board.find()
+        if issue is None:
             body = dashboard_body(ledger, self.mention, self.ledger_ref.now())
-            found = DashboardIssue(self.board.create(TITLE, body), body)
-        return found, self._record_number(ledger, found.number)
+            issue = DashboardIssue(self.board.create(TITLE, body), body)
+        return issue, self._record_number(ledger, issue.number)
 
     def _claim_creation(
         self, ledger: QuotaLedger, missing_number: int
@@ -149,12 +149,14 @@ class Dashboard:
     def _record_number(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
         """Return the ledger with the number of the dashboard issue."""
 
-        def place(found: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
-            placed = replace(found, place=LedgerPlace(number=number, until=self.ledger_ref.now()))
-            return placed, placed
+        def record(current: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
+            updated = replace(
+                current, place=LedgerPlace(number=number, until=self.ledger_ref.now())
+            )
+            return updated, updated
 
         try:
-            return self.ledger_ref.change(place)
+            return self.ledger_ref.change(record)
         except WorkspaceError as error:
             logger.warning("%s", error.what)
             return ledger
@@ -198,10 +200,10 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
 
 def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
     """Yield the newest run of each conversation if a retry may help. runs: newest first."""
-    seen = set()
+    conversations = set()
     for run in runs:
-        if run.thread and run.thread not in seen:
-            seen.add(run.thread)
+        if run.thread and run.thread not in conversations:
+            conversations.add(run.thread)
             if not run.is_at_work(now) and (run.ending or LOST) in _RETRYABLE_ENDINGS:
                 yield run
 
