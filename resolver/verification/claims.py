@@ -7,7 +7,7 @@ They are labelled as the agent's and never as verified.
 from resolver.models.check_history import CheckHistory, ObservedCheck
 from resolver.models.run import CheckedCommand
 
-MOST_COMMANDS = 5
+MAX_COMMANDS = 5
 """Maximum number of checks that are shown."""
 
 
@@ -17,11 +17,11 @@ def checks_of_agent(check_history: CheckHistory) -> tuple[CheckedCommand, ...]:
     The check that decides (`CheckHistory.newest`) is always among them. If no check ran since the
     last edit, earlier ones are returned.
     """
-    chosen = sorted(check_history.fresh or check_history.checks, key=lambda each: each.event_id)
-    kept, deciding = chosen[-MOST_COMMANDS:], check_history.newest
-    if deciding is not None and deciding not in kept:
-        kept = [deciding, *kept[1:]]
-    return tuple(_command(each) for each in kept)
+    chosen = sorted(check_history.fresh or check_history.checks, key=lambda check: check.event_id)
+    shown, deciding = chosen[-MAX_COMMANDS:], check_history.newest
+    if deciding is not None and deciding not in shown:
+        shown = [deciding, *shown[1:]]
+    return tuple(_command(check) for check in shown)
 
 
 def _command(check: ObservedCheck) -> CheckedCommand:
