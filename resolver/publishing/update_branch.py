@@ -14,11 +14,11 @@ from resolver.git.clone import check_branch
 from resolver.git.merge import (
     MergeResult,
     commit_unfinished_merge,
+    find_conflict_resolutions,
     find_paths_as_theirs,
     find_unresolved_paths,
     is_ancestor,
     merge,
-    settled_conflicts,
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
@@ -29,8 +29,8 @@ from resolver.models.run import (
     Outcome,
     Patch,
     Publication,
+    ResolvedConflict,
     RunState,
-    SettledConflict,
     Task,
 )
 from resolver.publishing.branches import MAX_ATTEMPTS
@@ -197,14 +197,16 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
     """Publish the resolved merge, and how each conflict was resolved."""
     pull, git = get_pull_request(builder), builder.workspace.git
     tree = builder.request.patch.tree
-    settled = settled_conflicts(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
+    resolutions = find_conflict_resolutions(
+        git, merge(git, pull.head, pull.base), tree, pull.head, pull.base
+    )
     conflicts = tuple(
-        SettledConflict(
+        ResolvedConflict(
             path=with_invisible_shown(quote(conflict.path)),
             kept=conflict.kept,
             untouched=conflict.untouched,
         )
-        for conflict in settled
+        for conflict in resolutions
     )
     pushed = _publish_merge(builder)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})

@@ -41,8 +41,8 @@ from resolver.models.run import (
     Publication,
     PublicationMethod,
     PullRequest,
+    ResolvedConflict,
     RunState,
-    SettledConflict,
     TriggerKind,
 )
 from resolver.trace.markdown import utf16_length
@@ -277,7 +277,7 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
         number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
     )
     asked = reports.trigger()
-    conflicts = (SettledConflict(path="a.py", kept="merged"),)
+    conflicts = (ResolvedConflict(path="a.py", kept="merged"),)
     told = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
