@@ -22,7 +22,7 @@ MIN_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class StopWatch:
+class DashboardStopPoller:
     """Polls the ledger for a stop of the run with this key. seconds: between two polls."""
 
     ledger_ref: LedgerRef
@@ -59,6 +59,6 @@ def watch_dashboard_stops(
         return
     seconds = max(interval, MIN_POLL_SECONDS)
     ledger_ref = ledger_for_run(request, settings)
-    watch = StopWatch(ledger_ref, accepted.reservation.key, request.control, seconds)
-    with background_poll(watch.run, "stops"):
+    poller = DashboardStopPoller(ledger_ref, accepted.reservation.key, request.control, seconds)
+    with background_poll(poller.run, "stops"):
         yield
