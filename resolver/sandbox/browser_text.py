@@ -12,7 +12,7 @@ _INVISIBLE: Final = re.compile(
 
 
 def plain_text(text: str, max_length: int) -> str:
-    """Return the text as one line, without invisible characters, of at most `max_length` characters."""
+    """Return the text as one line of at most `max_length` characters, without invisible ones."""
     # A page may have megabytes in one text: characters that would be cut off are not processed.
     line = " ".join(_INVISIBLE.sub("", text[: 4 * max_length + 100]).split())
     return (
