@@ -115,9 +115,7 @@ def command(
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        limit_overrides={
-            name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
-        },
+        limit_overrides={k: options[k] for k in LIMIT_OPTIONS if options[k] is not None},
         issue=request.issue,
         source=request.source,
         progress=TerminalProgress(console),

@@ -111,11 +111,9 @@ class GitHubForge:
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        own_login = self.whoami()
+        login = self.whoami()
         with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
-            return (
-                find_or_create.comment_of_run(self._issue(trigger), own_login, trigger) is not None
-            )
+            return find_or_create.comment_of_run(self._issue(trigger), login, trigger) is not None
 
     def say(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
@@ -137,12 +135,12 @@ class GitHubForge:
 
     def origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        own_login = self.whoami()
+        login = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
             return (
                 run_of_marker(pull.body or "")
-                if find_or_create.is_own_account(pull, own_login)
+                if find_or_create.is_own_account(pull, login)
                 else None
             )
 
@@ -185,22 +183,20 @@ class GitHubForge:
         )
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        own_login = self.whoami()
+        login = self.whoami()
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
         self._newest_pulls = find_or_create.newest_pulls(self._repository)
         with self._access.asking(operation, "pull-requests: read"):
-            pull = find_or_create.pull_request_of_run(self._newest_pulls, own_login, trigger)
+            pull = find_or_create.pull_request_of_run(self._newest_pulls, login, trigger)
         with self._access.asking(operation, "issues: read"):
-            comment = find_or_create.comment_of_run(self._issue(trigger), own_login, trigger)
+            comment = find_or_create.comment_of_run(self._issue(trigger), login, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             comment_url = comment.html_url if comment and ending and ending.is_final else None
             if trigger.in_thread and comment_url is None:
-                reply = reply_of_run(
-                    self._repository.get_pull(trigger.number or 0), own_login, trigger
-                )
+                reply = reply_of_run(self._repository.get_pull(trigger.number or 0), login, trigger)
                 comment_url = reply.html_url if reply else None
             if pull is None:
-                review = _review_of(self._repository, self._number(trigger), trigger, own_login)
+                review = _review_of(self._repository, self._number(trigger), trigger, login)
                 earlier = Publication(comment_url=comment_url, review=review, repeated=True)
                 return earlier if comment_url or review is not None else None
             if ending is not Ending.PULL_REQUEST:
@@ -221,12 +217,10 @@ class GitHubForge:
         find_or_create.discard_abandoned_branches(self._access, self._repository, prefix, run)
 
     def open_head(self, branch: str) -> str | None:
-        own_login = self.whoami()
+        login = self.whoami()
         with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self._repository, branch)
-            return (
-                pull.head.sha if pull and find_or_create.is_own_account(pull, own_login) else None
-            )
+            return pull.head.sha if pull and find_or_create.is_own_account(pull, login) else None
 
     def heads(self) -> PullHeads:
         newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)
@@ -316,10 +310,10 @@ def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:
 
 
 def _review_of(
-    repository: Repository, number: int, trigger: Trigger, own_login: str
+    repository: Repository, number: int, trigger: Trigger, login: str
 ) -> PublishedReview | None:
     """Return the review that an earlier run of this request published, or None."""
     may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
     if not may_have_review or not trigger.is_pull_request:
         return None
-    return published_review(repository.get_pull(number), own_login, trigger.key)
+    return published_review(repository.get_pull(number), login, trigger.key)

@@ -56,8 +56,7 @@ def read_pull(
 ) -> PullRequestContext:
     """Return the pull request that the trigger is about.
 
-    own_login: Resolver's login. Its threads are kept, so that nothing is said twice; the texts of
-        its reviews are not.
+    own_login: Resolver's login. Its threads are kept; the texts of its reviews are not.
     links: collects the pictures in the texts.
     left_out: collects what is not used.
     """

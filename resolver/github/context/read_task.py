@@ -67,10 +67,7 @@ def read_task(
     own_login: str,
     context_limits: ContextLimits = DEFAULT,
 ) -> Task:
-    """Return the Task of a trigger.
-
-    own_login: Resolver's login. Of its comments, only questions and answers are used.
-    context_limits: how much of the issue context is read.
+    """Return the Task of a trigger. Of Resolver's comments, only questions and answers are used.
 
     Raises ForgeError if the repository or issue is missing, moved or closed. Raises Refused for a
     command that exists only on pull requests, and if the commit that the request was about can't be
@@ -94,10 +91,8 @@ def read_task(
         links = PictureLinks()
         snapshot = _issue_text(access, full_name, issue, trigger, own_login, links, left_out)
         read_comments = _read_comments(issue, trigger)
-        hidden_ids = _find_hidden_comments(
-            access, read_comments.comments, trigger, own_login, left_out
-        )
-        comments = _chosen_comments(read_comments, hidden_ids, trigger, own_login, links, left_out)
+        hidden = _find_hidden_comments(access, read_comments.comments, trigger, own_login, left_out)
+        comments = _chosen_comments(read_comments, hidden, trigger, own_login, links, left_out)
         pull = None
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own_login, links, left_out)

@@ -186,7 +186,7 @@ def open_models(
             )
             stream.add(switched)
 
-        service_model = recorded_or_scripted(config, service, agent) or make_models(
+        inner = recorded_or_scripted(config, service, agent) or make_models(
             config,
             others,
             on_retry=on_retry,
@@ -195,9 +195,7 @@ def open_models(
             money_left=remaining_budget,
             share_left=lambda: remaining_budget() / state.limits.max_budget,
         )
-        return RecordedModel(
-            FiledModel(service_model, folder, redact) if folder else service_model, on_reply
-        )
+        return RecordedModel(FiledModel(inner, folder, redact) if folder else inner, on_reply)
 
     return open_model
 
