@@ -56,7 +56,7 @@ class GitHubForge:
         self, access: GitHubAccess, repository: str, context_limits: ContextLimits = DEFAULT
     ) -> None:
         self._access = access
-        self._context_limits = context_limits
+        self._limits = context_limits
         self._name = check_repository(repository)
         self._client = access.client()
         self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
@@ -135,13 +135,11 @@ class GitHubForge:
 
     def origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        login = self.whoami()
+        bot = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
             return (
-                run_of_marker(pull.body or "")
-                if find_or_create.is_own_account(pull, login)
-                else None
+                run_of_marker(pull.body or "") if find_or_create.is_own_account(pull, bot) else None
             )
 
     def news(self, number: int, since: datetime) -> ThreadNews:
@@ -178,9 +176,7 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        return read_task(
-            self._access, self._repository, trigger, self.whoami(), self._context_limits
-        )
+        return read_task(self._access, self._repository, trigger, self.whoami(), self._limits)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         login = self.whoami()
