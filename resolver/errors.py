@@ -144,15 +144,15 @@ class PushRefused(WorkspaceError):
 
     Attributes:
         why: The reason, worded as the end of a sentence.
-        of_branch: True when only this branch refuses the push, so that another one may accept it.
+        branch_only: True when only this branch refuses the push, so that another one may accept it.
     """
 
     def __init__(
-        self, what: str, next_step: str = "", why: str = "", *, of_branch: bool = False
+        self, what: str, next_step: str = "", why: str = "", *, branch_only: bool = False
     ) -> None:
         super().__init__(what, next_step)
         self.why = why
-        self.of_branch = of_branch
+        self.branch_only = branch_only
 
 
 class ForgeError(ResolverError):

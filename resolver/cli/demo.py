@@ -72,7 +72,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         trigger=trigger,
         run=run_id(trigger.key, now),
         output=Output(folder / "output"),
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         progress=TerminalProgress(console),
     )

@@ -43,7 +43,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         trigger=request.trigger,
         run=request.run,
         output=output,
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=open_host(environment),
         resume=True,
         continuation=request.continuation,

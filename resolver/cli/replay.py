@@ -160,7 +160,15 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
             credential=_credential(log.source, settings, host),
         )
         job = execute.ExecutionRequest(
-            run, log.opening.task, settings, (), host, folder, utc_now, Control(), settings.ceiling
+            run,
+            log.opening.task,
+            settings,
+            (),
+            host,
+            folder,
+            utc_now,
+            Control(),
+            settings.max_extended_limits,
         )
         kind = runtime_kind(settings, host)
         with (
@@ -169,7 +177,7 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
         ):
             roots, runtime = roots_of(log.events), sandbox.runtime
             executor = RelocatedExecutor(runtime, roots, runtime.root)
-            return reexecute(log.events, executor, (*roots, runtime.root), views=True)
+            return reexecute(log.events, executor, (*roots, runtime.root), include_views=True)
 
 
 def _render_result(log: ReplayLog, result: Reexecution) -> str:
@@ -204,13 +212,15 @@ def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str
         trigger=trigger,
         run=run,
         output=output,
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         publish=fork.publish,
         continuation=Continuation(
             run=current_run(list(fork.events)), words=fork.say, by=read_login()
         ),
-        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
+        limit_overrides={
+            name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
+        },
         source=fork.log.source,
         progress=TerminalProgress(Console(stderr=True)),
     )

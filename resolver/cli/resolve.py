@@ -34,7 +34,7 @@ from resolver.runs.common import (
     run_id,
     stop_on_signals,
 )
-from resolver.runs.conversation.commands import watch_of
+from resolver.runs.conversation.commands import comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import EVENTS, REQUEST, Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
@@ -110,18 +110,18 @@ def command(
         trigger=request.trigger,
         run=request.run,
         output=folder,
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=open_host(environment),
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        bounds={name: options[name] for name in LIMIT_OPTIONS if options[name] is not None},
+        limit_overrides={k: options[k] for k in LIMIT_OPTIONS if options[k] is not None},
         issue=request.issue,
         source=request.source,
         progress=TerminalProgress(console),
     )
     forge = open_forge(request, settings, job.host)
-    watching = watch_comments(watch_of(job, settings))
+    watching = watch_comments(comment_watch_for(job, settings))
     with stop_on_signals(), filtered_log(settings, job.host), watching:
         result = run_pipeline(job, forge)
     print_result(result, console, resume_command(result, options))

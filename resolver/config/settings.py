@@ -75,7 +75,7 @@ class Settings(
         )
 
     @property
-    def ceiling(self) -> RunLimits:
+    def max_extended_limits(self) -> RunLimits:
         """The limits that comments can extend a run to."""
         return RunLimits(
             max_iterations=int(self.max_iterations * self.max_extension),
@@ -88,7 +88,7 @@ class Settings(
         """Maximum duration with all extensions and verifications, and an hour for cloning, starting
         and publishing."""
         verifying = self.verification_seconds * (self.verification_rounds + 1) if self.verify else 0
-        seconds = self.ceiling.max_time + self.timeout_seconds.setup + verifying
+        seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup + verifying
         return timedelta(seconds=seconds, hours=1)
 
     def without_kept_environment(self) -> Self:

@@ -39,14 +39,14 @@ from resolver.runs.common import (
 )
 from resolver.runs.conversation.commands import (
     answer_in_job,
-    archive,
+    archive_run_log,
+    comment_watch_for,
     continue_from_archive,
     issue_of_command,
     locate_dispatch,
-    watch_of,
 )
 from resolver.runs.conversation.comments import abandon_run
-from resolver.runs.conversation.watch import STARTS, watch_comments
+from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
 from resolver.runs.output import EVENTS, OUTCOME, Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest, RunResult
@@ -98,12 +98,12 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     run = run_id(trigger.key, trigger.at)
     summary = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
     console.print(Text(for_terminal(summary)), soft_wrap=True)
-    if trigger.command not in STARTS:
+    if trigger.command not in STARTING_COMMANDS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = issue_of_command(trigger, forge)
             answer = answer_in_job(trigger, run, forge, settings, host)
         if answer is not None:
-            console.print(Text(for_terminal(answer.said)), soft_wrap=True)
+            console.print(Text(for_terminal(answer.message)), soft_wrap=True)
             write_outputs(environment, {"state": answer.state})
             return answer.exit_code
     groups = Groups(console)
@@ -111,19 +111,19 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         trigger=trigger,
         run=run,
         output=open_output(workspace),
-        load=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         progress=groups,
         log_url=job_url(environment, trigger),
         actions_run=actions_run(environment),
-        archives=settings.keep_log,
-        continues=settings.keep_log,
+        archives_log=settings.keep_log,
+        can_be_continued=settings.keep_log,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
         job = continue_from_archive(job, settings)
-        with watch_comments(watch_of(job, settings)):
+        with watch_comments(comment_watch_for(job, settings)):
             result = run_pipeline(job, forge)
-        archive(result, settings)
+        archive_run_log(result, settings)
     print_result(result, console)
     console.print(Text(annotation(result)), soft_wrap=True)
     write_outputs(environment, outputs_of(result))
@@ -156,7 +156,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=output,
-            load=lambda _: settings,
+            load_settings=lambda _: settings,
             host=host,
             log_url=job_url(environment, trigger),
             actions_run=actions_run(environment),

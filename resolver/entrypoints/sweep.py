@@ -22,7 +22,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
 from resolver.runs.common import run_id
-from resolver.runs.conversation.commands import archive, watch_of
+from resolver.runs.conversation.commands import archive_run_log, comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -216,7 +216,9 @@ class Sweep:
         """Longest duration of a run, including extensions by comments. A run that is older was
         killed."""
         settings = self.settings
-        return timedelta(seconds=settings.ceiling.max_time + settings.timeout_seconds.setup)
+        return timedelta(
+            seconds=settings.max_extended_limits.max_time + settings.timeout_seconds.setup
+        )
 
     def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
         return labelled_trigger(
@@ -243,21 +245,21 @@ class Sweep:
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=Output(self.folder / f"issue-{issue.number}"),
-            load=self.load,
+            load_settings=self.load,
             host=self.host,
             progress=self.progress,
             log_url=self.log_url,
             actions_run=self.actions_run,
-            archives=self.settings.keep_log,
-            continues=self.settings.keep_log,
+            archives_log=self.settings.keep_log,
+            can_be_continued=self.settings.keep_log,
             budget=lambda _: budget_left,
         )
-        with watch_comments(watch_of(request, self.settings)):
+        with watch_comments(comment_watch_for(request, self.settings)):
             result = run_pipeline(request, self.forge)
         row = self._row_of_result(result, issue)
         self.started_runs += row.fate in {SweepFate.DONE, SweepFate.FAILED}
         self._add_row(row)  # before a signal can interrupt what follows
-        archive(result, self.settings)
+        archive_run_log(result, self.settings)
         self.on_result(result)
 
     def _row_of_result(self, result: RunResult, issue: LabelledIssue) -> SweepRow:

@@ -196,7 +196,7 @@ def _markers(data: bytes) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class SettledFile:
+class ResolvedFile:
     """How the conflict at a path was resolved.
 
     kept: whose version the file has now.
@@ -208,9 +208,9 @@ class SettledFile:
     untouched: bool
 
 
-def settled_conflicts(
+def find_conflict_resolutions(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
-) -> tuple[SettledFile, ...]:
+) -> tuple[ResolvedFile, ...]:
     """Return how each conflict of the merge was resolved in `tree`.
 
     A path that is in neither side, nor in the merged tree, nor in `tree` is left out.
@@ -233,7 +233,7 @@ def settled_conflicts(
             kept = "ours"
         elif entry == their_entries.get(path):
             kept = "theirs"
-        files.append(SettledFile(path, kept, entry == merged_entries.get(path)))
+        files.append(ResolvedFile(path, kept, entry == merged_entries.get(path)))
     return tuple(files)
 
 

@@ -243,7 +243,7 @@ def _push_error(
         if re.search(pattern, clean_output):
             is_branch_protected = reason == "the branch is protected"
             refusal = PushRefused(
-                f"{error.what} ({reason})", next_step, reason, of_branch=is_branch_protected
+                f"{error.what} ({reason})", next_step, reason, branch_only=is_branch_protected
             )
             refusal.cause = error.cause
             return refusal

@@ -26,12 +26,12 @@ from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 
 @dataclass(frozen=True)
-class LastSpeaker:
-    """A comment on an issue, with its author and time. `own` is true for Resolver's own account."""
+class AuthoredComment:
+    """A comment on an issue, with its author and time. `is_own` is true for Resolver's account."""
 
     author: str
     is_bot: bool
-    own: bool
+    is_own: bool
     at: datetime
     body: str
 
@@ -47,7 +47,7 @@ class DashboardIssue:
 class DashboardForge(Protocol):
     """The dashboard in one repository. All methods raise ForgeError."""
 
-    def voices(self, number: int) -> Sequence[LastSpeaker]:
+    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
         """Return the newest comments of an issue, newest first."""
         ...
 
@@ -234,7 +234,7 @@ class Forge(Protocol):
         """Return True if a comment says that the run with this key waits or is active."""
         ...
 
-    def apart(self) -> ProgressWriter:
+    def progress_writer(self) -> ProgressWriter:
         """Return the writer of progress comments, for use by one other thread.
 
         It has a client of its own with short timeouts. Raises ForgeError.

@@ -29,7 +29,7 @@ from resolver.github.comments.review import ReviewPublisher, published_review
 from resolver.github.comments.run_comments import GitHubBoard, RunComments, add_reaction
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
-from resolver.github.context.issue_context import DEFAULT, WantedContext
+from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labelled_issues import LabelledIssues
 from resolver.github.context.read_task import ThreadNews, read_task
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -53,10 +53,10 @@ class GitHubForge:
     """
 
     def __init__(
-        self, access: GitHubAccess, repository: str, wanted: WantedContext = DEFAULT
+        self, access: GitHubAccess, repository: str, context_limits: ContextLimits = DEFAULT
     ) -> None:
         self._access = access
-        self._wanted = wanted
+        self._limits = context_limits
         self._name = check_repository(repository)
         self._client = access.client()
         self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
@@ -111,9 +111,9 @@ class GitHubForge:
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        own = self.whoami()
+        login = self.whoami()
         with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
-            return find_or_create.comment_of_run(self._issue(trigger), own, trigger) is not None
+            return find_or_create.comment_of_run(self._issue(trigger), login, trigger) is not None
 
     def say(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
@@ -135,11 +135,11 @@ class GitHubForge:
 
     def origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        own = self.whoami()
+        bot = self.whoami()
         with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
             return (
-                run_of_marker(pull.body or "") if find_or_create.is_own_account(pull, own) else None
+                run_of_marker(pull.body or "") if find_or_create.is_own_account(pull, bot) else None
             )
 
     def news(self, number: int, since: datetime) -> ThreadNews:
@@ -150,8 +150,8 @@ class GitHubForge:
         """Return the finder of work on failing checks."""
         return CheckPlaces(self._access, self._repository, self.whoami())
 
-    def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
-        return read_snapshot(self._access, self._name, wanted)
+    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
+        return read_snapshot(self._access, self._name, query)
 
     def is_public(self) -> bool | None:
         return people.is_public(self._access, self._repository)
@@ -176,23 +176,23 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        return read_task(self._access, self._repository, trigger, self.whoami(), self._wanted)
+        return read_task(self._access, self._repository, trigger, self.whoami(), self._limits)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        own = self.whoami()
+        login = self.whoami()
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
         self._newest_pulls = find_or_create.newest_pulls(self._repository)
         with self._access.asking(operation, "pull-requests: read"):
-            pull = find_or_create.pull_request_of_run(self._newest_pulls, own, trigger)
+            pull = find_or_create.pull_request_of_run(self._newest_pulls, login, trigger)
         with self._access.asking(operation, "issues: read"):
-            comment = find_or_create.comment_of_run(self._issue(trigger), own, trigger)
+            comment = find_or_create.comment_of_run(self._issue(trigger), login, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             comment_url = comment.html_url if comment and ending and ending.is_final else None
             if trigger.in_thread and comment_url is None:
-                reply = reply_of_run(self._repository.get_pull(trigger.number or 0), own, trigger)
+                reply = reply_of_run(self._repository.get_pull(trigger.number or 0), login, trigger)
                 comment_url = reply.html_url if reply else None
             if pull is None:
-                review = _review_of(self._repository, self._number(trigger), trigger, own)
+                review = _review_of(self._repository, self._number(trigger), trigger, login)
                 earlier = Publication(comment_url=comment_url, review=review, repeated=True)
                 return earlier if comment_url or review is not None else None
             if ending is not Ending.PULL_REQUEST:
@@ -213,10 +213,10 @@ class GitHubForge:
         find_or_create.discard_abandoned_branches(self._access, self._repository, prefix, run)
 
     def open_head(self, branch: str) -> str | None:
-        own = self.whoami()
+        login = self.whoami()
         with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self._repository, branch)
-            return pull.head.sha if pull and find_or_create.is_own_account(pull, own) else None
+            return pull.head.sha if pull and find_or_create.is_own_account(pull, login) else None
 
     def heads(self) -> PullHeads:
         newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)
@@ -264,7 +264,7 @@ class GitHubForge:
     def has_active_run(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None
 
-    def apart(self) -> RunComments:
+    def progress_writer(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
         hasty_access = self._access.with_short_timeouts(self.whoami(), pause_between_writes=0.0)
         return GitHubForge(hasty_access, self._name).run_comments
@@ -306,10 +306,10 @@ def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:
 
 
 def _review_of(
-    repository: Repository, number: int, trigger: Trigger, own: str
+    repository: Repository, number: int, trigger: Trigger, login: str
 ) -> PublishedReview | None:
     """Return the review that an earlier run of this request published, or None."""
     may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
     if not may_have_review or not trigger.is_pull_request:
         return None
-    return published_review(repository.get_pull(number), own, trigger.key)
+    return published_review(repository.get_pull(number), login, trigger.key)

@@ -170,7 +170,7 @@ class LocalForge:
     def has_active_run(self, trigger: Trigger) -> bool:  # noqa: ARG002 - there are no comments
         return False
 
-    def apart(self) -> "LocalForge":
+    def progress_writer(self) -> "LocalForge":
         return self
 
     def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:  # noqa: ARG002

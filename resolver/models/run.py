@@ -388,7 +388,7 @@ ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]
 """
 
 
-class SettledConflict(FrozenModel):
+class ResolvedConflict(FrozenModel):
     """How a merge conflict was resolved.
 
     `untouched` is True when the agent left the file as git wrote it.
@@ -458,7 +458,7 @@ class Publication(FrozenModel):
         default="",
         description="Why the change was not published where it was meant to be, for a person.",
     )
-    conflicts: tuple[SettledConflict, ...] = Field(
+    conflicts: tuple[ResolvedConflict, ...] = Field(
         default=(),
         description="How the merge conflicts were resolved that the agent worked on.",
     )

@@ -1,6 +1,6 @@
-"""The input of publishing, and the commits made from it in the host's clone.
+"""The input of publishing, and the commits that are made from it in the host's clone.
 
-The input has the change, its task, and the report that people get. A commit has an author,
+The input contains the change, its task, and the report for people. A commit has an author,
 co-authors, a message and the id of the run.
 """
 
@@ -36,10 +36,12 @@ from resolver.models.run import (
 )
 
 
-def is_draft(setting: str, missing: Unverified) -> bool:
-    """Return True if the pull request is to be a draft: as the setting says, or for "auto" if
-    something is missing."""
-    return setting == "always" if setting != "auto" else missing != ""
+def is_draft(setting: str, unverified: Unverified) -> bool:
+    """Return True if the pull request is to be a draft.
+
+    With the setting "auto", it is one if the change is not verified; `unverified` says why.
+    """
+    return setting == "always" if setting != "auto" else unverified != ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class PublishRequest:
     credential: called for each use, because a token may expire.
     report: the report as it is before anything is published.
     continuation: the earlier run that this one continues, None if there is none.
-    log: where the branch name is written before the push, None if no agent has worked.
+    log: records the branch name before the push; None if no agent has worked.
     notices: what the reader of the pull request should know about how the change was published.
         Publishing adds to it.
     """
@@ -72,8 +74,8 @@ class PublishRequest:
     def report_with(self, publication: Publication) -> Report:
         """Return the report of the run with what has been published so far."""
         report = self.report
-        untouched = any(conflict.untouched for conflict in publication.conflicts)
-        missing: Unverified = "untouched" if untouched else report.unverified
+        has_untouched_conflicts = any(conflict.untouched for conflict in publication.conflicts)
+        unverified: Unverified = "untouched" if has_untouched_conflicts else report.unverified
         commit = publication.commit or self.patch.commit
         return report.model_copy(
             update={
@@ -81,10 +83,10 @@ class PublishRequest:
                 "branch": publication.branch,
                 "pull_request": publication.pull_request,
                 "review": publication.review,
-                "how": publication.how,
+                "publication_method": publication.how,
                 "publication": publication,
-                "unverified": missing,
-                "draft": is_draft(self.settings.draft, missing),
+                "unverified": unverified,
+                "draft": is_draft(self.settings.draft, unverified),
                 "warnings": (*report.warnings, *self.notices),
             }
         )
@@ -94,14 +96,14 @@ class PublishRequest:
 class PushedChange:
     """A change that was pushed, or kept as a patch.
 
-    propose_onto: the branch to open a pull request against, "" for none.
+    proposed_base: the branch to open a pull request against, "" for none.
     """
 
     publication: Publication
-    propose_onto: str = ""
+    proposed_base: str = ""
 
 
-PUBLIC = "github.com"
+PUBLIC_HOST = "github.com"
 """Host of the public GitHub."""
 
 KNOWN_IDS = {"github-actions[bot]": 41898282}
@@ -128,23 +130,23 @@ class CommitBuilder:
     forge: Forge
     workspace: Workspace
 
-    def commit(self, tree: str, parent: str, merged: str = "") -> str:
+    def commit(self, tree: str, parent: str, second_parent: str = "") -> str:
         """Commit `tree` on top of `parent` and return the id. The same run gives the same id.
 
-        merged: a second parent. The commit is then a merge with the message of one.
+        second_parent: makes the commit a merge, with the message of a merge.
         """
         request, patch = self.request, self.request.patch
-        made = self.workspace.commit(
+        commit = self.workspace.commit(
             patch.model_copy(update={"tree": tree}),
-            message=self._merge_message(merged) if merged else self._message(),
+            message=self._merge_message(second_parent) if second_parent else self._message(),
             author=self._author,
             committed_at=request.committed_at,
             co_authors=co_authors(request.trigger, self._server),
             parent=parent,
-            merged=merged,
+            merged=second_parent,
         ).commit
-        assert made is not None
-        return made
+        assert commit is not None
+        return commit
 
     @cached_property
     def _author(self) -> Identity:
@@ -158,27 +160,29 @@ class CommitBuilder:
     def _message(self) -> str:
         return commit_message(self.request.report)
 
-    def _merge_message(self, merged: str) -> str:
+    def _merge_message(self, second_parent: str) -> str:
         pull = self.workspace.pull
-        if pull is None or merged != pull.base:
+        if pull is None or second_parent != pull.base:
             return render("run/merge.j2", base="", head="", run=self.request.run)
         # Branch names are chosen by people, and commit messages notify and link like comments do.
         base, head = title(pull.base_branch), title(pull.head_branch)
         return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
-    def own_since(self, known: str, tip: str) -> str | None:
-        """Return the commit that an interrupted attempt of this run put on top of `known`.
+    def find_own_commit(self, base: str, tip: str) -> str | None:
+        """Return the commit that an interrupted attempt of this run put on top of `base`.
 
         Returns None if `tip` has no such commit.
         """
         git, run = self.workspace.git, self.request.run
-        given = f"{check_commit(known)}..{check_commit(tip)}"
-        mark = f"--grep=Resolver-Run: {run}"
-        listed = git.text("log", "--fixed-strings", mark, "--format=%H %T %P", given)
-        found = (line.split() for line in listed.splitlines())
-        return next((id for id, tree, *parents in found if self._is_own(id, tree, parents)), None)
+        commit_range = f"{check_commit(base)}..{check_commit(tip)}"
+        trailer = f"--grep=Resolver-Run: {run}"
+        log_output = git.text("log", "--fixed-strings", trailer, "--format=%H %T %P", commit_range)
+        commits = (line.split() for line in log_output.splitlines())
+        return next(
+            (id for id, tree, *parents in commits if self._is_own_commit(id, tree, parents)), None
+        )
 
-    def _is_own(self, id: str, tree: str, parents: list[str]) -> bool:
+    def _is_own_commit(self, id: str, tree: str, parents: list[str]) -> bool:
         """Return True if the commit was made by this run.
 
         The `Resolver-Run` trailer alone is no proof, because anybody can write it. So the commit is
@@ -187,51 +191,55 @@ class CommitBuilder:
         """
         if not 1 <= len(parents) <= 2:
             return False
-        made = self.commit(tree, parents[0], *parents[1:])
+        rebuilt = self.commit(tree, parents[0], *parents[1:])
         if not self.request.settings.signed_commits:
-            return made == id
-        words = ("show", "--no-patch", "--format=%B")
+            return rebuilt == id
+        show_message = ("show", "--no-patch", "--format=%B")
         git = self.workspace.git
-        return git.text(*words, id).strip() == git.text(*words, made).strip()
+        return git.text(*show_message, id).strip() == git.text(*show_message, rebuilt).strip()
 
-    def onto(self, change: PlannedChange, tip: str) -> str | None:
+    def apply(self, change: PlannedChange, tip: str) -> str | None:
         """Return a commit that has the change on top of `tip`, the current commit of the branch.
 
         Returns `tip` if it contains the change already, and None if git can't apply it without a
         conflict, or the branch was rewritten. Raises PolicyViolation if the policy rejects the
         result.
         """
-        git, known = self.workspace.git, change.parent
-        if tip == known:
+        git, parent = self.workspace.git, change.parent
+        if tip == parent:
             if (tip, change.tree) != (self.request.patch.base, self.request.patch.tree):
                 self._check(tip, change.tree)  # any other tree was not judged before
             return self.commit(change.tree, tip)
-        if not is_ancestor(git, known, tip):
+        if not is_ancestor(git, parent, tip):
             return None
         # "merge" keeps the commit on its parent and adds a merge commit; otherwise the change is
-        # replayed on the tip as one commit, like in a rebase. Both work on objects only.
-        merges = self.request.settings.base_moved == "merge"
-        made = self.commit(change.tree, known) if merges else ""
-        found = merge(git, tip, made) if merges else replay_commits(git, known, change.tree, tip)
-        return self._put(found, tip, made)
+        # replay_since on the tip as one commit, like in a rebase. Both work on objects only.
+        add_merge_commit = self.request.settings.base_moved == "merge"
+        commit = self.commit(change.tree, parent) if add_merge_commit else ""
+        merged = (
+            merge(git, tip, commit)
+            if add_merge_commit
+            else replay_commits(git, parent, change.tree, tip)
+        )
+        return self._commit_result(merged, tip, commit)
 
-    def replayed(self, known: str, tip: str) -> str | None:
-        """Return a commit with what has changed since `known`, as `onto` does.
+    def replay_since(self, start: str, tip: str) -> str | None:
+        """Return a commit with the changes since `start`, as `apply` does.
 
-        `known` and `tip` need no common history, so this works after a squash merge.
+        `start` and `tip` need no common history, so this works after a squash merge.
         """
-        return self._put(
-            replay_commits(self.workspace.git, known, self.request.patch.tree, tip), tip
+        return self._commit_result(
+            replay_commits(self.workspace.git, start, self.request.patch.tree, tip), tip
         )
 
-    def _put(self, found: MergeResult, tip: str, merged: str = "") -> str | None:
+    def _commit_result(self, result: MergeResult, tip: str, second_parent: str = "") -> str | None:
         """Commit the merged tree on top of `tip`; return None if it has conflicts."""
-        if found.conflicts:
+        if result.conflicts:
             return None
-        if found.tree == self.workspace.tree(tip):
+        if result.tree == self.workspace.tree(tip):
             return tip
-        self._check(tip, found.tree)
-        return self.commit(found.tree, tip, merged)
+        self._check(tip, result.tree)
+        return self.commit(result.tree, tip, second_parent)
 
     def _check(self, base: str, tree: str) -> None:
         """Judge the change once more, relative to the tip that it was applied to.
@@ -266,9 +274,9 @@ def commit_identity(login: str, id: int | None, server: str) -> Identity:
     Addresses are `<id>+<login>@users.noreply.<host>`:
     https://docs.github.com/en/account-and-profile/reference/email-addresses-reference
     """
-    host = urlsplit(server).hostname or PUBLIC
+    host = urlsplit(server).hostname or PUBLIC_HOST
     login = login or "resolver"
-    id = id or (KNOWN_IDS.get(login) if host == PUBLIC else None)
+    id = id or (KNOWN_IDS.get(login) if host == PUBLIC_HOST else None)
     user = f"{id}+{login}" if id is not None else login
     return Identity(login, f"{user}@users.noreply.{host}")
 
@@ -278,7 +286,7 @@ def co_authors(trigger: Trigger, server: str) -> tuple[Identity, ...]:
 
     Nobody is named for a failing check, because nobody has made a request.
     """
-    nobody = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
-    if trigger.kind in nobody:
+    without_requester = {TriggerKind.LOCAL, TriggerKind.COMMAND_LINE, TriggerKind.CHECK_FAILED}
+    if trigger.kind in without_requester:
         return ()
     return (commit_identity(trigger.actor.login, trigger.actor.id, server),)

@@ -10,7 +10,7 @@ from resolver.git.workspace import Workspace
 from resolver.models.run import Trigger, TriggerKind
 
 _PATH = r"(?:\w[\w.+-]{0,99}(?:/[\w.+-]{1,100}){0,20}|\.\w[\w.-]{0,99}(?:/[\w.+-]{1,100}){0,20})"
-_PLACE = re.compile(
+_LOCATION = re.compile(
     rf"(?<![\w/.`\[@:\\-])(?P<tick>`?)(?P<path>{_PATH})"
     r"(?::(?P<line>[1-9][0-9]{0,6})(?:-(?P<last>[1-9][0-9]{0,6}))?"
     r"|#L(?P<line1>[1-9][0-9]{0,6})(?:-L?(?P<last1>[1-9][0-9]{0,6}))?)"
@@ -27,40 +27,41 @@ _PLACE = re.compile(
     r"|\[[^\]\n]{0,500}\]\([^)\n]{0,500}\)|https?://\S+",
     re.S,
 )
-_PATHS, _FIRST, _LAST = (
+_PATH_GROUPS, _FIRST_LINE_GROUPS, _LAST_LINE_GROUPS = (
     ("path", "path2", "path3"),
     ("line", "line1", "line2", "line3"),
     ("last", "last1", "last2", "last3"),
 )
 
 
-def link_code_places(text: str, page: str, lines_of: Callable[[str], int | None]) -> str:
-    """Return `text` with each code location that exists made a markdown link.
+def link_code_places(text: str, page_url: str, count_lines: Callable[[str], int | None]) -> str:
+    """Return `text` with a markdown link for each code location that exists.
 
     Locations are `path:12`, `path:12-18`, `path#L12-L18`, and prose such as "`path`, line 12" or
-    "lines 12-18 of `path`". `page` is the URL under which the files of the commit are shown,
-    without a trailing slash. `lines_of` returns how many lines a file of the commit has, or None if
-    there is no such file. Locations in unknown files and beyond the end of a file are left as text.
+    "lines 12-18 of `path`". `page_url` is the URL under which the files of the commit are shown,
+    without a trailing slash. `count_lines` returns how many lines a file of the commit has, or None
+    if there is no such file. Locations in unknown files and beyond the end of a file are left as
+    text.
     """
-    known = cache(lines_of)
+    line_count = cache(count_lines)
 
-    def linked(found: re.Match[str]) -> str:
+    def link(match: re.Match[str]) -> str:
         path, first, last = (
-            next((text for group in groups if (text := found[group])), None)
-            for groups in (_PATHS, _FIRST, _LAST)
+            next((text for group in groups if (text := match[group])), None)
+            for groups in (_PATH_GROUPS, _FIRST_LINE_GROUPS, _LAST_LINE_GROUPS)
         )
         if path is None:
-            return found[0]
-        begin, end = int(first or 0), int(last or first or 0)
-        length = known(path)
-        if length is None or not begin <= end <= length:
-            return found[0]
+            return match[0]
+        start, end = int(first or 0), int(last or first or 0)
+        length = line_count(path)
+        if length is None or not start <= end <= length:
+            return match[0]
         plain = "?plain=1" if path.lower().endswith((".md", ".rst")) else ""
-        lines = f"#L{begin}" if begin == end else f"#L{begin}-L{end}"
-        words = f"`{found[0].strip('`')}`" if found["path"] else found[0]
-        return f"[{words}]({page}/{quote(path)}{plain}{lines})"
+        lines = f"#L{start}" if start == end else f"#L{start}-L{end}"
+        label = f"`{match[0].strip('`')}`" if match["path"] else match[0]
+        return f"[{label}]({page_url}/{quote(path)}{plain}{lines})"
 
-    return _PLACE.sub(linked, text)
+    return _LOCATION.sub(link, text)
 
 
 def code_linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> Callable[[str], str]:
@@ -68,5 +69,5 @@ def code_linker(trigger: Trigger, settings: Settings, workspace: Workspace) -> C
     if trigger.kind is TriggerKind.LOCAL:
         return lambda text: text
     server = settings.github_server_url.rstrip("/")
-    page = f"{server}/{trigger.repository}/blob/{workspace.base}"
-    return lambda text: link_code_places(text, page, workspace.lines_of)
+    page_url = f"{server}/{trigger.repository}/blob/{workspace.base}"
+    return lambda text: link_code_places(text, page_url, workspace.lines_of)

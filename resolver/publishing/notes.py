@@ -20,46 +20,50 @@ from resolver.memory.skills.reading import is_shown_to_agents
 from resolver.models.run import Patch
 
 NOTES_FILE = "AGENTS.md"
-END = "<!-- end of notes from earlier runs -->"
+END_MARKER = "<!-- end of notes from earlier runs -->"
 """Marks where the next note is inserted.
 
 People may move the section, or delete it to get a new one.
 """
 
-_COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
+_LINE_COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
 
 
 def propose_notes(
-    notes: Sequence[str], before: bytes | None, executor: Executor, stream: EventStream
+    notes: Sequence[str], current_content: bytes | None, executor: Executor, stream: EventStream
 ) -> tuple[str, ...]:
     """Write the notes into AGENTS.md with the sandbox's editor, and return those that were new.
 
-    before: content of the file at the base. Notes that it contains already are skipped.
+    current_content: content of the file at the base. Notes that it contains already are skipped.
     """
-    new = without_known(notes, (before or b"").decode("utf-8", "replace"))
+    new = without_known(notes, (current_content or b"").decode("utf-8", "replace"))
     if not new:
         return ()
 
     # The edits are logged like those of the agent, but as actions of the environment.
-    def done(action: SandboxAction) -> ObservationBase:
-        added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
-        observation = executor.execute(added)
-        return stream.add(observation.model_copy(update={"cause": added.id}))
+    def execute(action: SandboxAction) -> ObservationBase:
+        logged = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
+        observation = executor.execute(logged)
+        return stream.add(observation.model_copy(update={"cause": logged.id}))
 
-    lines = "".join(f"- {_inert(note)}\n" for note in new)
-    longer = FileEdit(command="str_replace", path=NOTES_FILE, old_str=END, new_str=f"{lines}{END}")
-    if not isinstance(done(longer), ErrorObservation):
+    lines = "".join(f"- {_defuse_markers(note)}\n" for note in new)
+    extension = FileEdit(
+        command="str_replace", path=NOTES_FILE, old_str=END_MARKER, new_str=f"{lines}{END_MARKER}"
+    )
+    if not isinstance(execute(extension), ErrorObservation):
         return new
-    section = render("run/notes_section.md.j2", lines=lines, end=END)
-    seen = done(FileRead(path=NOTES_FILE, view_range=(1, 1)))
-    if isinstance(seen, FileReadResult):
-        count = _COUNT.match(seen.content)
-        last = int(count[1]) if count else 0
-        written = done(
-            FileEdit(command="insert", path=NOTES_FILE, insert_line=last, new_str=f"\n{section}")
+    section = render("run/notes_section.md.j2", lines=lines, end=END_MARKER)
+    first_line = execute(FileRead(path=NOTES_FILE, view_range=(1, 1)))
+    if isinstance(first_line, FileReadResult):
+        match = _LINE_COUNT.match(first_line.content)
+        last_line = int(match[1]) if match else 0
+        written = execute(
+            FileEdit(
+                command="insert", path=NOTES_FILE, insert_line=last_line, new_str=f"\n{section}"
+            )
         )
     else:
-        written = done(FileWrite(path=NOTES_FILE, content=section))
+        written = execute(FileWrite(path=NOTES_FILE, content=section))
     return () if isinstance(written, ErrorObservation) else new
 
 
@@ -87,10 +91,10 @@ def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
     notes: those that `propose_notes` may have written as a part of the change.
     """
     paths = [change.path for change in patch.files if is_shown_to_agents(change.path)]
-    added = [note for note in notes if f"+- {_inert(note)}\n".encode() in patch.diff]
+    added = [note for note in notes if f"+- {_defuse_markers(note)}\n".encode() in patch.diff]
     return render("run/agents_told.md.j2", paths=paths, notes=added).strip() if paths else ""
 
 
-def _inert(note: str) -> str:
+def _defuse_markers(note: str) -> str:
     """Return the note with HTML comment markers defused, so that it can't end its section."""
     return note.replace("<!--", "< !--").replace("-->", "-- >")

@@ -1,8 +1,8 @@
 """Publishes a review: the reviewer's comments, and replies in the threads of earlier reviews.
 
-The answer to a reviewer's comment says at once whether GitHub can show it at its lines. Each
-comment is compared with the pinned diff. Comments that repeat an open thread are left out, and the
-most important ones come first.
+When the reviewer comments, the observation says at once whether GitHub can show the comment at its
+lines, which is decided by the pinned diff. Comments that repeat an open thread are left out, and
+the most important ones come first.
 
 A reply in a thread contains what the agent says it did, and the commit. Threads that the request
 was not about are not touched.
@@ -45,25 +45,27 @@ from resolver.publishing.links import code_linker
 from resolver.security.redaction import Redactor
 
 
-def note_comment(pull: PullRequestContext | None) -> Callable[[a.ReviewComment], ObservationBase]:
-    """Return the function that answers a comment.
+def review_comment_handler(
+    pull: PullRequestContext | None,
+) -> Callable[[a.ReviewComment], ObservationBase]:
+    """Return the function that handles the agent's action to comment on lines.
 
     pull: None if no pull request is known, as in a delegate's review.
     """
 
-    def noted(action: a.ReviewComment) -> ObservationBase:
+    def handle(action: a.ReviewComment) -> ObservationBase:
         if pull is None:
             return o.ReviewCommentNoted(content="Noted.")
-        remark = as_in_diff(remark_of(action), pull.files)
-        placed = is_placed(remark, pull.files)
+        remark = match_diff_side(to_remark(action), pull.files)
+        in_diff = fits_in_diff(remark, pull.files)
         file = pull.file(remark.path)
-        words = render("agent/review_comment_noted.md.j2", remark=remark, placed=placed, file=file)
-        return o.ReviewCommentNoted(content=words.strip(), placed=placed)
+        text = render("agent/review_comment_noted.md.j2", remark=remark, placed=in_diff, file=file)
+        return o.ReviewCommentNoted(content=text.strip(), placed=in_diff)
 
-    return noted
+    return handle
 
 
-def remark_of(event: a.ReviewComment) -> Remark:
+def to_remark(event: a.ReviewComment) -> Remark:
     """Return the comment as the model of a review's comment."""
     return Remark(
         path=event.path,
@@ -76,7 +78,7 @@ def remark_of(event: a.ReviewComment) -> Remark:
     )
 
 
-def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
+def match_diff_side(remark: Remark, files: Sequence[DiffFile]) -> Remark:
     """Return the comment with the path and side that the diff has for it.
 
     The lines of a renamed file are under its new name. A file that was added or deleted has only
@@ -91,20 +93,20 @@ def as_in_diff(remark: Remark, files: Sequence[DiffFile]) -> Remark:
     return remark.model_copy(update={"path": file.path, "side": side})
 
 
-def is_placed(remark: Remark, files: Sequence[DiffFile]) -> bool:
+def fits_in_diff(remark: Remark, files: Sequence[DiffFile]) -> bool:
     """Return True if all lines of the comment are in one hunk, so that GitHub accepts it there."""
-    by_path = (file for file in files if file.path == remark.path)
+    matching_files = (file for file in files if file.path == remark.path)
     return any(
         hunk.holds(remark.first, remark.line, remark.side)
-        for file in by_path
+        for file in matching_files
         for hunk in file.hunks
     )
 
 
-ALIKE = 0.5
-"""Fraction of common words from which two comments on the same lines are taken for repetitions."""
+MIN_SHARED_WORDS = 0.5
+"""Two comments on the same lines with at least this fraction of common words are repetitions."""
 
-MOST_COMMENTS = 25
+MAX_COMMENTS = 25
 """Maximum number of comments in one review; the most important are kept."""
 
 _IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
@@ -118,11 +120,11 @@ ReadLines = Callable[[str], list[str] | None]
 class ReviewBounds:
     """Limits of a review.
 
-    most: maximum number of comments.
+    max_comments: maximum number of comments.
     verdicts: verdicts that may be given in addition to `comment`.
     """
 
-    most: int = MOST_COMMENTS
+    max_comments: int = MAX_COMMENTS
     verdicts: tuple[str, ...] = ()
 
 
@@ -133,16 +135,17 @@ def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
     paths of review threads.
     """
     commits = (
-        each.model_copy(
+        commit.model_copy(
             update={
-                "author": with_invisible_shown(each.author),
-                "message": with_invisible_shown(each.message)[:MAX_MESSAGE_CHARACTERS],
+                "author": with_invisible_shown(commit.author),
+                "message": with_invisible_shown(commit.message)[:MAX_MESSAGE_CHARACTERS],
             }
         )
-        for each in pull.commits
+        for commit in pull.commits
     )
     threads = (
-        each.model_copy(update={"path": with_invisible_shown(each.path)}) for each in pull.threads
+        thread.model_copy(update={"path": with_invisible_shown(thread.path)})
+        for thread in pull.threads
     )
     return pull.model_copy(
         update={
@@ -158,51 +161,54 @@ def review_remarks(events: Iterable[Event]) -> list[Remark]:
 
     Of several comments on the same lines, only the last is returned.
     """
-    made: dict[tuple[str, str, int, int], Remark] = {}
-    over = False
+    remarks: dict[tuple[str, str, int, int], Remark] = {}
+    is_finished = False
     for event in events:
         # The comments before a Finish were published by the earlier run that this one continues.
-        if isinstance(event, a.ReviewComment | a.Finish) and over:
-            made, over = {}, False
+        if isinstance(event, a.ReviewComment | a.Finish) and is_finished:
+            remarks, is_finished = {}, False
         if isinstance(event, a.Finish):
-            over = True
+            is_finished = True
         if isinstance(event, a.ReviewComment):
-            remark = remark_of(event)
+            remark = to_remark(event)
             key = (remark.path, remark.side, remark.first, remark.line)
-            made.pop(key, None)
-            made[key] = remark
-    return list(made.values())
+            remarks.pop(key, None)
+            remarks[key] = remark
+    return list(remarks.values())
 
 
 def place_remarks(
-    made: Sequence[Remark],
+    remarks: Sequence[Remark],
     pull: PullRequestContext,
     verdict: str,
-    own: str,
+    own_login: str,
     bounds: ReviewBounds,
-    lines_of: ReadLines,
+    read_lines: ReadLines,
 ) -> Review:
     """Return the review with these comments.
 
     verdict: the agent's; `comment` is used if it is not allowed.
-    own: Resolver's login. Comments that repeat one of its open threads are left out.
+    own_login: Resolver's login. Comments that repeat one of its open threads are left out.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
-    fitted = [as_in_diff(remark, pull.files) for remark in made]
-    fresh = [r for r in fitted if not any(_says_same(r, t, own) for t in open_threads)]
-    ordered = sorted(fresh, key=lambda remark: _IMPORTANCE[remark.severity])
-    chosen = [_checked(remark, lines_of) for remark in ordered[: bounds.most]]
+    located = [match_diff_side(remark, pull.files) for remark in remarks]
+    new = [r for r in located if not any(_repeats_thread(r, t, own_login) for t in open_threads)]
+    by_importance = sorted(new, key=lambda remark: _IMPORTANCE[remark.severity])
+    chosen = [
+        _without_noop_suggestion(remark, read_lines)
+        for remark in by_importance[: bounds.max_comments]
+    ]
     return Review(
         commit=pull.head,
         verdict=ReviewVerdict(verdict) if verdict in bounds.verdicts else ReviewVerdict.COMMENT,
-        inline_comments=tuple(r for r in chosen if is_placed(r, pull.files)),
-        body_comments=tuple(r for r in chosen if not is_placed(r, pull.files)),
-        repeated=len(made) - len(fresh),
-        left_out=len(ordered) - len(chosen),
+        inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
+        body_comments=tuple(r for r in chosen if not fits_in_diff(r, pull.files)),
+        repeated=len(remarks) - len(new),
+        left_out=len(by_importance) - len(chosen),
     )
 
 
-def _says_same(remark: Remark, thread: ReviewThread, own: str) -> bool:
+def _repeats_thread(remark: Remark, thread: ReviewThread, own_login: str) -> bool:
     """Return True if the thread on overlapping lines says the same as the comment.
 
     A thread of Resolver's that ends on the same line always does. Otherwise their words are
@@ -213,35 +219,35 @@ def _says_same(remark: Remark, thread: ReviewThread, own: str) -> bool:
     start = thread.start_line or thread.line
     if remark.line < start or remark.first > thread.line:
         return False
-    opening = thread.comments[0]
-    if opening.author.casefold() == own.casefold() and thread.line == remark.line:
+    first_comment = thread.comments[0]
+    if first_comment.author.casefold() == own_login.casefold() and thread.line == remark.line:
         return True
-    ours, theirs = _words(remark.body), _words(opening.body)
-    return len(ours & theirs) >= ALIKE * max(1, min(len(ours), len(theirs)))
+    ours, theirs = _words(remark.body), _words(first_comment.body)
+    return len(ours & theirs) >= MIN_SHARED_WORDS * max(1, min(len(ours), len(theirs)))
 
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def _checked(remark: Remark, lines_of: ReadLines) -> Remark:
+def _without_noop_suggestion(remark: Remark, read_lines: ReadLines) -> Remark:
     """Return the comment without a suggestion that would change nothing.
 
     A suggestion for lines that can't be read is kept.
     """
     if remark.suggestion is None:
         return remark
-    lines = lines_of(remark.path) if remark.side == "RIGHT" else None
+    lines = read_lines(remark.path) if remark.side == "RIGHT" else None
     if lines is None or remark.line > len(lines):
         return remark
     # A suggestion has no CR line ends, even if the file has.
-    now = [line.removesuffix("\r") for line in lines[remark.first - 1 : remark.line]]
-    same = now == [line.removesuffix("\r") for line in remark.suggestion.split("\n")]
-    return remark.model_copy(update={"suggestion": None}) if same else remark
+    current = [line.removesuffix("\r") for line in lines[remark.first - 1 : remark.line]]
+    is_unchanged = current == [line.removesuffix("\r") for line in remark.suggestion.split("\n")]
+    return remark.model_copy(update={"suggestion": None}) if is_unchanged else remark
 
 
 @dataclass(frozen=True)
-class NotedReview:
+class ReviewDraft:
     """A review that can be published.
 
     text: the whole review as text, for a person who doesn't see it on GitHub.
@@ -253,7 +259,7 @@ class NotedReview:
 
 def build_review(
     workspace: Workspace, log: RunLog, settings: Settings, report: Report, own_login: str
-) -> NotedReview | None:
+) -> ReviewDraft | None:
     """Return the review made of the agent's comments, None if there is no pull request."""
     pull = workspace.pull
     if pull is None:
@@ -265,39 +271,41 @@ def build_review(
         finish.verdict if finish else "",
         own_login,
         ReviewBounds(verdicts=settings.review_verdicts),
-        lambda path: _lines(workspace, path),
+        lambda path: _read_lines(workspace, path),
     )
-    review = _linked(review, code_linker(report.trigger, settings, workspace))
+    review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
     number = report.trigger.number
-    told = [(each.place, remark_body(each, number)) for each in review.inline_comments]
+    rendered_comments = [
+        (remark.place, remark_body(remark, number)) for remark in review.inline_comments
+    ]
     body = review_body(report, review, "")
-    return NotedReview(review, render("run/review.md.j2", body=body, remarks=told))
+    return ReviewDraft(review, render("run/review.md.j2", body=body, remarks=rendered_comments))
 
 
 def publish_review(
-    report: Report, noted: NotedReview, forge: Forge, log: RunLog
+    report: Report, draft: ReviewDraft, forge: Forge, log: RunLog
 ) -> PublishedReview:
     """Publish the review, or find the one that an earlier attempt has published."""
     started = time.monotonic()
-    done = forge.publish_review(report, noted.review)
-    log.stage("reviewed", done.url, time.monotonic() - started)
-    return done
+    published = forge.publish_review(report, draft.review)
+    log.stage("reviewed", published.url, time.monotonic() - started)
+    return published
 
 
 def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
     """Return the outcome with the reviewer's comments added to its message.
 
-    It applies to a reviewer without a pull request, whose comments have no diff to be placed on.
+    It applies to a reviewer without a pull request, whose comments can't be shown in a diff.
     """
     opening = log.opening
     if opening is None or opening.agent != REVIEWER or opening.task.pull is not None:
         return outcome
-    noted = review_remarks(log.state.events)
-    message = render("run/remarks.md.j2", message=outcome.message, remarks=noted).strip()
+    remarks = review_remarks(log.state.events)
+    message = render("run/remarks.md.j2", message=outcome.message, remarks=remarks).strip()
     return outcome.model_copy(update={"message": message})
 
 
-def _linked(review: Review, link: Callable[[str], str]) -> Review:
+def _with_code_links(review: Review, link: Callable[[str], str]) -> Review:
     """Return the review with the code places in its comments linked."""
 
     def with_links(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
@@ -311,7 +319,7 @@ def _linked(review: Review, link: Callable[[str], str]) -> Review:
     )
 
 
-def _lines(workspace: Workspace, path: str) -> list[str] | None:
+def _read_lines(workspace: Workspace, path: str) -> list[str] | None:
     """Return the lines of a file, None if it is missing, too large or binary."""
     try:
         content = workspace.read(path)
@@ -322,7 +330,7 @@ def _lines(workspace: Workspace, path: str) -> list[str] | None:
     return content.decode("utf-8", "replace").split("\n")
 
 
-ADDED = frozenset({"added", "pushed", "updated"})
+ADDED_METHODS = frozenset({"added", "pushed", "updated"})
 """The values of `how` with which a change became a part of the pull request."""
 
 
@@ -352,55 +360,65 @@ def answer_threads(
     if task is None or outcome is None or not task.asked or outcome.state not in DONE_STATES:
         return RepliesPosted()
     finish = log.state.finish
-    said = finish.threads if finish else ()
-    replies = compose_replies(task.asked, said, outcome, _is_public(report))
+    answers = finish.threads if finish else ()
+    replies = compose_replies(task.asked, answers, outcome, _is_public(report))
     if not replies:
         return RepliesPosted()
     # A question in a single thread is answered in that thread only, without a final comment.
-    whole = report.answers and report.trigger.in_thread and len(task.asked) == 1
+    is_only_answer = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
     replies = tuple(
-        redactor.redact_model(each.model_copy(update={"is_only_answer": whole})) for each in replies
+        redactor.redact_model(reply.model_copy(update={"is_only_answer": is_only_answer}))
+        for reply in replies
     )
-    commit = (publication.commit or "") if publication.how in ADDED else ""
+    commit = (publication.commit or "") if publication.how in ADDED_METHODS else ""
     try:
-        done = forge.answer_threads(report, replies, commit, resolve=resolve)
+        posted = forge.answer_threads(report, replies, commit, resolve=resolve)
     except ForgeError as error:
-        words = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
-        return RepliesPosted(warnings=(words.strip(),))
-    log.stage("answered", done.url, time.monotonic() - started)
+        warning = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
+        return RepliesPosted(warnings=(warning.strip(),))
+    log.stage("answered", posted.url, time.monotonic() - started)
     warnings: tuple[str, ...] = ()
-    if done.missing_places or done.resolve_problem:
-        words = render(
-            "run/answered_threads.md.j2", gone=done.missing_places, unresolved=done.resolve_problem
+    if posted.missing_places or posted.resolve_problem:
+        warning = render(
+            "run/answered_threads.md.j2",
+            gone=posted.missing_places,
+            unresolved=posted.resolve_problem,
         )
-        warnings = (words.strip(),)
-    return RepliesPosted(done.url if whole else "", warnings)
+        warnings = (warning.strip(),)
+    return RepliesPosted(posted.url if is_only_answer else "", warnings)
 
 
 def compose_replies(
-    asked: Sequence[AskedThread], said: Sequence[ThreadAnswer], outcome: Outcome, is_public: bool
+    threads: Sequence[AskedThread],
+    answers: Sequence[ThreadAnswer],
+    outcome: Outcome,
+    is_public: bool,
 ) -> tuple[ThreadReply, ...]:
     """Return the replies, in the order of the threads.
 
-    said: the agent's answers.
+    answers: what the agent replied to each thread.
     is_public: whether a change of this run is published; without one, nothing counts as addressed.
 
     If there is only one thread and the agent has not answered it, its final message is the reply.
     """
-    if len(asked) == 1 and not said:
-        words = outcome.message if not is_public else outcome.change or outcome.message
-        done = is_public and outcome.task_completed
+    if len(threads) == 1 and not answers:
+        text = outcome.message if not is_public else outcome.change or outcome.message
+        is_addressed = is_public and outcome.task_completed
         return (
-            (ThreadReply(thread=asked[0], is_addressed=done, text=words),) if words.strip() else ()
+            (ThreadReply(thread=threads[0], is_addressed=is_addressed, text=text),)
+            if text.strip()
+            else ()
         )
-    by_id = {each.id: each for each in said}
+    by_id = {answer.id: answer for answer in answers}
     replies = []
-    for each in asked:
-        answer = by_id.get(each.label)
-        done = answer is not None and answer.addressed and is_public
-        if answer is not None and (done or answer.answer.strip()):
-            replies.append(ThreadReply(thread=each, is_addressed=done, text=answer.answer))
+    for thread in threads:
+        answer = by_id.get(thread.label)
+        is_addressed = answer is not None and answer.addressed and is_public
+        if answer is not None and (is_addressed or answer.answer.strip()):
+            replies.append(
+                ThreadReply(thread=thread, is_addressed=is_addressed, text=answer.answer)
+            )
     return tuple(replies)
 
 
@@ -409,6 +427,6 @@ def _is_public(report: Report) -> bool:
     publication = report.publication
     if report.answers or publication.how == "unchanged":
         return False
-    if publication.how in ADDED:
+    if publication.how in ADDED_METHODS:
         return publication.commit is not None
     return publication.pull_request is not None and publication.pull_request.url is not None

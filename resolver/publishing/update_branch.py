@@ -14,11 +14,11 @@ from resolver.git.clone import check_branch
 from resolver.git.merge import (
     MergeResult,
     commit_unfinished_merge,
+    find_conflict_resolutions,
     find_paths_as_theirs,
     find_unresolved_paths,
     is_ancestor,
     merge,
-    settled_conflicts,
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
@@ -29,28 +29,28 @@ from resolver.models.run import (
     Outcome,
     Patch,
     Publication,
+    ResolvedConflict,
     RunState,
-    SettledConflict,
     Task,
 )
-from resolver.publishing.branches import ATTEMPTS
+from resolver.publishing.branches import MAX_ATTEMPTS
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
-    change_of,
-    publish_on_pull,
+    fetch_branch_tip,
+    find_branch_obstacle,
+    get_pull_request,
+    plan_change,
+    publish_to_pull_request,
     published_change,
-    pull_of,
     push_change,
     refresh_pull_request,
-    require_way,
+    require_push,
     separate_branch,
-    tip_of,
-    why_no_branch,
 )
 from resolver.publishing.review import readable_pull_request
 
-_AGAIN = "ask for the update again; it then starts from the newest commits"
+_ASK_AGAIN = "ask for the update again; it then starts from the newest commits"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class BranchUpdate:
 
 
 def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
-    """Return how the pull request is brought up to date. Any other request is for the agent.
+    """Return how the pull request is brought up to date. Any other request needs the agent.
 
     Raises WorkspaceError if the branch has a name that can't be pushed to.
     """
@@ -90,8 +90,8 @@ def plan_update(task: Task, workspace: Workspace) -> BranchUpdate:
 
 def update_outcome(kind: str, pull: PullRequestContext) -> Outcome:
     """Return the outcome of an update without an agent."""
-    name = "up_to_date" if kind == "up_to_date" else "updated"
-    message = render(f"run/{name}.md.j2", pull=pull).strip()
+    template = "up_to_date" if kind == "up_to_date" else "updated"
+    message = render(f"run/{template}.md.j2", pull=pull).strip()
     return Outcome(state=RunState.FINISHED, reason=message, message=message, task_completed=True)
 
 
@@ -100,17 +100,17 @@ def unchanged_patch(workspace: Workspace) -> Patch:
     return Patch(base=workspace.base, tree=workspace.tree(workspace.base))
 
 
-def require_update_way(making: CommitBuilder) -> None:
+def require_publishable_update(builder: CommitBuilder) -> None:
     """Raise Refused if it is known before the merge that it could not be published."""
-    pull = pull_of(making)
+    pull = get_pull_request(builder)
     try:
-        require_way(making)
-    except BranchUnavailable as missed:
-        if pull.is_fork and (why := why_no_branch(making, pull.head, missed)):
+        require_push(builder)
+    except BranchUnavailable as unavailable:
+        if pull.is_fork and (obstacle := find_branch_obstacle(builder, pull.head, unavailable)):
             raise Refused(
-                f"#{pull.number} can't be updated from here, because {why}",
+                f"#{pull.number} can't be updated from here, because {obstacle}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
-            ) from missed
+            ) from unavailable
 
 
 def _with_conflicts(
@@ -134,55 +134,55 @@ def _with_conflicts(
     )
 
 
-def publish_clean_merge(making: CommitBuilder) -> PushedChange:
+def publish_clean_merge(builder: CommitBuilder) -> PushedChange:
     """Publish git's merge of the base into the current tip of the branch."""
-    pull = pull_of(making)
+    pull = get_pull_request(builder)
     try:
-        return PushedChange(_push_clean(refresh_pull_request(making)))
-    except BranchUnavailable as missed:
-        tree = merge(making.workspace.git, pull.head, pull.base).tree
-        made = making.commit(tree, pull.head, pull.base)
-        return separate_branch(making, made, missed, merges=True)
+        return PushedChange(_push_clean_merge(refresh_pull_request(builder)))
+    except BranchUnavailable as unavailable:
+        tree = merge(builder.workspace.git, pull.head, pull.base).tree
+        merge_commit = builder.commit(tree, pull.head, pull.base)
+        return separate_branch(builder, merge_commit, unavailable, is_merge=True)
 
 
-def _push_clean(making: CommitBuilder) -> Publication:
+def _push_clean_merge(builder: CommitBuilder) -> Publication:
     """Merge the base into the tip and push the merge; start over if the branch has moved."""
-    pull, git = pull_of(making), making.workspace.git
-    made = ""
-    for _ in range(ATTEMPTS):
-        tip = tip_of(making)
-        if made and is_ancestor(git, made, tip):
-            return published_change(making, made, "updated")
+    pull, git = get_pull_request(builder), builder.workspace.git
+    merge_commit = ""
+    for _ in range(MAX_ATTEMPTS):
+        tip = fetch_branch_tip(builder)
+        if merge_commit and is_ancestor(git, merge_commit, tip):
+            return published_change(builder, merge_commit, "updated")
         if is_ancestor(git, pull.base, tip):
-            return published_change(making, tip, "unchanged")  # somebody else has merged the base
+            return published_change(builder, tip, "unchanged")  # somebody else has merged the base
         merged = merge(git, tip, pull.base)
         if merged.conflicts:
             raise ForgeError(
                 f"{pull.head_branch} received pushes during the run, and now conflicts with "
                 f"{pull.base_branch}",
-                _AGAIN,
+                _ASK_AGAIN,
             )
-        made = making.commit(merged.tree, tip, pull.base)
-        if placed := push_change(making, made, tip):
-            return published_change(making, placed, "updated")
-    raise ForgeError(f"{pull.head_branch} received new pushes again and again", _AGAIN)
+        merge_commit = builder.commit(merged.tree, tip, pull.base)
+        if published_commit := push_change(builder, merge_commit, tip):
+            return published_change(builder, published_commit, "updated")
+    raise ForgeError(f"{pull.head_branch} received new pushes again and again", _ASK_AGAIN)
 
 
 def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
-    """Return the paths whose conflict was resolved by taking the base's own file as it is.
+    """Return the paths whose conflict was resolved by taking the base's file as it is.
 
-    The agent has written nothing at these paths. Empty if the work is no merge. Raises
-    PolicyViolation if a conflict is left, or the agent says so.
+    The agent has written nothing at these paths. Empty if the run does not merge. Raises
+    PolicyViolation if a conflict is left, or the agent says that one is.
     """
     pull = workspace.pull
     if pull is None or not pull.conflicts:
         return ()
     git = workspace.git
     merged = merge(git, pull.head, pull.base)
-    left = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
-    if left:
+    unresolved = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
+    if unresolved:
         raise PolicyViolation(
-            f"unresolved conflicts are left in {', '.join(quote(p) for p in left[:10])}",
+            f"unresolved conflicts are left in {', '.join(quote(p) for p in unresolved[:10])}",
             "resolve them manually, or comment how they should be resolved",
         )
     if not outcome.task_completed:
@@ -193,49 +193,56 @@ def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Coll
     return find_paths_as_theirs(git, merged, patch.tree, pull.base)
 
 
-def publish_merge(making: CommitBuilder) -> PushedChange:
+def publish_merge(builder: CommitBuilder) -> PushedChange:
     """Publish the resolved merge, and how each conflict was resolved."""
-    pull, git = pull_of(making), making.workspace.git
-    tree = making.request.patch.tree
-    ended = settled_conflicts(git, merge(git, pull.head, pull.base), tree, pull.head, pull.base)
-    conflicts = tuple(
-        SettledConflict(
-            path=with_invisible_shown(quote(each.path)), kept=each.kept, untouched=each.untouched
-        )
-        for each in ended
+    pull, git = get_pull_request(builder), builder.workspace.git
+    tree = builder.request.patch.tree
+    resolutions = find_conflict_resolutions(
+        git, merge(git, pull.head, pull.base), tree, pull.head, pull.base
     )
-    pushed = _publish_merge(making)
+    conflicts = tuple(
+        ResolvedConflict(
+            path=with_invisible_shown(quote(conflict.path)),
+            kept=conflict.kept,
+            untouched=conflict.untouched,
+        )
+        for conflict in resolutions
+    )
+    pushed = _publish_merge(builder)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
     return replace(pushed, publication=publication)
 
 
-def _publish_merge(making: CommitBuilder) -> PushedChange:
+def _publish_merge(builder: CommitBuilder) -> PushedChange:
     """Push the merge to the branch if the branch still has the head that was merged."""
-    pull = pull_of(making)
-    made = making.commit(making.request.patch.tree, pull.head, pull.base)
-    making.request.notices.extend(_told_of(making, pull))
+    pull = get_pull_request(builder)
+    merge_commit = builder.commit(builder.request.patch.tree, pull.head, pull.base)
+    builder.request.notices.extend(_describe_extra_changes(builder, pull))
     try:
-        making = refresh_pull_request(making)
-        if change_of(making).parent != pull.head:
-            return publish_on_pull(making)  # an earlier run of this work has pushed the merge
+        builder = refresh_pull_request(builder)
+        if plan_change(builder).parent != pull.head:
+            # An earlier run of this work has pushed the merge.
+            return publish_to_pull_request(builder)
         # The conflicts were resolved for one pair of commits. On another tip the resolution might
         # not apply, so unlike other changes, it is not applied to a branch that has moved.
-        tip = tip_of(making)
-        placed = made if is_ancestor(making.workspace.git, made, tip) else ""
-        if not placed and tip == pull.head:
-            placed = push_change(making, made, tip)
-        if not placed:
+        tip = fetch_branch_tip(builder)
+        published_commit = (
+            merge_commit if is_ancestor(builder.workspace.git, merge_commit, tip) else ""
+        )
+        if not published_commit and tip == pull.head:
+            published_commit = push_change(builder, merge_commit, tip)
+        if not published_commit:
             raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
-    except BranchUnavailable as missed:
-        return separate_branch(making, made, missed, merges=True)
-    return PushedChange(published_change(making, placed, "updated"))
+    except BranchUnavailable as unavailable:
+        return separate_branch(builder, merge_commit, unavailable, is_merge=True)
+    return PushedChange(published_change(builder, published_commit, "updated"))
 
 
-def _told_of(making: CommitBuilder, pull: PullRequestContext) -> list[str]:
+def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> list[str]:
     """Return a notice if the agent changed files in which there was no conflict."""
-    patch = making.request.patch
-    own = read_patch(making.workspace.git, patch.base, patch.tree, 0).files
-    others = [file.path for file in own if file.path not in pull.conflicts]
-    if not others:
+    patch = builder.request.patch
+    changed_files = read_patch(builder.workspace.git, patch.base, patch.tree, 0).files
+    paths = [file.path for file in changed_files if file.path not in pull.conflicts]
+    if not paths:
         return []
-    return [render("run/merge_touches.md.j2", paths=others).strip()]
+    return [render("run/merge_touches.md.j2", paths=paths).strip()]

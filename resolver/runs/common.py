@@ -23,7 +23,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.client.failures import ServerTrouble
-from resolver.github.context.issue_context import WantedContext
+from resolver.github.context.issue_context import ContextLimits
 from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
@@ -34,31 +34,31 @@ from resolver.runs.wiring.tokens import access_of
 from resolver.security.redaction import RewritingFilter
 from resolver.trace.plain import for_terminal
 
-LAST_LOOK_SECONDS = 5.0
+POLL_END_SECONDS = 5.0
 """Seconds that the end of the block waits for a poll that is under way."""
 
 
 @contextmanager
-def background_poll(look: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run `look` in a daemon thread while the block runs. Its argument is an event that is set at
+def background_poll(poll: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
     the end of the block."""
     ended = threading.Event()
-    thread = threading.Thread(target=look, args=(ended,), name=name, daemon=True)
+    thread = threading.Thread(target=poll, args=(ended,), name=name, daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
-        thread.join(LAST_LOOK_SECONDS)
+        thread.join(POLL_END_SECONDS)
 
 
 logger = logging.getLogger("resolver.runs.common")
 
-SHORTEST_SECRET = 12
+MIN_SECRET_LENGTH = 12
 """Minimum length in characters of an environment variable's value that counts as a secret."""
 
-_SHORT = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
-_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
+_ISSUE_REFERENCE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
+_ISSUE_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
 
 def open_host(environment: Mapping[str, str]) -> RunHost:
@@ -104,20 +104,20 @@ def parse_target(target: str, server_url: str) -> tuple[str, int] | None:
 
     Raises UsageError for a URL of another host, because its path would name something else here.
     """
-    short = _SHORT.fullmatch(target)
-    if short:
-        return short[1], int(short[2])
+    match = _ISSUE_REFERENCE.fullmatch(target)
+    if match:
+        return match[1], int(match[2])
     if not re.match(r"https?://", target, re.IGNORECASE):
         return None
-    wanted, host = urlsplit(server_url).netloc.lower(), target.split("/")[2].lower()
-    if host != wanted:
+    configured_host, host = urlsplit(server_url).netloc.lower(), target.split("/")[2].lower()
+    if host != configured_host:
         raise UsageError(
-            f"{target} is at {host}, and Resolver is configured for {wanted}",
+            f"{target} is at {host}, and Resolver is configured for {configured_host}",
             "give the URL of an issue there, or set GITHUB_SERVER_URL and GITHUB_API_URL to the "
             "GitHub that it is on",
         )
-    found = _PATH.fullmatch(target.split("/", 3)[3] if target.count("/") > 2 else "")
-    return (found[1], int(found[2])) if found else None
+    match = _ISSUE_PATH.fullmatch(target.split("/", 3)[3] if target.count("/") > 2 else "")
+    return (match[1], int(match[2])) if match else None
 
 
 def command_line_trigger(
@@ -146,8 +146,8 @@ def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubFo
         raise UsageError(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
-    wanted = WantedContext(settings.issue_images.max_images, settings.issue_images.hosts)
-    return GitHubForge(access_of(settings, source), repository, wanted)
+    context_limits = ContextLimits(settings.issue_images.max_images, settings.issue_images.hosts)
+    return GitHubForge(access_of(settings, source), repository, context_limits)
 
 
 def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
@@ -170,19 +170,20 @@ def trigger_for_target(
     settings: Settings,
     event: str,
     payload: Mapping[str, Any],
-    own: str = "",
+    own_login: str = "",
     arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 
-    own: Resolver's login, used if the settings do not have it. arrival: see `parse_github_event`.
+    own_login: Resolver's login, used if the settings do not have it.
+    arrival: see `parse_github_event`.
     """
     return parse_github_event(
         event,
         payload,
         mention=settings.mention,
         label=settings.label,
-        bot_login=settings.bot_login or own,
+        bot_login=settings.bot_login or own_login,
         allowed_users=settings.allowed_users,
         denied_users=settings.denied_users,
         checks=settings.fix_failing_checks,
@@ -258,12 +259,12 @@ def stop_on_signals() -> Iterator[threading.Event]:
             "start it again; its work so far is in the event log",
         )
 
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    previous_handlers = {number: signal.signal(number, stop) for number in signals}
     try:
         yield stopping
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
@@ -275,7 +276,9 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     would damage ordinary text.
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-    return tuple(v for n, v in environment.items() if name.search(n) and len(v) >= SHORTEST_SECRET)
+    return tuple(
+        v for n, v in environment.items() if name.search(n) and len(v) >= MIN_SECRET_LENGTH
+    )
 
 
 def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:

@@ -42,7 +42,7 @@ from resolver.models.run import (
     Task,
 )
 from resolver.publishing.notes import NOTES_FILE, propose_notes
-from resolver.publishing.review import note_comment
+from resolver.publishing.review import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
@@ -52,7 +52,7 @@ from resolver.runs.wiring.agents import (
     open_delegates,
 )
 from resolver.runs.wiring.knowledge import Knowledge
-from resolver.runs.wiring.mcp import McpOfRun, open_mcp
+from resolver.runs.wiring.mcp import McpSession, open_mcp
 from resolver.runs.wiring.models import check_run_model, model_name, open_models
 from resolver.runs.wiring.sandbox import (
     RunHost,
@@ -74,13 +74,13 @@ class ExecutionRequest:
 
     recording: events of the log that is replayed; empty for a live model.
     control: queue of people's requests to the running run.
-    most: totals up to which such requests can extend the limits.
+    max_limits: totals up to which such requests can extend the limits.
     agents: the agents that the repository defines.
     knowledge: skills, instructions and notes for the agents, in addition to the task.
-    waiting: how a person is asked to approve an action.
+    approval_requester: how a person is asked to approve an action.
     change: the change that an earlier attempt exported; with it the work is done.
-    send_back: called with a finished change; returns what the agent is told about it before it
-        continues its work, "" if the work is done.
+    send_back: called with a finished change; returns the message with which the change goes back to
+        the agent for correction, "" if the work is done.
     """
 
     run: str
@@ -88,13 +88,13 @@ class ExecutionRequest:
     settings: Settings
     recording: Sequence[Event]
     host: RunHost
-    folder: Path
+    export_folder: Path
     now: Clock
     control: Control
-    most: RunLimits
+    max_limits: RunLimits
     agents: tuple[AgentDefinition, ...] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
-    waiting: ApprovalRequester = field(default_factory=ApprovalRequester)
+    approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
     send_back: Callable[[Patch], str] = lambda _: ""
 
@@ -121,53 +121,53 @@ class OpenedSandbox:
 
 @dataclass(frozen=True)
 class _AgentParts:
-    """What the agent works with, in its first work as in each correction of it."""
+    """The parts that the agent works with, both at first and for each correction."""
 
-    job: ExecutionRequest
+    request: ExecutionRequest
     opening: RunStarted
     workspace: Workspace
     executor: Executor
     runtime: Runtime
     log: RunLog
-    mcp: McpOfRun
+    mcp: McpSession
     index: CodeIndex
 
 
-def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
+def execute(request: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
     """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
     If the log has events already, the run is resumed: the actions in the log are first executed
     again in the new sandbox. If the work in the log has ended, only its change is exported once
-    more. If that change was kept, no sandbox is started at all.
+    more. If the request has that change, no sandbox is started at all.
     """
-    if job.change is not None:
-        patch = workspace.receive(job.change.bundle, job.change.commit, job.change.tree)
+    if request.change is not None:
+        patch = workspace.receive(request.change.bundle, request.change.commit, request.change.tree)
         return ExecutionResult(
-            derive_outcome(log.state), patch, tuple(log.state.commands), job.change
+            derive_outcome(log.state), patch, tuple(log.state.commands), request.change
         )
-    kind = runtime_kind(job.settings, job.host)
-    earlier = tuple(log.state.events)
-    opening = log.opening or _begin(job, workspace, kind, log)
-    own = find_agent_model(opening.agent, job.agents)
-    check_run_model(job.settings, opening.agent, own, job.host.environment, log)
-    with open_sandbox(job, kind, workspace, log) as opened:
-        runtime = opened.runtime
-        job.control.interrupt_with(runtime.interrupt)
+    kind = runtime_kind(request.settings, request.host)
+    logged_events = tuple(log.state.events)
+    opening = log.opening or _log_start(request, workspace, kind, log)
+    agent_model = find_agent_model(opening.agent, request.agents)
+    check_run_model(request.settings, opening.agent, agent_model, request.host.environment, log)
+    with open_sandbox(request, kind, workspace, log) as sandbox:
+        runtime = sandbox.runtime
+        request.control.interrupt_with(runtime.interrupt)
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
         # them again in order in a fresh checkout restores it. The controller then continues at the
         # end of the log.
-        executor = rebuild(earlier, runtime, log) if earlier else runtime
-        redact = job.host.redactor(job.settings).redact_text
-        environment = job.host.environment
+        executor = rebuild(logged_events, runtime, log) if logged_events else runtime
+        redact = request.host.redactor(request.settings).redact_text
+        environment = request.host.environment
         with (
-            open_mcp(job.settings, environment, job.recording, runtime, log, redact) as mcp,
+            open_mcp(request.settings, environment, request.recording, runtime, log, redact) as mcp,
             CodeIndex(workspace.git, workspace.base) as index,
         ):
-            parts = _AgentParts(job, opening, workspace, executor, runtime, log, mcp, index)
+            parts = _AgentParts(request, opening, workspace, executor, runtime, log, mcp, index)
             outcome, patch, change = _work_once(parts)
-            while words := _words_to_send_back(job, outcome, patch, log):
-                log.stream.add(Message(content=words, source=Source.USER))
+            while feedback := _find_feedback(request, outcome, patch, log):
+                log.stream.add(Message(content=feedback, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
                 corrected = _work_once(parts)
                 if corrected[0].state not in _ENDED_ON_PURPOSE:
@@ -175,7 +175,7 @@ def execute(job: ExecutionRequest, workspace: Workspace, log: RunLog) -> Executi
                     outcome = _with_totals(outcome, corrected[0])
                     break
                 outcome, patch, change = corrected
-    warnings = (*opened.warnings, *mcp.warnings)
+    warnings = (*sandbox.warnings, *mcp.warnings)
     return ExecutionResult(outcome, patch, tuple(log.state.commands), change, warnings)
 
 
@@ -185,222 +185,234 @@ _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJ
 
 def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
-    job, log, runtime = parts.job, parts.log, parts.runtime
-    job.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
+    request, log, runtime = parts.request, parts.log, parts.runtime
+    request.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
     outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    patch, change = _take_change(job, parts.workspace, runtime, log)
+    patch, change = _take_change(request, parts.workspace, runtime, log)
     # Notes are written into the sandbox only once the change is known, so it is exported again.
-    if _proposes_notes(job, outcome, patch, parts.workspace, runtime, log):
-        patch, change = _take_change(job, parts.workspace, runtime, log)
+    if _add_proposed_notes(request, outcome, patch, parts.workspace, runtime, log):
+        patch, change = _take_change(request, parts.workspace, runtime, log)
     return outcome, patch, change
 
 
-def _words_to_send_back(job: ExecutionRequest, outcome: Outcome, patch: Patch, log: RunLog) -> str:
-    """Return what the agent is told about its change so that it continues; "" if it is done."""
+def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch, log: RunLog) -> str:
+    """Return the message that sends the change back to the agent; "" if the work is done."""
     if outcome.state is not RunState.FINISHED or patch.is_empty:
         return ""
-    if find_reached_limit(log.state, job.now()) is not None or not _can_reply(job, log):
+    if find_reached_limit(log.state, request.now()) is not None or not _can_reply(request, log):
         return ""
-    return job.send_back(patch)
+    return request.send_back(patch)
 
 
-def _can_reply(job: ExecutionRequest, log: RunLog) -> bool:
+def _can_reply(request: ExecutionRequest, log: RunLog) -> bool:
     """Return False if the model's replies come from a recording that has no more of them."""
-    if not job.recording or log.opening is None:
+    if not request.recording or log.opening is None:
         return True
-    _, left = _as_begun(job, log.opening, log.state)
-    return any((reply := reply_in(event)) is not None and reply[0] == AGENT for event in left)
+    _, remaining = _restore_start(request, log.opening, log.state)
+    return any((reply := reply_in(event)) is not None and reply[0] == AGENT for event in remaining)
 
 
 def _with_totals(outcome: Outcome, newest: Outcome) -> Outcome:
-    """Return the outcome with what the whole run cost."""
-    names = ("iterations", "tokens", "cost", "seconds")
-    return outcome.model_copy(update={name: getattr(newest, name) for name in names})
+    """Return the outcome with the totals of the whole run, which `newest` has."""
+    totals = ("iterations", "tokens", "cost", "seconds")
+    return outcome.model_copy(update={name: getattr(newest, name) for name in totals})
 
 
-def _begin(job: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog) -> RunStarted:
+def _log_start(
+    request: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog
+) -> RunStarted:
     """Log the first event, which holds everything that a later resume needs to know."""
     return log.stream.add(
         RunStarted(
-            run=job.run,
+            run=request.run,
             version=__version__,
-            task=job.task,
+            task=request.task,
             base=workspace.base,
-            agent=job.settings.agent,
-            model=find_agent_model(job.settings.agent, job.agents) or model_name(job.settings),
+            agent=request.settings.agent,
+            model=find_agent_model(request.settings.agent, request.agents)
+            or model_name(request.settings),
             runtime=kind,
-            limits=job.settings.limits,
-            condenser=job.settings.condenser.stages,
-            condenser_max_tokens=job.settings.condenser.max_tokens,
+            limits=request.settings.limits,
+            condenser=request.settings.condenser.stages,
+            condenser_max_tokens=request.settings.condenser.max_tokens,
         )
     )
 
 
 @contextmanager
 def open_sandbox(
-    job: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
+    request: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
 ) -> Iterator[OpenedSandbox]:
     """Yield a sandbox with the workspace's base checked out and the project's environment set up.
 
     It is removed when the context is left.
     """
     started = time.monotonic()
-    environment = open_environment(job.settings, kind, workspace, job.host)
-    sandbox = open_runtime(job.settings, kind, job.run, job.host, environment.image)
+    environment = open_environment(request.settings, kind, workspace, request.host)
+    sandbox = open_runtime(request.settings, kind, request.run, request.host, environment.image)
     with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar(), workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
-        seconds = job.settings.timeout_seconds.setup
-        made = set_up(environment, runtime, log.stream, log.state, workspace.base, seconds)
-        yield OpenedSandbox(runtime, made.warnings)
+        seconds = request.settings.timeout_seconds.setup
+        environment_setup = set_up(
+            environment, runtime, log.stream, log.state, workspace.base, seconds
+        )
+        yield OpenedSandbox(runtime, environment_setup.warnings)
 
 
 def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> RelocatedExecutor:
     """Execute the actions of the log again and return the executor to continue with.
 
-    Differences from the recorded results are added to the log. Nothing else is: the log already
-    contains the actions and their observations.
+    Only differences from the recorded results are added to the log, because it already contains the
+    actions and their observations.
     """
     started = time.monotonic()
     reported = 0
 
-    def report(_: RecordedAction, differs: Difference) -> None:
+    def report(_: RecordedAction, difference: Difference) -> None:
         nonlocal reported
         reported += 1
         if reported <= MAX_REPORTED:
-            log.stream.add(differs.event())
+            log.stream.add(difference.event())
 
     roots = roots_of(earlier)
     executor = RelocatedExecutor(runtime, roots, runtime.root)
-    done = reexecute(earlier, executor, (*roots, runtime.root), told=report)
-    detail = f"{done.actions} action{'' if done.actions == 1 else 's'} done again"
-    if done.differences:
-        detail += f", {len(done.differences)} with another result"
-    if done.skipped:
-        detail += f", {len(done.skipped)} that reach outside left out"
+    result = reexecute(earlier, executor, (*roots, runtime.root), on_difference=report)
+    detail = f"{result.actions} action{'' if result.actions == 1 else 's'} done again"
+    if result.differences:
+        detail += f", {len(result.differences)} with another result"
+    if result.skipped:
+        detail += f", {len(result.skipped)} that reach outside left out"
     log.stage("rebuilt", detail, time.monotonic() - started)
     return executor
 
 
 def _run_agent(parts: _AgentParts) -> Outcome:
     """Assemble the agent and its controller, and run them until the agent ends."""
-    job, log, runtime = parts.job, parts.log, parts.runtime
-    settings, recording = _as_begun(job, parts.opening, log.state)
-    redactor = job.host.redactor(settings)
-    model_on = open_models(settings, recording, log.state, job.run, redactor.redact_text)
-    offer = AvailableTools(
+    request, log, runtime = parts.request, parts.log, parts.runtime
+    settings, recording = _restore_start(request, parts.opening, log.state)
+    redactor = request.host.redactor(settings)
+    open_model = open_models(settings, recording, log.state, request.run, redactor.redact_text)
+    available_tools = AvailableTools(
         delegates=True,
         browser=runtime.browser,
         index=True,
         mcp=parts.mcp.tools,
-        definitions=job.agents,
+        definitions=request.agents,
         count_lines=parts.workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
-        thread_labels=_answered_apart(job, settings),
+        thread_labels=_separately_answered_threads(request, settings),
     )
-    wanted = find_agent_model(settings.agent, job.agents)
-    model = model_on(log.stream, agent=settings.agent, model=wanted)
-    agent = open_agent(settings, model, offer)
+    agent_model = find_agent_model(settings.agent, request.agents)
+    model = open_model(log.stream, agent=settings.agent, model=agent_model)
+    agent = open_agent(settings, model, available_tools)
     controller = AgentController(
         agent=agent,
         stream=log.stream,
         state=log.state,
         executor=parts.executor,
-        condensers=open_condensers(settings, model_on, job.recording),
-        now=job.now,
-        control=job.control,
-        max_limits=job.most,
-        delegates=open_delegates(settings, model_on, offer),
+        condensers=open_condensers(settings, open_model, request.recording),
+        now=request.now,
+        control=request.control,
+        max_limits=request.max_limits,
+        delegates=open_delegates(settings, open_model, available_tools),
         host_handlers={
-            **parts.mcp.hosted,
+            **parts.mcp.handlers,
             **index_action_handlers(parts.index),
-            **job.knowledge.hosted(log.state),
-            ReviewComment: note_comment(parts.workspace.pull),
+            **request.knowledge.handlers(log.state),
+            ReviewComment: review_comment_handler(parts.workspace.pull),
         },
-        confirmation=open_confirmation(settings, runtime.root, model_on, job.waiting),
-        recaller=job.knowledge.recaller(
+        confirmation=open_confirmation(
+            settings, runtime.root, open_model, request.approval_requester
+        ),
+        recaller=request.knowledge.recaller(
             (*roots_of(log.state.events), runtime.root),
             log.stream,
-            job.recording,
+            request.recording,
         ),
     )
-    # `_as_begun` returns the recording itself only for a log without a system prompt, that is for a
-    # replay that starts at the beginning. Only then can both logs be compared event by event.
-    if job.recording and recording is job.recording:
-        check = ReplayCheck(job.recording, parts.opening, log.stream, runtime.root)
+    # `_restore_start` returns the recording itself only for a log without a system prompt, that is
+    # for a replay that starts at the beginning. Only then can the logs be compared event by event.
+    if request.recording and recording is request.recording:
+        check = ReplayCheck(request.recording, parts.opening, log.stream, runtime.root)
         log.stream.subscribe("replay", check)
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        prompt = _task_words(job, settings, parts.workspace, runtime.root, log.state)
+        prompt = _render_task_prompt(request, settings, parts.workspace, runtime.root, log.state)
         log.stream.add(Message(content=prompt, source=Source.USER))
     return controller.run()
 
 
-def _answered_apart(job: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
+def _separately_answered_threads(request: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
     """Return the labels of the review threads that the agent answers one by one.
 
     A question that was asked in a single thread is answered by the agent's final message.
     """
-    if len(job.task.asked) == 1 and is_answering_agent(settings.agent, job.agents):
+    if len(request.task.asked) == 1 and is_answering_agent(settings.agent, request.agents):
         return ()
-    return tuple(each.label for each in job.task.asked)
+    return tuple(thread.label for thread in request.task.asked)
 
 
-def _task_words(
-    job: ExecutionRequest, settings: Settings, workspace: Workspace, root: str, state: State
+def _render_task_prompt(
+    request: ExecutionRequest, settings: Settings, workspace: Workspace, root: str, state: State
 ) -> str:
     """Return the prompt with the task."""
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     return render_task(
-        job.task,
+        request.task,
         workspace.base,
         root,
         settings.allow_list.described,
-        expects_answer=is_answering_agent(settings.agent, job.agents),
+        expects_answer=is_answering_agent(settings.agent, request.agents),
         expects_review=settings.agent == REVIEWER,
         has_fixed_task=has_fixed_task(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
-        takes_answers=bool(_answered_apart(job, settings)),
+        takes_answers=bool(_separately_answered_threads(request, settings)),
     )
 
 
-def _as_begun(
-    job: ExecutionRequest, opening: RunStarted, state: State
+def _restore_start(
+    request: ExecutionRequest, opening: RunStarted, state: State
 ) -> tuple[Settings, Sequence[Event]]:
-    """Return the settings with the agent and the dialect that the log was started with, and the
-    recording without the replies that the log already contains."""
+    """Return the settings and the recording for the log to continue with.
+
+    The settings have the agent and the dialect that the log was started with. The recording is
+    without the replies that the log already contains.
+    """
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
-    given = Counter(reply[0] for event in state.events if (reply := reply_in(event)) is not None)
+    logged_replies = Counter(
+        reply[0] for event in state.events if (reply := reply_in(event)) is not None
+    )
     if prompt is None:
-        return job.settings.model_copy(update={"agent": opening.agent}), job.recording
-    begun = {"agent": opening.agent, "dialect": prompt.dialect}
-    left: list[Event] = []
-    for event in job.recording:
+        return request.settings.model_copy(update={"agent": opening.agent}), request.recording
+    started_with = {"agent": opening.agent, "dialect": prompt.dialect}
+    remaining: list[Event] = []
+    for event in request.recording:
         reply = reply_in(event)
-        if reply is not None and given[reply[0]] > 0:
-            given[reply[0]] -= 1
+        if reply is not None and logged_replies[reply[0]] > 0:
+            logged_replies[reply[0]] -= 1
         else:
-            left.append(event)
-    return job.settings.model_copy(update=begun), left
+            remaining.append(event)
+    return request.settings.model_copy(update=started_with), remaining
 
 
-def _interrupt(mcp: McpOfRun, index: CodeIndex, runtime: Runtime) -> None:
+def _interrupt(mcp: McpSession, index: CodeIndex, runtime: Runtime) -> None:
     """Interrupt whatever is running: an MCP call, the indexer or a command in the sandbox."""
     mcp.interrupt()
     index.interrupt()
     runtime.interrupt()
 
 
-def _proposes_notes(
-    job: ExecutionRequest,
+def _add_proposed_notes(
+    request: ExecutionRequest,
     outcome: Outcome,
     patch: Patch,
     workspace: Workspace,
@@ -409,40 +421,40 @@ def _proposes_notes(
 ) -> bool:
     """Return True if the run's notes were added to the changed files.
 
-    Notes are only added to an existing change; they are no change by themselves.
+    Notes are only added to an existing change. They are not published without one.
     """
     notes = notes_of(log.state.events)
-    finished = outcome.state is RunState.FINISHED and not patch.is_empty
-    settings = job.settings
-    if settings.notes != "propose" or not notes or not finished:
+    has_finished_change = outcome.state is RunState.FINISHED and not patch.is_empty
+    settings = request.settings
+    if settings.notes != "propose" or not notes or not has_finished_change:
         return False
     if is_protected(NOTES_FILE, settings.protected_paths):
         return False
-    before = workspace.read(NOTES_FILE)
-    return bool(propose_notes(notes, before, runtime, log.stream))
+    current_content = workspace.read(NOTES_FILE)
+    return bool(propose_notes(notes, current_content, runtime, log.stream))
 
 
 def _take_change(
-    job: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
+    request: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
     """Export the change as git objects and check it. This is done for every outcome of the
     agent."""
     started = time.monotonic()
-    limit = BUNDLE_FACTOR * job.settings.max_patch.bytes
+    limit = BUNDLE_FACTOR * request.settings.max_patch.bytes
     change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:
-        bundle = job.folder / f"{change['tree']}.bundle"
+        bundle = request.export_folder / f"{change['tree']}.bundle"
         bundle.unlink(missing_ok=True)
         runtime.fetch(change["bundle"], bundle, limit)
     # The bundle comes out of the sandbox and is not trusted: `receive` checks its objects and
     # compares the tree with the one that was announced.
     patch = workspace.receive(bundle, change["commit"], change["tree"])
-    files = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"
+    summary = f"{len(patch.files)} file{'' if len(patch.files) == 1 else 's'} changed"
     left_out, generated = tuple(change["left_out"]), tuple(change["generated"])
     if left_out or generated:
-        files += f", {len(left_out) + len(generated)} left out"
-    log.stage("change", files, time.monotonic() - started)
+        summary += f", {len(left_out) + len(generated)} left out"
+    log.stage("change", summary, time.monotonic() - started)
     exported = ExportedChange(
         commit=change["commit"],
         tree=change["tree"],

@@ -41,7 +41,7 @@ from resolver.trace.markdown import render_markdown
 
 FORMAT = 1
 
-_STATES = {
+_STATE_BY_FAILURE = {
     "refused": RunState.REFUSED,
     "policy": RunState.REFUSED,
     "over_budget": RunState.REFUSED,
@@ -135,18 +135,18 @@ def build_outcome_file(
     failure: RunFailure | None,
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
-    spent: State | None,
+    log_state: State | None,
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
-    continued. spent: state of the log, with the cost of each model and service."""
-    state, reason = _state(outcome, failure, publication)
-    told = outcome or Outcome(state=state, cost=0.0)
+    continued. log_state: state of the log, with the cost of each model and service."""
+    state, reason = _state_and_reason(outcome, failure, publication)
+    reported = outcome or Outcome(state=state, cost=0.0)
     return OutcomeFile(
         run=run,
         state=state,
         reason=reason,
-        next_step=failure.next_step if failure else told.next_step,
-        limit=told.limit,
+        next_step=failure.next_step if failure else reported.next_step,
+        limit=reported.limit,
         exit_code=exit_code,
         key=trigger.key,
         repository=trigger.repository,
@@ -167,18 +167,18 @@ def build_outcome_file(
             tree=earlier.tree,
             pull_request=earlier.pull_request,
         ),
-        iterations=told.iterations,
-        cost=told.cost,
-        tokens=told.tokens,
-        models=_costs(spent.metrics if spent else {}),
-        services=_costs(spent.services if spent else {}),
-        seconds=told.seconds,
-        task_completed=told.task_completed,
-        message=told.message,
-        places=tuple(told.places),
+        iterations=reported.iterations,
+        cost=reported.cost,
+        tokens=reported.tokens,
+        models=_model_costs(log_state.metrics if log_state else {}),
+        services=_model_costs(log_state.services if log_state else {}),
+        seconds=reported.seconds,
+        task_completed=reported.task_completed,
+        message=reported.message,
+        places=tuple(reported.places),
         files=tuple(patch.files) if patch else (),
         evidence=evidence,
-        divergences=tuple(_difference(each) for each in divergences),
+        divergences=tuple(_difference(event) for event in divergences),
     )
 
 
@@ -191,25 +191,25 @@ def _difference(event: ReplayDiverged) -> RecordedDifference:
     )
 
 
-def _costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
+def _model_costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
     return {
         name: ModelCosts(
-            calls=each.calls,
-            cost=None if each.unpriced else each.priced,
-            priced=each.priced,
-            tokens=each.tokens,
-            seconds=each.seconds,
+            calls=model.calls,
+            cost=None if model.unpriced else model.priced,
+            priced=model.priced,
+            tokens=model.tokens,
+            seconds=model.seconds,
         )
-        for name, each in metrics.items()
+        for name, model in metrics.items()
     }
 
 
-def _state(
+def _state_and_reason(
     outcome: Outcome | None, failure: RunFailure | None, publication: Publication
 ) -> tuple[RunState, str]:
     """Return state and reason. A failure takes precedence over the outcome of the agent."""
     if failure is not None:
-        return _STATES.get(failure.kind, RunState.ERROR), failure.what
+        return _STATE_BY_FAILURE.get(failure.kind, RunState.ERROR), failure.what
     if outcome is None:
         return RunState.FINISHED, "an earlier run has already handled this request"
     reason = outcome.reason or ("" if publication.pull_request else "finished without a change")
@@ -221,7 +221,7 @@ EVENTS = "events.jsonl"
 REQUEST = "request.json"
 CHANGE = "change.json"
 BUNDLE = "change.bundle"
-MOST_CHANGE = 16_000_000
+MAX_CHANGE_BYTES = 16_000_000
 """Maximum size in bytes of a change that a later comment can still have published."""
 
 _FILES = (
@@ -260,7 +260,7 @@ class Output:
             self._unlock = weakref.finalize(self, os.close, descriptor)
             _lock(descriptor, folder)
             if not resume:
-                self.set_earlier_aside()
+                self.move_earlier_files()
         except OSError as error:
             raise UsageError(
                 f"the output folder {folder} can't be written: {error.strerror}",
@@ -336,11 +336,11 @@ class Output:
 
     def keep_change(self, change: ExportedChange) -> None:
         """Store the change as git objects, so that it can be published without the sandbox."""
-        kept = self.folder / BUNDLE
-        if change.bundle is not None and change.bundle != kept:
+        stored_bundle = self.folder / BUNDLE
+        if change.bundle is not None and change.bundle != stored_bundle:
             temporary = self.folder / f".{BUNDLE}.new"
             shutil.copyfile(change.bundle, temporary)
-            temporary.replace(kept)
+            temporary.replace(stored_bundle)
         name = Path(BUNDLE) if change.bundle else None
         self._write(CHANGE, change.model_copy(update={"bundle": name}).model_dump_json(indent=2))
 
@@ -376,7 +376,7 @@ class Output:
         """Remove outcome.json, because the run is resumed."""
         (self.folder / OUTCOME).unlink(missing_ok=True)
 
-    def set_earlier_aside(self) -> None:
+    def move_earlier_files(self) -> None:
         """Move the files of an earlier run to `earlier-N/`."""
         earlier = [self.folder / n for n in _FILES if (self.folder / n).exists()]
         if not earlier:

@@ -53,17 +53,17 @@ from resolver.publishing.review import (
 )
 from resolver.publishing.update_branch import (
     publish_clean_merge,
-    require_update_way,
+    require_publishable_update,
     resolved_paths,
     unchanged_patch,
     update_outcome,
 )
-from resolver.runs import execute as work
+from resolver.runs import execute as execute_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
     approval_requester,
     conclude,
-    failure_of_machine,
+    failure_from_os_error,
     start_progress_comment,
 )
 from resolver.runs.output import StoredRequest
@@ -79,10 +79,10 @@ from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.quotas.stopping import watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
-    extension_ceiling,
     is_answer_run,
     is_merge,
     is_review_run,
+    max_extended_limits,
 )
 from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
 from resolver.runs.stages import (
@@ -113,22 +113,24 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
-    values = StageValues(request, request.load({}))
+    values = StageValues(request, request.load_settings({}))
     conclusion = Conclusion()
     try:
         # `_stages` is a generator, so that this function keeps the newest values when a stage
         # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
         # failing stage is what the final comment is written from. A plain function would lose its
         # local values with the exception.
-        for reached in _stages(values, forge, preload):
-            values = reached
+        for newest in _stages(values, forge, preload):
+            values = newest
         conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, RunStopped) as error:
-        silent = isinstance(error, ResolverError) and error.is_silent
-        conclusion = Conclusion(values.redact(failure_from_error(error)), error.exit_code, silent)
+        is_silent = isinstance(error, ResolverError) and error.is_silent
+        conclusion = Conclusion(
+            values.redact(failure_from_error(error)), error.exit_code, is_silent
+        )
     except OSError as error:
         logger.exception("run %s failed", request.run)
-        conclusion = Conclusion(values.redact(failure_of_machine(error)), 1)
+        conclusion = Conclusion(values.redact(failure_from_os_error(error)), 1)
     except Exception as error:
         logger.exception("run %s failed", request.run)
         what = f"an internal error of Resolver: {error!r}"
@@ -145,46 +147,46 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     The caller keeps the last yielded snapshot if the next stage raises.
     """
     request, settings = values.request, values.settings
-    if finished := find_finished_work(request, forge):
-        yield (values := values.with_value(finished))
-        if finished.is_earlier:
+    if finished_work := find_finished_work(request, forge):
+        yield (values := values.with_value(finished_work))
+        if finished_work.is_earlier:
             return
     _write_request(request, settings)
     _authorize(request, settings, forge)
     preload(settings)
-    if finished is None and (pushed := find_pushed_work(request, forge)):
-        yield (values := values.with_value(pushed))
-        if pushed.is_earlier:
+    if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
+        yield (values := values.with_value(pushed_work))
+        if pushed_work.is_earlier:
             return
     accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := values.with_value(accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
     yield (values := values.with_value(ReportedRun(progress)))
-    read = load_task(request, settings, forge, progress)
-    yield (values := values.with_value(read))
-    _show(values, read=True)
+    run_task = load_task(request, settings, forge, progress)
+    yield (values := values.with_value(run_task))
+    _update_progress(values, read=True)
     with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
-        cloned = clone(read, settings, folder / "clone.git", accepted.snapshot)
+        cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
         yield (values := values.with_value(cloned))
-        _show(values, base=cloned.workspace.base)
-        prepared = configure(accepted, read, cloned, forge, folder)
+        _update_progress(values, base=cloned.workspace.base)
+        prepared = configure(accepted, run_task, cloned, forge, folder)
         yield (values := values.with_value(prepared))
         if prepared.update != "agent":
-            yield from _update(values, prepared, forge)
+            yield from _update_branch(values, prepared, forge)
         else:
             yield from _work_and_publish(values, prepared, forge, folder)
 
 
-def _show(values: StageValues, **known: object) -> None:
-    """Update the run's progress comment. `known` holds fields of `RunProgress`."""
+def _update_progress(values: StageValues, **fields: object) -> None:
+    """Update the run's progress comment. `fields` are fields of `RunProgress`."""
     if values.progress is not None:
-        values.progress.show(**known)
+        values.progress.show(**fields)
 
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
     """Write request.json, redacted, so that the run can be resumed even if it is killed before its
     first event."""
-    asked = StoredRequest(
+    stored = StoredRequest(
         run=request.run,
         trigger=request.trigger,
         publish=request.publish,
@@ -192,7 +194,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         continuation=request.continuation,
         source=request.source,
     )
-    request.output.write_request(request.redactor(settings).redact_model(asked))
+    request.output.write_request(request.redactor(settings).redact_model(stored))
 
 
 def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
@@ -207,7 +209,9 @@ def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
         raise
 
 
-def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterator[StageValues]:
+def _update_branch(
+    values: StageValues, prepared: PreparedRun, forge: Forge
+) -> Iterator[StageValues]:
     """Bring a pull request up to date in the cases that need no agent: it is up to date already, or
     git merges the base branch without conflicts."""
     workspace = prepared.workspace
@@ -216,20 +220,20 @@ def _update(values: StageValues, prepared: PreparedRun, forge: Forge) -> Iterato
     executed = ExecutedRun(
         update_outcome(prepared.update, workspace.pull), unchanged_patch(workspace)
     )
-    making = _making(values, prepared, executed, forge)
+    builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
-        require_update_way(making)
+        require_publishable_update(builder)
     yield (values := values.with_value(executed))
     if not publishes:
         return
     started = time.monotonic()
-    pushed = publish_clean_merge(making)
+    pushed = publish_clean_merge(builder)
     # The branch may have been brought up to date while this run was cloning.
     if pushed.publication.how == "unchanged":
         outcome = update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
-    for publication in propose(making, pushed, started, describes=False):
-        yield (values := values.with_value(_published(publication, making)))
+    for publication in propose(builder, pushed, started, update_text=False):
+        yield (values := values.with_value(_published(publication, builder)))
 
 
 def _work_and_publish(
@@ -239,7 +243,7 @@ def _work_and_publish(
     # Fail before the agent costs anything if the merge could not be pushed anywhere.
     if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
         empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
-        require_update_way(_making(values, prepared, empty, forge))
+        require_publishable_update(_commit_builder(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
     verifier = open_verifier(prepared, log)
@@ -264,50 +268,50 @@ def _execute(
     added to it.
     """
     request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
-    recording, ceiling = recording_of(settings), extension_ceiling(prepared)
-    if values.read is not None and values.read.log is not None:
-        change_limits(log, _bounds(prepared, log))
-        continue_run(log, request.run, request.continuation, ceiling)
+    recording, max_limits = recording_of(settings), max_extended_limits(prepared)
+    if values.run_task is not None and values.run_task.log is not None:
+        change_limits(log, _limit_overrides(prepared, log))
+        continue_run(log, request.run, request.continuation, max_limits)
         apply_approvals(log, request.run, request.continuation, request.control)
     # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
     # agent continues, and a later export replaces it.
-    kept = request.output.change if log.is_done else None
-    if kept is None:
+    exported_change = request.output.change if log.is_done else None
+    if exported_change is None:
         request.output.withdraw_change()
-    worked = work.execute(
-        work.ExecutionRequest(
+    result = execute_stage.execute(
+        execute_stage.ExecutionRequest(
             run=request.run,
             task=prepared.task,
             settings=settings,
             recording=recording,
             host=request.host,
-            folder=folder,
+            export_folder=folder,
             now=request.now,
             control=request.control,
-            most=ceiling,
+            max_limits=max_limits,
             agents=prepared.agents.agents,
             knowledge=prepared.knowledge,
-            waiting=approval_requester(values, forge),
-            change=kept,
+            approval_requester=approval_requester(values, forge),
+            change=exported_change,
             send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
         ),
         workspace,
         log,
     )
-    outcome, change = worked.outcome, worked.patch
+    outcome, exported_patch = result.outcome, result.patch
     is_answer = is_answer_run(values)
     if is_answer:
         outcome = _with_links(prepared, append_remarks(outcome, log))
-        change = unchanged_patch(workspace)
-    patch, leaking = withhold_secrets(
-        workspace, change, prepared.redactor, settings.max_patch.bytes
+        exported_patch = unchanged_patch(workspace)
+    patch, files_with_secrets = withhold_secrets(
+        workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
     )
     # A change with secrets is never written to the output folder, from where it could be published
     # by a later command.
-    if not (is_answer or leaking):
-        request.output.keep_change(worked.change)
-    executed = ExecutedRun(outcome, patch, worked.commands, worked.change, leaking)
-    warnings = (*worked.warnings, *_execution_warnings(prepared, executed, log, is_answer))
+    if not (is_answer or files_with_secrets):
+        request.output.keep_change(result.change)
+    executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
+    warnings = (*result.warnings, *_execution_warnings(prepared, executed, log, is_answer))
     return replace(executed, warnings=warnings)
 
 
@@ -317,17 +321,17 @@ def _execution_warnings(
     """Yield the warnings about the agent's work: its notes, files that were left out, agents
     without their model, and differences found by a replay."""
     settings = prepared.settings
-    yield from _left_for_later(prepared, executed.patch, log, is_answer)
+    yield from _note_warnings(prepared, executed.patch, log, is_answer)
     if executed.change is not None and not is_answer:
-        yield from _left_out(executed.change)
-    handed = (e.agent for e in log.state.events if isinstance(e, Delegate))
-    yield from denied_models(prepared.agents, {settings.agent, *handed})
+        yield from _excluded_file_warnings(executed.change)
+    delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
+    yield from denied_models(prepared.agents, {settings.agent, *delegates})
     if divergences := log.state.divergences:
-        words = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
-        yield render(words, divergences=divergences).strip()
+        template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
+        yield render(template, divergences=divergences).strip()
 
 
-def _left_out(change: ExportedChange) -> Iterator[str]:
+def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
     """Yield the warnings about files of the working tree that are not part of the change."""
     if change.left_out:
         yield render("run/left_out.md.j2", paths=change.left_out).strip()
@@ -335,38 +339,38 @@ def _left_out(change: ExportedChange) -> Iterator[str]:
         yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
-def _left_for_later(
+def _note_warnings(
     prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
 ) -> Iterator[str]:
     """Yield the warnings about the run's notes and about changed instructions for agents."""
     request, settings = prepared.request, prepared.settings
     notes = notes_of(log.state.events)
-    proposable = not is_protected(NOTES_FILE, settings.protected_paths)
-    if settings.notes == "store" or (settings.notes == "propose" and not proposable):
+    can_propose = not is_protected(NOTES_FILE, settings.protected_paths)
+    if settings.notes == "store" or (settings.notes == "propose" and not can_propose):
         store = note_store(settings, request.host)
-        at = log.state.last_at or request.now()
+        noted_at = log.state.last_at or request.now()
         repository = request.trigger.repository
-        yield from filter(None, [render_notes(notes, store, repository, request.run, at)])
+        yield from filter(None, [render_notes(notes, store, repository, request.run, noted_at)])
     if not is_answer:
         yield from filter(None, [render_instruction_changes(patch, notes)])
 
 
-def _bounds(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
+def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
     """Return the limits that a person has set for a resumed run, with the budget cut to what is
     left."""
-    bounds, most = prepared.request.bounds, prepared.max_cost
-    budget = bounds.get("max_budget", log.state.limits.max_budget)
-    cut = {"max_budget": most} if budget > most else {}
-    return {**bounds, **cut}
+    overrides, max_cost = prepared.request.limit_overrides, prepared.max_cost
+    budget = overrides.get("max_budget", log.state.limits.max_budget)
+    reduced = {"max_budget": max_cost} if budget > max_cost else {}
+    return {**overrides, **reduced}
 
 
 def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     """Return the outcome of an answer, with links to the lines that it names if the repository has
     web pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
-    told = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
+    message = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
     link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
-    return outcome.model_copy(update={"message": link(told), "reason": reason})
+    return outcome.model_copy(update={"message": link(message), "reason": reason})
 
 
 def _is_publishable(values: StageValues, log: RunLog) -> bool:
@@ -383,7 +387,7 @@ def _publish(
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:
-        _check(prepared, executed)
+        _check_policy(prepared, executed)
         for published in _publish_change(values, prepared, executed, forge):
             yield (values := values.with_value(published))
     yield values.with_value(_answer_threads(values, prepared, log, forge))
@@ -394,16 +398,18 @@ def _publish_review(
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
-    noted = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
-    before = values.published or PublishedRun(values.publication)
-    if noted is None:
-        return before
+    draft = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    published = values.published or PublishedRun(values.publication)
+    if draft is None:
+        return published
     if prepared.request.publish:
-        done = publish_review(report, noted, forge, log)
+        review = publish_review(report, draft, forge, log)
     else:
-        done = describe_review(noted.review)
-    prepared.request.output.write_review(noted.text)
-    return replace(before, publication=before.publication.model_copy(update={"review": done}))
+        review = describe_review(draft.review)
+    prepared.request.output.write_review(draft.text)
+    return replace(
+        published, publication=published.publication.model_copy(update={"review": review})
+    )
 
 
 def _publish_change(
@@ -411,19 +417,19 @@ def _publish_change(
 ) -> Iterator[PublishedRun]:
     """Commit and push the change and open or update the pull request. Yield what is public after
     each step."""
-    making = _making(values, prepared, executed, forge)
+    builder = _commit_builder(values, prepared, executed, forge)
     if not prepared.request.publish:
-        yield PublishedRun(describe_unpublished(making.request))
+        yield PublishedRun(describe_unpublished(builder.request))
         return
     published = PublishedRun(Publication())
-    for publication in publish(making):
-        published = _published(publication, making)
+    for publication in publish(builder):
+        published = _published(publication, builder)
         yield published
     publish_verification(
-        published.publication, making.request.report_with(published.publication), forge
+        published.publication, builder.request.report_with(published.publication), forge
     )
-    told = report_pending_checks(published.publication, forge)
-    yield replace(published, warnings=(*published.warnings, *told))
+    pending_checks = report_pending_checks(published.publication, forge)
+    yield replace(published, warnings=(*published.warnings, *pending_checks))
 
 
 def _answer_threads(
@@ -437,16 +443,15 @@ def _answer_threads(
     return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published(publication: Publication, making: CommitBuilder) -> PublishedRun:
-    """Return the publication with the notices that were collected while it was made."""
-    return PublishedRun(publication, tuple(making.request.notices))
+def _published(publication: Publication, builder: CommitBuilder) -> PublishedRun:
+    """Return the publication with the notices that publishing has collected."""
+    return PublishedRun(publication, tuple(builder.request.notices))
 
 
-def _making(
+def _commit_builder(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
 ) -> CommitBuilder:
-    """Return the builder of the run's commits, which knows their content and where they are
-    published."""
+    """Return the builder of the run's commits."""
     request, log = prepared.request, values.log
     return CommitBuilder(
         PublishRequest(
@@ -471,7 +476,7 @@ def _exit_code(values: StageValues) -> int:
     reached or a person has to answer."""
     prepared, executed = values.prepared, values.executed
     if prepared is None or executed is None:
-        return 0  # an earlier run did it
+        return 0  # an earlier run has published the work
     if values.publication.how == "unchanged" or prepared.update == "up_to_date":
         return 3
     if prepared.update == "clean_merge":
@@ -486,16 +491,16 @@ def _exit_code(values: StageValues) -> int:
             return 1
 
 
-def _check(prepared: PreparedRun, executed: ExecutedRun) -> None:
+def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
     """Raise PolicyViolation if the change must not be made public.
 
     This gate is deterministic and the last one before anything is pushed.
     """
-    if executed.leaking:
+    if executed.files_with_secrets:
         raise PolicyViolation(
-            f"the change contains a secret of this run, in {', '.join(executed.leaking[:10])}, "
-            "so it was not published",
+            "the change contains a secret of this run, in "
+            f"{', '.join(executed.files_with_secrets[:10])}, so it was not published",
             "rotate the secret, and check the event log for how it got there",
         )
-    settled = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
-    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), settled)
+    resolved = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), resolved)

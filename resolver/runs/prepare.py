@@ -57,7 +57,7 @@ def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None
     if not request.publish:
         return None
     earlier = forge.find_publication(request.trigger)
-    return _as_repeated(request, earlier) if earlier else None
+    return _take_over_publication(request, earlier) if earlier else None
 
 
 def find_pushed_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
@@ -66,25 +66,25 @@ def find_pushed_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
         return None
     prefix = issue_branch_prefix(request.trigger.subject or 0)
     earlier = forge.heads().pushed(request.trigger, request.run, prefix)
-    return _as_repeated(request, earlier) if earlier else None
+    return _take_over_publication(request, earlier) if earlier else None
 
 
-def _as_repeated(request: RunRequest, earlier: Publication) -> PublishedRun | None:
+def _take_over_publication(request: RunRequest, earlier: Publication) -> PublishedRun | None:
     """Return the earlier publication, as far as this run takes it over.
 
     A resumed run has its log to report from and publishes only what is missing. Any other run has
     nothing left to do except its comment.
     """
-    resumes = request.resume and request.output.has_events
-    if resumes and earlier.how == "added":
+    is_resumed = request.resume and request.output.has_events
+    if is_resumed and earlier.how == "added":
         return None  # a commit added to an existing branch is found again when it is pushed
     trigger = request.trigger
     in_review = trigger.kind is TriggerKind.REVIEW_COMMENT or trigger.review_id is not None
-    lost = in_review and not resumes and earlier.comment_url is None
+    has_lost_replies = in_review and not is_resumed and earlier.comment_url is None
     return PublishedRun(
-        publication=earlier.model_copy(update={"repeated": not resumes}),
-        warnings=(render("run/answers_lost.md.j2").strip(),) if lost else (),
-        is_earlier=not resumes,
+        publication=earlier.model_copy(update={"repeated": not is_resumed}),
+        warnings=(render("run/answers_lost.md.j2").strip(),) if has_lost_replies else (),
+        is_earlier=not is_resumed,
     )
 
 
@@ -111,7 +111,7 @@ def load_task(
     if request.has_log:
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
-    request, task = _whole_round(request, settings, forge.read(request.trigger))
+    request, task = _with_whole_review(request, settings, forge.read(request.trigger))
     return RunTask(request, redactor.redact_model(task))
 
 
@@ -130,7 +130,9 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
     return RunTask(request, task, log=log, base=opening.base)
 
 
-def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[RunRequest, Task]:
+def _with_whole_review(
+    request: RunRequest, settings: Settings, task: Task
+) -> tuple[RunRequest, Task]:
     """Return the request and the task for all of a submitted review.
 
     GitHub sends a submitted review as several events, in any order. The trigger is replaced with
@@ -139,24 +141,26 @@ def _whole_round(request: RunRequest, settings: Settings, task: Task) -> tuple[R
     trigger, mention = request.trigger, settings.mention
     if task.pull is None or trigger.review_id is None:
         return request, task
-    asked = requested_threads(trigger, task.pull, mention)
-    whole = whole_request(trigger, task.pull, asked, mention)
-    more = render_deferred_threads(trigger, task.pull, asked)
-    left_out = (*task.left_out, more) if more else task.left_out
-    whole_task = task.model_copy(update={"trigger": whole, "asked": asked, "left_out": left_out})
-    return replace(request, trigger=whole), whole_task
+    threads = requested_threads(trigger, task.pull, mention)
+    whole_trigger = whole_request(trigger, task.pull, threads, mention)
+    deferred = render_deferred_threads(trigger, task.pull, threads)
+    left_out = (*task.left_out, deferred) if deferred else task.left_out
+    whole_task = task.model_copy(
+        update={"trigger": whole_trigger, "asked": threads, "left_out": left_out}
+    )
+    return replace(request, trigger=whole_trigger), whole_task
 
 
 def clone(
-    read: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None = None
+    run_task: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None = None
 ) -> ClonedRepository:
     """Make the host's own clone, at the commit that the work starts from.
 
     snapshot: the refs of the repository, if they were read.
     """
     started = time.monotonic()
-    task = read.task
-    workspace = _cloned(read, settings, folder, snapshot)
+    task = run_task.task
+    workspace = _clone_workspace(run_task, settings, folder, snapshot)
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
     warnings = (render("run/dirty.md.j2").strip(),) if workspace.source_is_dirty else ()
     if workspace.pull is None:
@@ -164,23 +168,25 @@ def clone(
         return ClonedRepository(
             task=task.model_copy(update={"base_branch": branch}),
             workspace=workspace,
-            base_made=read_commit_date(workspace.git, workspace.base),
+            base_committed_at=read_commit_date(workspace.git, workspace.base),
             warnings=warnings,
         )
     pull = readable_pull_request(workspace.pull)
-    asked = (with_code(each, pull, workspace.read, with_invisible_shown) for each in task.asked)
-    task = task.model_copy(update={"pull": pull, "asked": tuple(asked)})
+    threads = (
+        with_code(thread, pull, workspace.read, with_invisible_shown) for thread in task.asked
+    )
+    task = task.model_copy(update={"pull": pull, "asked": tuple(threads)})
     return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
 
 
-def _cloned(
-    read: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None
+def _clone_workspace(
+    run_task: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None
 ) -> Workspace:
     """Return the workspace of a pull request, or of the branch and commit that the task starts
     from."""
-    task, depth = read.task, settings.clone_depth
-    credential = read.request.credential(settings)
-    clones = read.request.host.clones
+    task, depth = run_task.task, settings.clone_depth
+    credential = run_task.request.credential(settings)
+    clones = run_task.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
     if task.pull is not None:
         return Workspace.clone_pull_request(
@@ -192,27 +198,27 @@ def _cloned(
             cache=cache,
             for_merge=task.trigger.command is Command.UPDATE,
         )
-    cloned = Workspace.clone(
+    workspace = Workspace.clone(
         task.source,
         folder,
         branch=(task.follows.branch if task.follows else task.base_branch) or None,
-        commit=read.base,
+        commit=run_task.base,
         depth=depth,
         credential=credential,
         cache=cache,
-        listing=_listing(read, settings, snapshot),
+        listing=_known_refs(run_task, settings, snapshot),
     )
-    resumes = read.base is not None and is_url(task.source)
-    return with_default_branch(cloned, depth, credential) if resumes else cloned
+    is_resumed = run_task.base is not None and is_url(task.source)
+    return with_default_branch(workspace, depth, credential) if is_resumed else workspace
 
 
-def _listing(
-    read: RunTask, settings: Settings, snapshot: RepositorySnapshot | None
+def _known_refs(
+    run_task: RunTask, settings: Settings, snapshot: RepositorySnapshot | None
 ) -> RefListing | None:
     """Return the default branch of the repository in git's terms, None if git has to ask for it."""
     server = settings.github_server_url.rstrip("/")
-    own = f"{server}/{read.request.trigger.repository}.git"
-    if snapshot is None or not snapshot.tip or read.task.source != own:
+    repository_url = f"{server}/{run_task.request.trigger.repository}.git"
+    if snapshot is None or not snapshot.tip or run_task.task.source != repository_url:
         return None
     branch = f"refs/heads/{snapshot.branch}"
     # GitHub's servers can leave out trees and files.
@@ -220,27 +226,27 @@ def _listing(
 
 
 def configure(
-    accepted: AcceptedRun, read: RunTask, cloned: ClonedRepository, forge: Forge, folder: Path
+    accepted: AcceptedRun, run_task: RunTask, cloned: ClonedRepository, forge: Forge, folder: Path
 ) -> PreparedRun:
     """Read the repository's configuration from its default branch, choose the commit to start from
     and limit the run to the remaining budget.
 
     folder: for repositories that are cloned in addition to the target, such as shared skills.
     """
-    request, workspace = read.request, cloned.workspace
-    given = repository_settings(workspace.read_trusted(REPOSITORY_FILE))
-    settings = request.load(given)
+    request, workspace = run_task.request, cloned.workspace
+    repository_config = repository_settings(workspace.read_trusted(REPOSITORY_FILE))
+    settings = request.load_settings(repository_config)
     if workspace.pull is not None or cloned.task.follows:
         settings = _without_kept_setup(settings)
-    task = _with_form(cloned.task, workspace)
+    task = _with_issue_form(cloned.task, workspace)
     agents = read_agents(workspace, settings)
-    opening = read.log.opening if read.log else None
-    asked = opening.task.trigger if opening else request.trigger
+    opening = run_task.log.opening if run_task.log else None
+    trigger = opening.task.trigger if opening else request.trigger
     credential = request.credential(settings)
     knowledge = read_knowledge(
         workspace,
         settings,
-        asked,
+        trigger,
         request.host,
         credential,
         folder,
@@ -248,38 +254,38 @@ def configure(
         accepted.snapshot.siblings if accepted.snapshot else None,
     )
     skills = [Callee(*skill) for skill in knowledge.tasks]
-    begun_with = opening.agent if opening else settings.agent
-    agent = agent_for(request.trigger, begun_with, agents, skills)
+    initial_agent = opening.agent if opening else settings.agent
+    agent = agent_for(request.trigger, initial_agent, agents, skills)
     prepared = PreparedRun(
         request=request,
         settings=settings.model_copy(update={"agent": agent}),
         task=task,
         workspace=workspace,
-        base_made=cloned.base_made,
+        base_committed_at=cloned.base_committed_at,
         conventions=read_conventions(workspace),
         agents=agents,
         knowledge=knowledge,
         max_cost=float("inf"),
         warnings=(
-            *repository_warnings(REPOSITORY_FILE, given),
+            *repository_warnings(REPOSITORY_FILE, repository_config),
             *agents.problems,
             *knowledge.library.problems,
         ),
     )
-    if read.log is None and workspace.pull is None and not request.is_local:
-        prepared = _at_other_branch(prepared, forge)
-    prepared = _within_budget(prepared, accepted, read.log)
-    return prepared if is_answering_agent(agent, agents.agents) else _with_update(prepared)
+    if run_task.log is None and workspace.pull is None and not request.is_local:
+        prepared = _at_starting_branch(prepared, forge)
+    prepared = _within_budget(prepared, accepted, run_task.log)
+    return prepared if is_answering_agent(agent, agents.agents) else _with_update_plan(prepared)
 
 
-def _with_update(prepared: PreparedRun) -> PreparedRun:
+def _with_update_plan(prepared: PreparedRun) -> PreparedRun:
     """Plan how a pull request is brought up to date. Conflicts of the merge become part of the
     workspace."""
     update = plan_update(prepared.task, prepared.workspace)
     return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
 
 
-def _with_form(task: Task, workspace: Workspace) -> Task:
+def _with_issue_form(task: Task, workspace: Workspace) -> Task:
     """Return the task with the issue form that the issue was written with. A pull request has
     none."""
     if task.trigger.is_pull_request or not task.body:
@@ -288,7 +294,7 @@ def _with_form(task: Task, workspace: Workspace) -> Task:
     return task.model_copy(update={"form": form})
 
 
-def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
+def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
     """Return the run at the branch where work on an issue starts.
 
     That is the branch of Resolver's open pull request for the issue, to which the run then adds
@@ -297,45 +303,47 @@ def _at_other_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
     """
     workspace, settings, task = prepared.workspace, prepared.settings, prepared.task
     depth, credential = settings.clone_depth, prepared.credential()
-    follows = _open_pull(prepared, forge) if _changes_issue(prepared) else None
+    follows = _find_open_pull_request(prepared, forge) if _is_change_for_issue(prepared) else None
     if follows is not None:
-        more = (f"pull request #{follows.number}: {follows.moved}",) if follows.moved else ()
-        known = {"follows": follows, "base_branch": follows.base_branch}
-        left_out = (*task.left_out, *more)
+        left_out_commits = (
+            (f"pull request #{follows.number}: {follows.moved}",) if follows.moved else ()
+        )
+        update = {"follows": follows, "base_branch": follows.base_branch}
+        left_out = (*task.left_out, *left_out_commits)
         return replace(
             prepared,
             workspace=workspace_at_pull_request(workspace, follows, depth, credential),
-            task=task.model_copy(update={**known, "left_out": left_out}),
+            task=task.model_copy(update={**update, "left_out": left_out}),
             settings=_without_kept_setup(settings),
-            base_made=None,
+            base_committed_at=None,
         )
     branch = settings.base_branch
     if branch in {"", workspace.branch}:
         return prepared
-    moved = workspace_at_branch(workspace, branch, depth, credential)
+    workspace_at_base = workspace_at_branch(workspace, branch, depth, credential)
     return replace(
         prepared,
-        workspace=moved,
+        workspace=workspace_at_base,
         task=task.model_copy(update={"base_branch": branch}),
-        base_made=read_commit_date(moved.git, moved.base),
+        base_committed_at=read_commit_date(workspace_at_base.git, workspace_at_base.base),
     )
 
 
-def _changes_issue(prepared: PreparedRun) -> bool:
+def _is_change_for_issue(prepared: PreparedRun) -> bool:
     """Return True if the run is to change something for an issue. A failed check of a branch is
     about that branch instead."""
-    changes = not is_answering_agent(prepared.settings.agent, prepared.agents.agents)
-    return changes and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
+    is_change = not is_answering_agent(prepared.settings.agent, prepared.agents.agents)
+    return is_change and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
 
 
-def _open_pull(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
+def _find_open_pull_request(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
     """Return Resolver's open pull request for the issue; None if its branch is one that is never
     pushed to."""
     trigger = prepared.request.trigger
-    found = forge.heads().of_issue(trigger, issue_branch_prefix(trigger.subject or 0))
-    if found is None or found.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
+    pull = forge.heads().of_issue(trigger, issue_branch_prefix(trigger.subject or 0))
+    if pull is None or pull.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
         return None
-    return prepared.redactor.redact_model(found)
+    return prepared.redactor.redact_model(pull)
 
 
 def _without_kept_setup(settings: Settings) -> Settings:
@@ -349,13 +357,13 @@ def _without_kept_setup(settings: Settings) -> Settings:
 def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:
     """Return the run with its budget cut to what the operator's budget and the quotas leave."""
     request, settings = prepared.request, prepared.settings
-    left = min(request.budget(settings), accepted.quota_left)
-    max_cost = (log.spent_before(request.run) if log else 0.0) + left
-    if left >= settings.max_budget:
+    budget = min(request.budget(settings), accepted.quota_left)
+    max_cost = (log.spent_before(request.run) if log else 0.0) + budget
+    if budget >= settings.max_budget:
         return replace(prepared, max_cost=max_cost)
     return replace(
         prepared,
         max_cost=max_cost,
-        settings=settings.model_copy(update={"max_budget": left}),
-        warnings=(*prepared.warnings, render("run/budget_cut.md.j2", left=left).strip()),
+        settings=settings.model_copy(update={"max_budget": budget}),
+        warnings=(*prepared.warnings, render("run/budget_cut.md.j2", left=budget).strip()),
     )

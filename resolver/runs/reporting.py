@@ -16,7 +16,7 @@ from resolver.models.known_failures import OUTAGES
 from resolver.models.run import CheckedCommand, Publication, RunLimits, RunState, Unverified
 from resolver.models.verification import UNFINISHED
 from resolver.publishing.commit_builder import is_draft
-from resolver.runs.output import MOST_CHANGE, OutcomeFile, build_outcome_file
+from resolver.runs.output import MAX_CHANGE_BYTES, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import render_comment_trace
@@ -52,11 +52,11 @@ def is_merge(prepared: PreparedRun) -> bool:
     return pull is not None and bool(pull.conflicts)
 
 
-def extension_ceiling(prepared: PreparedRun) -> RunLimits:
+def max_extended_limits(prepared: PreparedRun) -> RunLimits:
     """Return the totals up to which comments can extend the limits of the run."""
-    ceiling = prepared.settings.ceiling
-    cost = min(ceiling.max_budget, prepared.max_cost)
-    return ceiling.model_copy(update={"max_budget": cost})
+    limits = prepared.settings.max_extended_limits
+    cost = min(limits.max_budget, prepared.max_cost)
+    return limits.model_copy(update={"max_budget": cost})
 
 
 def displayed_model(values: StageValues) -> str:
@@ -64,8 +64,8 @@ def displayed_model(values: StageValues) -> str:
     settings = values.current_settings
     agents = values.prepared.agents.agents if values.prepared else ()
     opening = values.log.opening if values.log else None
-    named = find_agent_model(settings.agent, agents) or model_name(settings)
-    return named or (opening.model if opening else "")
+    model = find_agent_model(settings.agent, agents) or model_name(settings)
+    return model or (opening.model if opening else "")
 
 
 def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Cause = "") -> Cause:
@@ -78,54 +78,59 @@ def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Ca
     # anybody changing anything, so the entry points repeat the run later. Every other error needs a
     # person, and a repetition would only cost money and fail again.
     outcome = values.outcome
-    because: Cause = outcome.because if outcome and outcome.state is RunState.ERROR else ""
-    cause = failure.cause if failure is not None else because
-    return next((each for each in (cause, comment_cause) if each in OUTAGES), "")
+    error_cause: Cause = outcome.because if outcome and outcome.state is RunState.ERROR else ""
+    cause = failure.cause if failure is not None else error_cause
+    return next((candidate for candidate in (cause, comment_cause) if candidate in OUTAGES), "")
 
 
 def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     """Return True if the output folder holds a finished change that is not public."""
     log, publication = values.log, values.publication
-    finished = log is not None and log.state.run_state is RunState.FINISHED
-    done = finished and not is_answer_run(values)  # a rejected task is not FINISHED
+    is_finished = log is not None and log.state.run_state is RunState.FINISHED
+    has_change = is_finished and not is_answer_run(values)  # a rejected task is not FINISHED
     # A pushed branch without its pull request is only half of a publication.
-    half = failure is not None and publication.pull_request is None
-    public = publication.branch is not None and not half
-    change = values.request.output.change if done and not public else None
+    is_incomplete = failure is not None and publication.pull_request is None
+    is_public = publication.branch is not None and not is_incomplete
+    change = values.request.output.change if has_change and not is_public else None
     return change is not None and change.bundle is not None
 
 
-def missing_for_review(values: StageValues, course: CheckHistory) -> Unverified:
+def find_missing_verification(values: StageValues, check_history: CheckHistory) -> Unverified:
     """Return the verification that the change lacks to be ready for review; "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
     verification, outcome = values.verification, values.outcome
     if verification is None or verification.reason == "disabled":
-        return missing_verification(outcome, course)
+        return missing_verification(outcome, check_history)
     if outcome is None or not is_complete(outcome):
         return "unfinished"
     return "" if verification.is_ready else "not_verified"
 
 
-def _commands_of_agent(values: StageValues, course: CheckHistory) -> tuple[CheckedCommand, ...]:
+def _commands_to_show(
+    values: StageValues, check_history: CheckHistory
+) -> tuple[CheckedCommand, ...]:
     """Return the agent's own checks; without a change, the commands that show what it tried."""
     executed, events = values.executed, values.log.state.events if values.log else ()
     if executed is not None and executed.patch.is_empty and executed.outcome.declined != "":
         return attempted_checks(executed.commands, roots_of(events))
-    return checks_of_agent(course) if executed is not None else ()
+    return checks_of_agent(check_history) if executed is not None else ()
 
 
 def build_report(
-    values: StageValues, failure: RunFailure | None = None, wanted: PendingApproval | None = None
+    values: StageValues,
+    failure: RunFailure | None = None,
+    pending_approval: PendingApproval | None = None,
 ) -> Report:
     """Return the report with everything that people are told about the run.
 
-    wanted: an action that waits for approval now; by default the one that the log ends with.
+    pending_approval: the action that waits for approval now; by default the one at the end of the
+        log.
     """
     request, settings, log = values.current_request, values.current_settings, values.log
     events = log.state.events if log else ()
-    course = check_history_of(events)
-    missing = missing_for_review(values, course)
+    check_history = check_history_of(events)
+    unverified = find_missing_verification(values, check_history)
     publication = values.publication
     pull = publication.pull_request
     prepared = values.prepared
@@ -137,50 +142,56 @@ def build_report(
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",
-        base_committed_at=values.base_made,
+        base_committed_at=values.base_committed_at,
         patch=values.patch,
         verification=values.verification,
-        commands=_commands_of_agent(values, course),
+        commands=_commands_to_show(values, check_history),
         branch=publication.branch,
         pull_request=pull,
         review=publication.review,
         failure=failure,
-        draft=is_draft(settings.draft, missing),
-        unverified=missing,
+        draft=is_draft(settings.draft, unverified),
+        unverified=unverified,
         **({"conventions": prepared.conventions} if prepared else {}),
         preferences=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
         trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
         log_url=request.log_url,
         page=request.page,
-        course=course,
+        check_history=check_history,
         progress_comment_id=values.progress.comment_id if values.progress else None,
-        continues=request.continues and log is not None,
-        publishable=publishable(values, failure),
-        pending_approval=wanted or (pending_approval_in(log.state) if log else None),
+        continues=request.can_be_continued and log is not None,
+        publishable=publishing_route(values, failure),
+        pending_approval=pending_approval or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
-        how=publication.how,
+        publication_method=publication.how,
         publication=publication,
         retry_until=request.retry_until if outage_of(values, failure) else None,
     )
 
 
-def publishable(
+def publishing_route(
     values: StageValues, failure: RunFailure | None
 ) -> Literal["", "comment", "folder"]:
-    """Return how the kept change can still be made public: by a comment, from its folder, or not at
+    """Return how the kept change can still be published: by a comment, from its folder, or not at
     all ("") if the push would be refused again."""
     request = values.request
-    refused = failure is not None and failure.is_lasting
-    change = request.output.change if can_be_published(values, failure) and not refused else None
+    is_permanent = failure is not None and failure.is_lasting
+    change = (
+        request.output.change if can_be_published(values, failure) and not is_permanent else None
+    )
     if change is None or change.bundle is None:
         return ""
     # A GitHub Actions job has no disk that outlives it: the change could be kept only in the
     # repository, which accepts no push in these cases.
-    lost = failure is not None and failure.cause in PERMANENT_REFUSALS
-    fits = change.bundle.stat().st_size <= MOST_CHANGE
-    kept = request.continues and fits and not (lost and request.actions_run)
-    return "comment" if kept else "folder"
+    is_refused_for_good = failure is not None and failure.cause in PERMANENT_REFUSALS
+    fits_in_repository = change.bundle.stat().st_size <= MAX_CHANGE_BYTES
+    is_kept_in_repository = (
+        request.can_be_continued
+        and fits_in_repository
+        and not (is_refused_for_good and request.actions_run)
+    )
+    return "comment" if is_kept_in_repository else "folder"
 
 
 def outcome_file_of(
@@ -202,5 +213,5 @@ def outcome_file_of(
         failure=failure,
         exit_code=exit_code,
         divergences=log.state.divergences if log else [],
-        spent=log.state if log else None,
+        log_state=log.state if log else None,
     )

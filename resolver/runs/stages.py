@@ -20,7 +20,7 @@ from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
+from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -55,21 +55,22 @@ def unlimited_budget(_: Settings) -> float:
 class RunRequest:
     """One delivery to work on.
 
-    load: returns the settings, given the parsed `.github/resolver.yml` of the target's default
-        branch.
+    load_settings: returns the settings, given the parsed `.github/resolver.yml` of the target's
+        default branch.
     publish: False for a dry run, which does everything except push, open pull requests and comment.
     resume: True if the output folder holds the log of this same run, which was interrupted. Without
         an event in the log the run starts from the beginning.
-    bounds: fields of `RunLimits` that a person has changed for a resumed run.
+    limit_overrides: fields of `RunLimits` that a person has changed for a resumed run.
     issue: path of the issue's file, for a local checkout.
     source: clone URL or path that replaces the one in the log.
     continuation: the earlier run that this one continues. The output folder begins with its log.
     control: queue of people's requests to the running run.
-    archives: True if the caller archives the log in the repository, see `RunResult.archived`.
-    continues: True if the log is kept where a later comment can find it to continue the run.
+    archives_log: True if the caller archives the log in the repository, see `RunResult.archived`.
+    can_be_continued: True if the log is kept where it is found by a later comment to continue the
+        run.
     notices: facts about how the run was started, shown as warnings.
     retry_until: time until which a run that ends with an outage is repeated; None if it is not.
-    budget: called once, when the settings of the repository are known.
+    budget: returns the budget; called once, when the settings of the repository are known.
     log_url: page of the log, for links in comments.
     page: page that shows the run while it is active and afterwards, without its files.
     actions_run: the GitHub Actions run that this run is part of, in the form of
@@ -79,17 +80,17 @@ class RunRequest:
     trigger: Trigger
     run: str
     output: Output
-    load: Callable[[dict[str, object]], Settings]
+    load_settings: Callable[[dict[str, object]], Settings]
     host: RunHost
     publish: bool = True
     resume: bool = False
-    bounds: Mapping[str, float] = field(default_factory=dict)
+    limit_overrides: Mapping[str, float] = field(default_factory=dict)
     issue: str = ""
     source: str = ""
     continuation: Continuation | None = None
     control: Control = field(default_factory=Control)
-    archives: bool = False
-    continues: bool = False
+    archives_log: bool = False
+    can_be_continued: bool = False
     notices: tuple[str, ...] = ()
     retry_until: datetime | None = None
     budget: BudgetProvider = unlimited_budget
@@ -135,13 +136,13 @@ class AcceptedRun:
 
     reservation: LedgerRun | None = None
     quota_left: float = float("inf")
-    ledger: KeptLedger | None = None
+    ledger: LedgerVersion | None = None
     snapshot: RepositorySnapshot | None = None
 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """Says that the conversation was notified of the start of the run.
+    """The conversation was notified of the start of the run.
 
     progress: keeps the progress comment up to date; None if the run has none.
     """
@@ -168,12 +169,13 @@ class RunTask:
 class ClonedRepository:
     """The host's clone, and the task completed with facts that only the clone shows.
 
-    base_made: commit date of the base; None for a pull request, whose head the requester saw.
+    base_committed_at: commit date of the base; None for a pull request, whose head the requester
+        saw.
     """
 
     task: Task
     workspace: Workspace
-    base_made: datetime | None = None
+    base_committed_at: datetime | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -191,7 +193,7 @@ class PreparedRun:
     settings: Settings
     task: Task
     workspace: Workspace
-    base_made: datetime | None
+    base_committed_at: datetime | None
     conventions: Conventions
     agents: Definitions
     knowledge: Knowledge
@@ -211,7 +213,7 @@ class PreparedRun:
 
 @dataclass(frozen=True)
 class OpenedLog:
-    """Holds the event log that the agent's work is written to."""
+    """The opened event log of the agent's work."""
 
     log: RunLog
 
@@ -221,14 +223,14 @@ class ExecutedRun:
     """The result of the agent's work, and the change that was taken out of the sandbox.
 
     change: the exported git objects; None if no sandbox was needed.
-    leaking: files of the change that contain a secret known to the run.
+    files_with_secrets: files of the change that contain a secret known to the run.
     """
 
     outcome: Outcome
     patch: Patch
     commands: tuple[CheckedCommand, ...] = ()
     change: ExportedChange | None = None
-    leaking: tuple[str, ...] = ()
+    files_with_secrets: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -269,7 +271,7 @@ class StageValues:
     settings: Settings
     accepted: AcceptedRun | None = None
     reported: ReportedRun | None = None
-    read: RunTask | None = None
+    run_task: RunTask | None = None
     cloned: ClonedRepository | None = None
     prepared: PreparedRun | None = None
     opened: OpenedLog | None = None
@@ -286,10 +288,10 @@ class StageValues:
 
     @property
     def current_request(self) -> RunRequest:
-        """The request, with the trigger that stands for all of it as soon as that is known."""
+        """The request; as soon as it is known, with the trigger that stands for all its events."""
         if self.prepared is not None:
             return self.prepared.request
-        return self.read.request if self.read else self.request
+        return self.run_task.request if self.run_task else self.request
 
     @property
     def current_settings(self) -> Settings:
@@ -299,7 +301,7 @@ class StageValues:
     @property
     def task(self) -> Task | None:
         """The task, as far as it is known."""
-        newest = self.prepared or self.cloned or self.read
+        newest = self.prepared or self.cloned or self.run_task
         return newest.task if newest else None
 
     @property
@@ -308,20 +310,20 @@ class StageValues:
         newest = self.prepared or self.cloned
         if newest is not None:
             return newest.workspace.base
-        return self.read.base if self.read else None
+        return self.run_task.base if self.run_task else None
 
     @property
-    def base_made(self) -> datetime | None:
+    def base_committed_at(self) -> datetime | None:
         """Commit date of the base; None if it is unknown or the base is what the requester saw."""
         newest = self.prepared or self.cloned
-        return newest.base_made if newest else None
+        return newest.base_committed_at if newest else None
 
     @property
     def log(self) -> RunLog | None:
         """The run's event log; None before it is open."""
         if self.opened is not None:
             return self.opened.log
-        return self.read.log if self.read else None
+        return self.run_task.log if self.run_task else None
 
     @property
     def progress(self) -> ProgressReporter | None:
@@ -367,7 +369,7 @@ class StageValues:
 _FIELDS: Mapping[type[StageValue], str] = {
     AcceptedRun: "accepted",
     ReportedRun: "reported",
-    RunTask: "read",
+    RunTask: "run_task",
     ClonedRepository: "cloned",
     PreparedRun: "prepared",
     OpenedLog: "opened",

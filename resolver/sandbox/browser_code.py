@@ -33,7 +33,7 @@ class BrowserStep:
     """One call of an action, with a value for every parameter."""
 
     name: str
-    given: Mapping[str, Value]
+    arguments: Mapping[str, Value]
     text: str  # the call as it was written, at most 200 characters
 
 
@@ -49,14 +49,14 @@ def _form(line: str) -> tuple[str, tuple[_Parameter, ...]]:
     name, *parts = line.split()
     parameters = []
     for part in parts:
-        left, given, default = part.partition("=")
-        label, _, kind = left.partition(":")
-        value: Value | None = default if given else None
+        declaration, equals_sign, default = part.partition("=")
+        label, _, kind = declaration.partition(":")
+        value: Value | None = default if equals_sign else None
         if kind == "modifiers":
             value = ()
-        elif given and kind == "number":
+        elif equals_sign and kind == "number":
             value = int(default)
-        elif given and kind == "flag":
+        elif equals_sign and kind == "flag":
             value = default == "True"
         parameters.append(_Parameter(label, kind, value))
     return name, tuple(parameters)
@@ -163,25 +163,25 @@ def _step(statement: ast.stmt) -> BrowserStep:
         near = get_close_matches(name[:50], FORMS, 1, 0.6)
         hint = f"; did you mean {browser_usage(near[0])}?" if near else "."
         raise _wrong(f"{line}: there is no action {name[:50]!r}{hint}")
-    given: dict[str, Value] = {}
+    arguments: dict[str, Value] = {}
     parameters = {parameter.name: parameter for parameter in FORMS[name]}
     try:
         if len(call.args) > len(parameters):
             raise ValueError(f"it takes {len(parameters)} values, not {len(call.args)}")
         named = list(zip(parameters, call.args, strict=False))
-        named += [(word.arg or "**", word.value) for word in call.keywords]
+        named += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
         for label, node in named:
-            if label not in parameters or label in given:
+            if label not in parameters or label in arguments:
                 raise ValueError(f"{label!r} is given twice or is not one of its parameters")
-            given[label] = _value(node, parameters[label])
+            arguments[label] = _value(node, parameters[label])
         for label, parameter in parameters.items():
             if parameter.default is not None:
-                given.setdefault(label, parameter.default)
-            elif label not in given:
+                arguments.setdefault(label, parameter.default)
+            elif label not in arguments:
                 raise ValueError(f"{label} is missing")
     except ValueError as error:
         raise CodeError(f"{line}: {name}: {error}. The form is {browser_usage(name)}.") from error
-    return BrowserStep(name, given, ast.unparse(call)[:200])
+    return BrowserStep(name, arguments, ast.unparse(call)[:200])
 
 
 def _value(node: ast.expr, parameter: _Parameter) -> Value:

@@ -84,8 +84,8 @@ class PageInput:
                 self._mouse("mouseMoved", to_x, to_y, button="left", buttons=1)
             if tab.drag is not None:
                 for kind in ("dragEnter", "dragOver", "drop"):
-                    given = {"type": kind, "x": to_x, "y": to_y, "data": tab.drag}
-                    page.call("Input.dispatchDragEvent", **given)
+                    parameters = {"type": kind, "x": to_x, "y": to_y, "data": tab.drag}
+                    page.call("Input.dispatchDragEvent", **parameters)
             self._mouse("mouseReleased", to_x, to_y, button="left", clickCount=1)
         finally:
             page.call("Input.setInterceptDrags", enabled=False)
@@ -183,7 +183,7 @@ class PageInput:
 
     def _key(self, kind: str, key: str, bits: int, text: str = "") -> None:
         code = _KEYS.get(key) or (ord(key.upper()) if key.isalnum() and key.isascii() else 0)
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "type": kind,
             "key": _TYPED["Space"] if key == "Space" else key,
             "code": _code(key),
@@ -191,8 +191,8 @@ class PageInput:
             "windowsVirtualKeyCode": code,
         }
         if text:
-            given |= {"text": text, "unmodifiedText": text}
-        self._page.call("Input.dispatchKeyEvent", **given)
+            parameters |= {"text": text, "unmodifiedText": text}
+        self._page.call("Input.dispatchKeyEvent", **parameters)
 
 
 def _split(combination: str) -> list[str]:

@@ -261,9 +261,9 @@ class Page:
         self.settle()
 
     def _run(self, expression: str, seconds: float | None, **how: Any) -> dict[str, Any]:
-        given = {"expression": expression, "awaitPromise": True, **how}
+        parameters = {"expression": expression, "awaitPromise": True, **how}
         world = self._world(self.tab.target)
-        return _result(self.call("Runtime.evaluate", seconds, contextId=world, **given))
+        return _result(self.call("Runtime.evaluate", seconds, contextId=world, **parameters))
 
     def _world(self, frame: str) -> int:
         """Return our isolated world in a frame. It is created once for each document.
@@ -284,8 +284,8 @@ class Page:
         """
         try:
             world = self._world(element.frame)
-            given: dict[str, Any] = {"backendNodeId": backend, "executionContextId": world}
-            found = self.call("DOM.resolveNode", **given)
+            parameters: dict[str, Any] = {"backendNodeId": backend, "executionContextId": world}
+            found = self.call("DOM.resolveNode", **parameters)
         except DevToolsRefused as refused:
             if self.tab.crashed:
                 raise
@@ -299,12 +299,14 @@ class Page:
         return int(node.get("backendNodeId", 0))
 
     def _on_object(self, object: str, function: str, *arguments: dict[str, Any]) -> Any:
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "functionDeclaration": function,
             "arguments": arguments,
             "returnByValue": True,
         }
-        return _result(self.call("Runtime.callFunctionOn", objectId=object, **given)).get("value")
+        return _result(self.call("Runtime.callFunctionOn", objectId=object, **parameters)).get(
+            "value"
+        )
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:

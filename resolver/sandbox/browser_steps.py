@@ -19,7 +19,7 @@ from .devtools import DevTools, DevToolsTimeout
 MAX_NOOP: Final = 30_000
 """Maximum number of milliseconds that `noop` waits."""
 
-Given = Mapping[str, Any]
+StepArguments = Mapping[str, Any]
 
 
 class Steps:
@@ -39,7 +39,7 @@ class Steps:
         self._until = until
         self.screenshot: bool | None = None
         """The requested screenshot: True with marks, False without; None if there is none."""
-        self._table: dict[str, Callable[[Page, Given], None]] = {
+        self._table: dict[str, Callable[[Page, StepArguments], None]] = {
             "goto": lambda page, g: page.goto(checked_url(g["url"], root)),
             "go_back": lambda page, _: page.travel(-1),
             "go_forward": lambda page, _: page.travel(1),
@@ -69,7 +69,7 @@ class Steps:
     def do(self, step: BrowserStep) -> None:
         """Do the step and wait for its effects. Raises StepFailed and DevToolsError."""
         tab = self.tab()
-        self._table[step.name](self.page(tab), step.given)
+        self._table[step.name](self.page(tab), step.arguments)
         if step.name not in ("noop", "screenshot", "goto", "reload", "go_back", "go_forward"):
             self.page(self.tab()).settle()
 
@@ -102,15 +102,15 @@ class Steps:
         self._tabs.active = tab
         return tab
 
-    def _element(self, page: Page, given: Given, name: str = "bid") -> Element:
-        return self._bids.find(given[name], page.tab)
+    def _element(self, page: Page, arguments: StepArguments, name: str = "bid") -> Element:
+        return self._bids.find(arguments[name], page.tab)
 
-    def _click(self, page: Page, given: Given, count: int) -> None:
-        element = self._element(page, given)
-        PageInput(page).click(element, given["button"], given["modifiers"], count)
+    def _click(self, page: Page, arguments: StepArguments, count: int) -> None:
+        element = self._element(page, arguments)
+        PageInput(page).click(element, arguments["button"], arguments["modifiers"], count)
 
-    def _fill(self, page: Page, given: Given, text: str) -> None:
-        element = self._element(page, given)
+    def _fill(self, page: Page, arguments: StepArguments, text: str) -> None:
+        element = self._element(page, arguments)
         problem = page.on(element, TAKES_TEXT, text)
         if problem == "set":
             return
@@ -118,19 +118,19 @@ class Steps:
             raise StepFailed(f"[{element.bid}] {problem}.")
         PageInput(page).insert(text)
 
-    def _press(self, page: Page, given: Given) -> None:
+    def _press(self, page: Page, arguments: StepArguments) -> None:
         keyboard = PageInput(page)
-        keyboard.focus(self._element(page, given))
-        keyboard.press(given["key_comb"])
+        keyboard.focus(self._element(page, arguments))
+        keyboard.press(arguments["key_comb"])
 
-    def _select_option(self, page: Page, given: Given) -> None:
-        element = self._element(page, given)
-        problem = page.on(element, CHOOSE, list(given["options"]))
+    def _select_option(self, page: Page, arguments: StepArguments) -> None:
+        element = self._element(page, arguments)
+        problem = page.on(element, CHOOSE, list(arguments["options"]))
         if problem:
             raise StepFailed(f"[{element.bid}] {problem}.")
 
-    def _check(self, page: Page, given: Given, wanted: str) -> None:
-        element = self._element(page, given)
+    def _check(self, page: Page, arguments: StepArguments, wanted: str) -> None:
+        element = self._element(page, arguments)
         state = page.on(element, CHECKED)
         if not state:
             raise StepFailed(f"[{element.bid}] is neither a checkbox nor a radio button.")
@@ -142,19 +142,21 @@ class Steps:
             how = "checked" if wanted == "true" else "unchecked"
             raise StepFailed(f"[{element.bid}] was clicked, but is not {how} now.")
 
-    def _drag_and_drop(self, page: Page, given: Given) -> None:
-        start, end = (self._element(page, given, name) for name in ("from_bid", "to_bid"))
+    def _drag_and_drop(self, page: Page, arguments: StepArguments) -> None:
+        start, end = (self._element(page, arguments, name) for name in ("from_bid", "to_bid"))
         PageInput(page).drag(start, end)
 
-    def _upload_file(self, page: Page, given: Given) -> None:
-        element = self._element(page, given)
+    def _upload_file(self, page: Page, arguments: StepArguments) -> None:
+        element = self._element(page, arguments)
         base = os.path.realpath(self._root)
-        files = [os.path.realpath(os.path.join(base, path)) for path in given["file"]]
-        for path, asked in zip(files, given["file"], strict=True):
+        files = [os.path.realpath(os.path.join(base, path)) for path in arguments["file"]]
+        for path, requested_path in zip(files, arguments["file"], strict=True):
             if not path.startswith(base + "/"):
-                raise StepFailed(f"{asked} is not in {base}: only files in there are uploaded.")
+                raise StepFailed(
+                    f"{requested_path} is not in {base}: only files in there are uploaded."
+                )
             if not os.path.isfile(path):
-                raise StepFailed(f"There is no file {asked}.")
+                raise StepFailed(f"There is no file {requested_path}.")
         takes = page.on(element, IS_FILE_INPUT)
         if not takes:
             raise StepFailed(f"[{element.bid}] is not a file input (<input type=file>).")
@@ -162,22 +164,22 @@ class Steps:
             raise StepFailed(f"[{element.bid}] takes exactly one file.")
         page.call("DOM.setFileInputFiles", files=files, backendNodeId=element.backend)
 
-    def _new_tab(self, _page: Page, given: Given) -> None:
-        url = checked_url(given["url"], self._root)
+    def _new_tab(self, _page: Page, arguments: StepArguments) -> None:
+        url = checked_url(arguments["url"], self._root)
         if len(self._tabs.open) >= MAX_TABS:
             raise StepFailed(f"{MAX_TABS} tabs are open: close one with tab_close() first.")
         tab = self._open_tab()
         if url != "about:blank":
             self.page(tab).goto(url)
 
-    def _tab_close(self, page: Page, _given: Given) -> None:
+    def _tab_close(self, page: Page, _arguments: StepArguments) -> None:
         tab = page.tab
         page.call("Page.close")
         page.wait(lambda: tab not in self._tabs.open)
         self._show(self.tab())
 
-    def _tab_focus(self, _page: Page, given: Given) -> None:
-        index, tabs = given["index"], self._tabs.open
+    def _tab_focus(self, _page: Page, arguments: StepArguments) -> None:
+        index, tabs = arguments["index"], self._tabs.open
         if not 0 <= index < len(tabs):
             raise StepFailed(f"There is no tab [{index}]: there are [0] to [{len(tabs) - 1}].")
         self._show(tabs[index])
@@ -186,11 +188,11 @@ class Steps:
         self._tabs.active = tab
         self.page(tab).call("Page.bringToFront")
 
-    def _noop(self, page: Page, given: Given) -> None:
-        seconds = min(max(given["wait_ms"], 0), MAX_NOOP) / 1000
+    def _noop(self, page: Page, arguments: StepArguments) -> None:
+        seconds = min(max(arguments["wait_ms"], 0), MAX_NOOP) / 1000
         until = min(self._until, time.monotonic() + seconds)
         with suppress(DevToolsTimeout):  # the pause is over
             self._tools.wait(lambda: page.tab.crashed, until)
 
-    def _screenshot(self, _page: Page, given: Given) -> None:
-        self.screenshot = given["marks"]
+    def _screenshot(self, _page: Page, arguments: StepArguments) -> None:
+        self.screenshot = arguments["marks"]

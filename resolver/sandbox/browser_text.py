@@ -11,11 +11,15 @@ _INVISIBLE: Final = re.compile(
 """Characters that a person does not see: controls, directions, tags, fillers, private use."""
 
 
-def plain_text(text: str, most: int) -> str:
-    """Return the text as one line, without invisible characters, of at most `most` characters."""
+def plain_text(text: str, max_length: int) -> str:
+    """Return the text as one line of at most `max_length` characters, without invisible ones."""
     # A page may have megabytes in one text: characters that would be cut off are not processed.
-    line = " ".join(_INVISIBLE.sub("", text[: 4 * most + 100]).split())
-    return line if len(line) <= most and len(text) <= 4 * most + 100 else line[: most - 1] + "…"
+    line = " ".join(_INVISIBLE.sub("", text[: 4 * max_length + 100]).split())
+    return (
+        line
+        if len(line) <= max_length and len(text) <= 4 * max_length + 100
+        else line[: max_length - 1] + "…"
+    )
 
 
 def short_url(url: str) -> str:

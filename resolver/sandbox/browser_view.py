@@ -84,8 +84,8 @@ def picture(page: Page, bids: Bids, marks: bool) -> str | None:
                 "height": view.get("clientHeight", 720),
                 "scale": scale,
             }
-            given: dict[str, Any] = {"format": "jpeg", "quality": quality, "clip": clip}
-            data = str(page.call("Page.captureScreenshot", **given).get("data", ""))
+            parameters: dict[str, Any] = {"format": "jpeg", "quality": quality, "clip": clip}
+            data = str(page.call("Page.captureScreenshot", **parameters).get("data", ""))
             if data and len(data) <= MAX_PICTURE:
                 return f"data:image/jpeg;base64,{data}"
         return None

@@ -82,7 +82,7 @@ def tree_items(frames: Sequence[Frame]) -> list[Item]:
     items: list[Item] = []
     if top is None or not top.nodes:
         return items
-    known = {frame.id: {str(n.get("nodeId")): n for n in frame.nodes} for frame in frames}
+    nodes_by_id = {frame.id: {str(n.get("nodeId")): n for n in frame.nodes} for frame in frames}
     stack: list[tuple[str, Node, int]] = [(top.id, top.nodes[0], 0)]
     visited: set[int] = set()
     while stack and len(visited) < MAX_VISITS:
@@ -90,8 +90,8 @@ def tree_items(frames: Sequence[Frame]) -> list[Item]:
         if id(node) in visited:
             continue
         visited.add(id(node))
-        below = _add(items, frame, node, depth, known[frame])
-        children = [(frame, child, below) for child in _children(node, known[frame])]
+        below = _add(items, frame, node, depth, nodes_by_id[frame])
+        children = [(frame, child, below) for child in _children(node, nodes_by_id[frame])]
         if below < 0:
             continue
         within = inside.pop(node.get("backendDOMNodeId", 0), None)
@@ -102,9 +102,11 @@ def tree_items(frames: Sequence[Frame]) -> list[Item]:
 
 
 def shown_lines(
-    items: Sequence[Item], first: int, most: int, bid_of: Callable[[str, int], str]
+    items: Sequence[Item], first: int, max_characters: int, bid_of: Callable[[str, int], str]
 ) -> str:
-    """Return the lines from number `first` on, up to `most` characters, and how many are left out.
+    """Return the lines from number `first` on, and how many are left out.
+
+    The lines have up to `max_characters` characters.
 
     bid_of: returns the id of an element; called only for lines that are shown.
     """
@@ -114,18 +116,20 @@ def shown_lines(
         mark = f"[{bid_of(item.frame, item.backend)}] " if item.backend is not None else ""
         line = f"{'  ' * min(item.depth, MAX_DEPTH)}{mark}{item.text}"
         size += len(line) + 1
-        if size > most and lines:
+        if size > max_characters and lines:
             break
         lines.append(line)
-    rest = len(items) - first - len(lines)
+    hidden_count = len(items) - first - len(lines)
     if first:
         lines.insert(0, f"[... {first} lines before this one are not shown: scroll up ...]")
-    if rest:
-        lines.append(f"[... {rest} more lines are not shown: scroll down to see them ...]")
+    if hidden_count:
+        lines.append(f"[... {hidden_count} more lines are not shown: scroll down to see them ...]")
     return "\n".join(lines)
 
 
-def _add(items: list[Item], frame: str, node: Node, depth: int, known: Mapping[str, Node]) -> int:
+def _add(
+    items: list[Item], frame: str, node: Node, depth: int, nodes_by_id: Mapping[str, Node]
+) -> int:
     """Add the node's line, if it gets one, and return the depth of its children.
 
     -1 means that the children are not shown.
@@ -140,12 +144,12 @@ def _add(items: list[Item], frame: str, node: Node, depth: int, known: Mapping[s
         _add_text(items, frame, depth, plain_text(_field(node, "name"), MAX_TEXT_LINE))
         return -1
     properties = _properties(node)
-    text = _own_text(node, known)
+    text = _own_text(node, nodes_by_id)
     backend = node.get("backendDOMNodeId") if depth else None
     if not name and text is None and role in _PLAIN and not _acts(properties):
         return depth
     facts = _facts(node, role, properties, name)
-    options = _options(node, known) if role in ("combobox", "PopupButton") else ""
+    options = _options(node, nodes_by_id) if role in ("combobox", "PopupButton") else ""
     label = name or plain_text(text or "", MAX_TEXT_LINE)
     if not label and not facts and role in _PLAIN:
         return -1
@@ -164,10 +168,10 @@ def _add_text(items: list[Item], frame: str, depth: int, text: str) -> None:
     items.append(Item(depth, frame, None, f"StaticText {text!r}"))
 
 
-def _own_text(node: Node, known: Mapping[str, Node]) -> str | None:
+def _own_text(node: Node, nodes_by_id: Mapping[str, Node]) -> str | None:
     """Return the text of a node that contains nothing but text; None for any other node."""
     parts: list[str] = []
-    stack = list(reversed(_children(node, known)))
+    stack = list(reversed(_children(node, nodes_by_id)))
     size = 0
     for _ in range(MAX_PARTS):
         if not stack:
@@ -175,7 +179,7 @@ def _own_text(node: Node, known: Mapping[str, Node]) -> str | None:
         child = stack.pop()
         role = _role(child)
         if child.get("ignored"):
-            stack.extend(reversed(_children(child, known)))
+            stack.extend(reversed(_children(child, nodes_by_id)))
         elif role in _TEXT:
             parts.append(_field(child, "name")[:MAX_TEXT_LINE])
             size += len(parts[-1])
@@ -188,10 +192,10 @@ def _own_text(node: Node, known: Mapping[str, Node]) -> str | None:
     return "".join(parts) if parts else None
 
 
-def _options(node: Node, known: Mapping[str, Node]) -> str:
+def _options(node: Node, nodes_by_id: Mapping[str, Node]) -> str:
     """Return the options of a closed list as text."""
     names: list[str] = []
-    stack = list(reversed(_children(node, known)))
+    stack = list(reversed(_children(node, nodes_by_id)))
     for _ in range(MAX_PARTS):
         if not stack or len(names) > MAX_OPTIONS:
             break
@@ -199,7 +203,7 @@ def _options(node: Node, known: Mapping[str, Node]) -> str:
         if _role(child) in ("option", "MenuListOption"):
             names.append(repr(plain_text(_field(child, "name"), 80)))
         elif _role(child) in ("MenuListPopup", "group") or child.get("ignored"):
-            stack.extend(reversed(_children(child, known)))
+            stack.extend(reversed(_children(child, nodes_by_id)))
     if not names:
         return ""
     more = ", ..." if len(names) > MAX_OPTIONS else ""
@@ -241,8 +245,8 @@ def _properties(node: Node) -> dict[str, Any]:
     return found
 
 
-def _children(node: Node, known: Mapping[str, Node]) -> list[Node]:
-    return [known[id] for id in node.get("childIds") or () if id in known]
+def _children(node: Node, nodes_by_id: Mapping[str, Node]) -> list[Node]:
+    return [nodes_by_id[id] for id in node.get("childIds") or () if id in nodes_by_id]
 
 
 def _role(node: Node) -> str:

@@ -206,7 +206,7 @@ class Redactor:
 
 
 class _SearchIndex(NamedTuple):
-    """Holds everything that is searched for. minted: the issued secrets that it includes."""
+    """Holds everything that is searched for. issued: the issued secrets that it includes."""
 
     issued: tuple[str, ...]
     literals: list[str]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from resolver.models.run import CheckedCommand
 from resolver.security.shell.writes import relative_command
 
-MOST_COMMANDS = 5
+MAX_COMMANDS = 5
 """Maximum number of commands that are shown."""
 
 _LOOKING = re.compile(
@@ -28,5 +28,5 @@ def attempted_checks(
     """
     shown = (c.model_copy(update={"command": relative_command(c.command, roots)}) for c in commands)
     last = {c.command.strip(): c for c in shown if not _LOOKING.match(c.command.strip())}
-    chosen = sorted(last.values(), key=lambda c: c.event_id)[-MOST_COMMANDS:]
+    chosen = sorted(last.values(), key=lambda c: c.event_id)[-MAX_COMMANDS:]
     return tuple(chosen)

@@ -38,21 +38,21 @@ _PROSE = re.compile(
 Files such as requirements.txt and CMakeLists.txt have a text file's suffix but affect the program.
 """
 
-_MOST_PATH = 1_000
+_MAX_PATH_CHARACTERS = 1_000
 """Number of characters at the end of a path that are matched."""
 
-_MOST_CODE = 50_000
+_MAX_CODE_CHARACTERS = 50_000
 """Number of characters of an IPython cell whose lines are read."""
 
-_MOST_CHECKS = 50
+_MAX_CHECKS = 50
 """Maximum number of checks that are remembered."""
 
-_OUTPUT = 2_000
+_MAX_OUTPUT_CHARACTERS = 2_000
 """Number of characters kept of a check's output."""
 
 
 @dataclass(frozen=True)
-class _Running:
+class _RunningCommand:
     """A command that has exceeded its timeout and still runs, with the end of its output so far."""
 
     command: str
@@ -61,11 +61,11 @@ class _Running:
 
 def check_history_of(events: Iterable[Event]) -> CheckHistory:
     """Return the check history of a log with these events."""
-    following = CheckTracker()
-    course = CheckHistory()
+    tracker = CheckTracker()
+    check_history = CheckHistory()
     for event in events:
-        course = following.take(event)
-    return course
+        check_history = tracker.take(event)
+    return check_history
 
 
 class CheckTracker:
@@ -77,19 +77,19 @@ class CheckTracker:
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, ...], ActionBase] = {}
-        self._named: set[str] = set()
-        self._counts = True
+        self._edited_paths: set[str] = set()
+        self._can_count_files = True
         self._root = ""
-        self._running: _Running | None = None
+        self._running: _RunningCommand | None = None
         self._checks: dict[tuple[str, ...], ObservedCheck] = {}
-        self._course = CheckHistory()
+        self._history = CheckHistory()
 
     def take(self, event: Event) -> CheckHistory:
         """Return the check history including `event`; the same object if the event adds nothing."""
-        self._take(event, (), event.id)
-        return self._course
+        self._process(event, (), event.id)
+        return self._history
 
-    def _take(self, event: Event, place: tuple[int, ...], number: int) -> None:
+    def _process(self, event: Event, place: tuple[int, ...], number: int) -> None:
         """Process an event.
 
         Args:
@@ -104,117 +104,121 @@ class CheckTracker:
                     inner = parse_logged_event(event.event)
                 except LogError:
                     return
-                self._take(inner, (*place, delegate), number)
+                self._process(inner, (*place, delegate), number)
             case a.CmdRun() | a.IPythonRunCell() | a.FileWrite() | a.FileEdit() | a.McpCall():
                 self._open[*place, event.id] = event
             case ObservationBase(cause=int(cause)):
-                self._settle(self._open.pop((*place, cause), None), event, number)
+                self._process_observation(self._open.pop((*place, cause), None), event, number)
             case StageCompleted(stage="change", detail=detail):
-                self._taken_out(detail)
+                self._record_exported_files(detail)
             case StageCompleted(stage="checkout", detail=detail):
                 self._root = posixpath.normpath(detail) if detail else ""
             case _:
                 pass
 
-    def _settle(
+    def _process_observation(
         self,
         action: ActionBase | None,
         result: ObservationBase,
         number: int,
     ) -> None:
         """Process an observation together with the action that caused it."""
-        before = not self._course.edited
+        before_edit = not self._history.edited
         match action, result:
             case a.CmdRun(command=command, is_input=False), o.ErrorObservation():
                 if read_checks(command).checks or runs_other_code(command):
-                    self._unclear(before)
+                    self._record_unclear(before_edit)
             case a.IPythonRunCell(code=code), o.ErrorObservation():
                 if cell_runs_other_code(code):
-                    self._unclear(before)
+                    self._record_unclear(before_edit)
             case _, o.ErrorObservation():
                 pass
             case a.McpCall(), _:
-                self._unclear(before)
+                self._record_unclear(before_edit)
             case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
                 if not is_outside(result.path, self._root):
-                    self._named.add(posixpath.normpath(result.path))
-                    self._edited(WrittenPaths((result.path,)))
+                    self._edited_paths.add(posixpath.normpath(result.path))
+                    self._record_edit(WrittenPaths((result.path,)))
             case a.IPythonRunCell(code=code), _:
-                for what in self._by_cell(code):
-                    self._edited_somewhere(what)
+                for written in self._written_by_cell(code):
+                    self._record_uncounted_edit(written)
                 if cell_runs_other_code(code):
-                    self._unclear(before)
+                    self._record_unclear(before_edit)
             case a.CmdRun(command=command, is_input=is_input), o.CmdOutput():
                 if is_input or (self._running and command in _KEYS):
-                    self._polled(result, number)
+                    self._process_more_output(result, number)
                 else:
-                    self._ran(_Running(command, ""), result, number)
+                    self._process_command(_RunningCommand(command, ""), result, number)
             case _:
                 pass
 
-    def _by_cell(self, code: str) -> Iterable[WrittenPaths]:
+    def _written_by_cell(self, code: str) -> Iterable[WrittenPaths]:
         """Yield what an IPython cell writes, also with shell lines such as `!sed -i`."""
         yield written_in(code, self._root)
-        for line in code[:_MOST_CODE].splitlines():
+        for line in code[:_MAX_CODE_CHARACTERS].splitlines():
             if line.lstrip().startswith("!"):
                 yield written_paths(line.lstrip()[1:], self._root)
 
-    def _ran(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+    def _process_command(self, command: _RunningCommand, result: o.CmdOutput, number: int) -> None:
         """Process the result of a new command line."""
-        before = not self._course.edited
+        before_edit = not self._history.edited
         self._running = None  # the shell ended the previous command to run this one
         for key, check in list(self._checks.items()):
             if check.verdict == "unfinished":
                 del self._checks[key]
-                self._unclear(before)
-        what = written_paths(begun.command, self._root)
+                self._record_unclear(before_edit)
+        written = written_paths(command.command, self._root)
         # A single step that failed (`whole`) has written nothing, so it is not taken as an edit.
-        if what and not (what.whole and result.exit_code):
+        if written and not (written.whole and result.exit_code):
             # A command line that also edits files is not used as a check: it is unknown whether the
             # check ran before or after the edit.
-            self._edited_somewhere(what)
-            if read_checks(begun.command).checks or runs_other_code(begun.command):
-                self._unclear(before)
-        elif not what:
-            self._ended(begun, result, number)
+            self._record_uncounted_edit(written)
+            if read_checks(command.command).checks or runs_other_code(command.command):
+                self._record_unclear(before_edit)
+        elif not written:
+            self._process_result(command, result, number)
 
-    def _polled(self, result: o.CmdOutput, number: int) -> None:
+    def _process_more_output(self, result: o.CmdOutput, number: int) -> None:
         """Process more output of the running command."""
         if self._running is not None:
-            self._ended(self._running, result, number)
+            self._process_result(self._running, result, number)
 
-    def _ended(self, begun: _Running, result: o.CmdOutput, number: int) -> None:
+    def _process_result(self, command: _RunningCommand, result: o.CmdOutput, number: int) -> None:
         """Process a result of a command line without edits: its end, or output while it
         still runs."""
-        output = (begun.output + result.content)[-TAIL:]
-        running = result.exit_code is None
-        self._running = _Running(begun.command, output) if running else None
-        before = not self._course.edited
-        if runs_other_code(begun.command):
-            self._unclear(before)
-        key = read_checks(begun.command).checks
+        output = (command.output + result.content)[-TAIL:]
+        is_running = result.exit_code is None
+        self._running = _RunningCommand(command.command, output) if is_running else None
+        before_edit = not self._history.edited
+        if runs_other_code(command.command):
+            self._record_unclear(before_edit)
+        key = read_checks(command.command).checks
         if not key:
-            self._show()
+            self._update_history()
             return
-        check = self._check(begun.command, result.exit_code, output, number)
-        known = self._checks.get(key)
-        if known is not None and known.verdict == "unfinished":
+        check = self._make_check(command.command, result.exit_code, output, number)
+        earlier = self._checks.get(key)
+        if earlier is not None and earlier.verdict == "unfinished":
             del self._checks[key]
-        seen = known is not None and not known.stale and known.verdict in {"passed", "failed"}
+        has_result = (
+            earlier is not None and not earlier.stale and earlier.verdict in {"passed", "failed"}
+        )
         # An observed result is not replaced by one that says less.
-        if check.verdict != "not_run" and not (seen and check.verdict in {"unknown", "unfinished"}):
-            self._keep(key, check)
-        failed = check.verdict == "failed" and before
-        if failed and reproduces(begun.command, result.exit_code, output):
-            self._show(reproduced=check)
+        if check.verdict != "not_run" and not (
+            has_result and check.verdict in {"unknown", "unfinished"}
+        ):
+            self._store_check(key, check)
+        failed = check.verdict == "failed" and before_edit
+        if failed and reproduces(command.command, result.exit_code, output):
+            self._update_history(reproduced=check)
         else:
             if check.verdict in {"unknown", "unfinished"} or (
                 failed and any(map(is_test_command, key))
             ):
-                self._unclear(before)
-            self._show()
+                self._record_unclear(before_edit)
+            self._update_history()
 
-    def _check(
+    def _make_check(
         self, command: str, exit_code: int | None, output: str, number: int
     ) -> ObservedCheck:
         """Return the check with its verdict.
@@ -222,73 +226,77 @@ class CheckTracker:
         The exit code is included only if it is the check's own.
         """
         verdict = verdict_of(command, exit_code, output)
-        own = verdict == "passed" or (verdict == "failed" and read_checks(command).alone)
+        is_own_exit_code = verdict == "passed" or (
+            verdict == "failed" and read_checks(command).alone
+        )
         return ObservedCheck(
             command=relative_command(command, (self._root,)),
             verdict=verdict,
-            exit_code=exit_code if own else None,
+            exit_code=exit_code if is_own_exit_code else None,
             event_id=number,
-            output=keep_last_lines(output, _OUTPUT),
+            output=keep_last_lines(output, _MAX_OUTPUT_CHARACTERS),
         )
 
-    def _keep(self, key: tuple[str, ...], check: ObservedCheck) -> None:
+    def _store_check(self, key: tuple[str, ...], check: ObservedCheck) -> None:
         """Store the newest run of a check.
 
         A passing run of several checks replaces the runs of each of them.
         """
         if check.passed:
-            for other in [each for each in self._checks if set(each) <= set(key)]:
+            for other in [covered for covered in self._checks if set(covered) <= set(key)]:
                 del self._checks[other]
         self._checks.pop(key, None)
         self._checks[key] = check
-        if len(self._checks) > _MOST_CHECKS:
+        if len(self._checks) > _MAX_CHECKS:
             del self._checks[next(iter(self._checks))]
 
-    def _unclear(self, before_edit: bool) -> None:
+    def _record_unclear(self, before_edit: bool) -> None:
         """Record that a check may have run whose result was not observed by itself."""
-        known = {"unclear": True, "unclear_after_edit": True}
-        self._show(**known, **({"unclear_before_edit": True} if before_edit else {}))
+        fields = {"unclear": True, "unclear_after_edit": True}
+        self._update_history(**fields, **({"unclear_before_edit": True} if before_edit else {}))
 
-    def _edited_somewhere(self, what: WrittenPaths) -> None:
+    def _record_uncounted_edit(self, written: WrittenPaths) -> None:
         """Record an edit whose files can't be counted.
 
         Either no path is named, or the path is relative to a directory that is not known.
         """
-        if what:
-            self._counts = False
-            self._edited(what)
+        if written:
+            self._can_count_files = False
+            self._record_edit(written)
 
-    def _edited(self, what: WrittenPaths) -> None:
+    def _record_edit(self, written: WrittenPaths) -> None:
         """Record an edit. If it is not only to prose, earlier checks become stale."""
-        prose = all(_PROSE.fullmatch(path[-_MOST_PATH:]) for path in what.paths)
-        if what.unknown or not prose:
+        is_prose = all(_PROSE.fullmatch(path[-_MAX_PATH_CHARACTERS:]) for path in written.paths)
+        if written.unknown or not is_prose:
             self._running = None  # a check that is still running does not cover the edit
-            self._show(unclear_after_edit=False)
+            self._update_history(unclear_after_edit=False)
             for key, check in list(self._checks.items()):
                 if check.verdict == "unfinished":
                     del self._checks[key]
                 elif not check.stale:
                     self._checks[key] = check.model_copy(update={"stale": True})
-        self._show(edited=True, files=len(self._named) if self._counts else None)
+        self._update_history(
+            edited=True, files=len(self._edited_paths) if self._can_count_files else None
+        )
 
-    def _taken_out(self, detail: str) -> None:
+    def _record_exported_files(self, detail: str) -> None:
         """Record the number of changed files at the export of the change, which is exact.
 
         An export without files means that all edits so far were undone.
         """
-        found = re.match(r"\d{1,9}", detail)
-        if found is None:
+        match = re.match(r"\d{1,9}", detail)
+        if match is None:
             return
-        files = int(found[0])
+        files = int(match[0])
         if files == 0:
-            self._named.clear()
-        self._counts = files == 0
-        self._show(edited=files > 0, files=files or None)
+            self._edited_paths.clear()
+        self._can_count_files = files == 0
+        self._update_history(edited=files > 0, files=files or None)
 
-    def _show(self, **known: object) -> None:
+    def _update_history(self, **fields: object) -> None:
         """Update fields of the check history. The object is replaced only if a value changes."""
         checks = tuple(self._checks.values())
-        if checks != self._course.checks:
-            known["checks"] = checks
-        if any(getattr(self._course, name) != value for name, value in known.items()):
-            self._course = self._course.model_copy(update=known)
+        if checks != self._history.checks:
+            fields["checks"] = checks
+        if any(getattr(self._history, name) != value for name, value in fields.items()):
+            self._history = self._history.model_copy(update=fields)

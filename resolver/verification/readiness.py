@@ -8,7 +8,7 @@ from resolver.models.check_history import CheckHistory
 from resolver.models.run import Outcome, RunState, Unverified
 
 
-def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unverified:
+def missing_verification(outcome: Outcome | None, check_history: CheckHistory) -> Unverified:
     """Return what the change lacks to be ready for review; "" when it lacks nothing.
 
     It lacks nothing when the agent calls the work complete, no check fails or still runs, and a
@@ -16,17 +16,17 @@ def missing_verification(outcome: Outcome | None, course: CheckHistory) -> Unver
 
     Args:
         outcome: How the agent's work ended; None when it did not get that far.
-        course: The check history of the run.
+        check_history: The check history of the run.
     """
     if outcome is None or not is_complete(outcome):
         return "unfinished"
-    check = course.newest
+    check = check_history.newest
     if check is None:
-        if course.unclear_after_edit:
+        if check_history.unclear_after_edit:
             return "unclear"
-        if any(each.passed for each in course.checks):
+        if any(each.passed for each in check_history.checks):
             return "edited"
-        return "unclear" if course.unclear else "unchecked"
+        return "unclear" if check_history.unclear else "unchecked"
     match check.verdict:
         case "passed":
             return ""

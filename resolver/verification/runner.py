@@ -21,7 +21,7 @@ TreeName = Literal["base", "base_with_tests", "head"]
 """A tree that checks are executed on: the base commit, the base with the change's new and changed
 test files, and the change."""
 
-SHORTEST_SECONDS = 1.0
+MIN_SECONDS = 1.0
 """A check is not started if less time is left."""
 
 
@@ -193,12 +193,12 @@ class CheckRunner:
         return execution
 
     def _start(self, wanted: WantedExecution) -> CheckExecution | None:
-        if self.is_cancelled or self.seconds_left - wanted.reserve < SHORTEST_SECONDS:
+        if self.is_cancelled or self.seconds_left - wanted.reserve < MIN_SECONDS:
             return None
         executor = self._executor(wanted.tree)
         left = self.seconds_left - wanted.reserve
         seconds = min(wanted.check.timeout_seconds or left, left)
-        if self.is_cancelled or seconds < SHORTEST_SECONDS:
+        if self.is_cancelled or seconds < MIN_SECONDS:
             return None
         return executor.execute(wanted.check, seconds)
 

@@ -53,7 +53,7 @@ def failed(server: GitHubServer, branch: str = "main", **changes: Any) -> Trigge
 def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | IgnoredEvent:
     again = settings.pop("again", False)
     limits = Settings(automatic_run_limits=AutomaticRunLimits(**settings))
-    return locate_dispatch(trigger, forge_for(server), limits, again=again)
+    return locate_dispatch(trigger, forge_for(server), limits, is_rerun=again)
 
 
 def reason(server: GitHubServer, trigger: Trigger, **settings: Any) -> str:

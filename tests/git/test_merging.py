@@ -10,13 +10,13 @@ from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.merge import (
     commit_unfinished_merge,
+    find_conflict_resolutions,
     find_paths_as_theirs,
     find_unresolved_paths,
     format_patch,
     is_ancestor,
     merge,
     replay_commits,
-    settled_conflicts,
 )
 from resolver.git.tree import read_tree
 from tests.git.scene import commit_all, make_repository, plain_git, write
@@ -189,12 +189,12 @@ def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
     merged = merge(git, ours, theirs)
     files: Files = {"both.txt": "xy\n", "gone.txt": None, "theirs.txt": "y\n"}
     tree = clone.tree_with(ours, files)
-    ended = settled_conflicts(git, merged, tree, ours, theirs)
+    ended = find_conflict_resolutions(git, merged, tree, ours, theirs)
     found = {each.path: (each.kept, each.untouched) for each in ended}
     assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
     assert found[b"theirs.txt"] == ("theirs", False)
     assert found[b"gone.txt"] == ("deleted", False)
-    untouched = settled_conflicts(git, merged, merged.tree, ours, theirs)
+    untouched = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
     assert all(each.untouched and each.kept == "merged" for each in untouched)
 
 

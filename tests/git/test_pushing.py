@@ -82,7 +82,7 @@ def test_a_protected_branch_is_refused_in_words(pushing: Pushing) -> None:
     pushing.github.protect_branch(NAME, "work")
     with pytest.raises(PushRefused, match="protected") as refused:
         pushing.push(pushing.made(pushing.tip), pushing.tip)
-    assert refused.value.of_branch and "rules" in refused.value.next_step
+    assert refused.value.branch_only and "rules" in refused.value.next_step
 
 
 def test_a_token_without_write_access_is_refused_in_words(pushing: Pushing) -> None:

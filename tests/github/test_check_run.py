@@ -101,7 +101,7 @@ def test_without_the_permission_there_is_none_and_nothing_fails(github: GitHubSe
         (None, {}),
         (Verification(verdict="not_verified", reason="disabled"), {}),
         (failing(), {"repeated": True}),
-        (failing(), {"how": "patch"}),
+        (failing(), {"publication_method": "patch"}),
         (failing(), {"repository": "fork/demo"}),
     ],
 )

@@ -164,11 +164,11 @@ def test_two_repositories_of_one_name_have_tokens_of_their_own(
 def test_a_token_is_known_before_it_is_used(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
-    redactor = Redactor((), tokens.minted)
+    redactor = Redactor((), tokens.issued_tokens)
     settings = settings_for(github, app)
     source = source_of(tokens, settings, NAME)
     assert source.app.page().slug == "our-agent"
-    [signed] = tokens.minted.values
+    [signed] = tokens.issued_tokens.values
     value = source.token()
     assert len(value) > 500
     for secret in (signed, value):
@@ -305,6 +305,6 @@ def test_what_has_ended_long_ago_is_forgotten(
     for _ in range(4):
         github.advance(50 * 60)
         source.token()
-    assert first not in tokens.minted.values
-    assert source.token() in tokens.minted.values
+    assert first not in tokens.issued_tokens.values
+    assert source.token() in tokens.issued_tokens.values
     assert datetime.now(UTC) < github.world.now()

@@ -44,7 +44,7 @@ def bodies(issue: Issue) -> list[str]:
 
 def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
-    apart = forge.apart()
+    apart = forge.progress_writer()
     told = apart.write_progress(progress(issue), None)
     assert apart.write_progress(progress(issue, iterations=3, max_iterations=9), told) == told
     [body] = bodies(issue)
@@ -66,7 +66,7 @@ def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> N
 def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
     failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
     course = CheckHistory(edited=True, files=1, checks=(failing,))
-    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, course=course))
+    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, check_history=course))
     assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
     assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
     unclear = course.model_copy(
@@ -77,7 +77,7 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
             "unclear_after_edit": True,
         }
     )
-    body = progress_body(progress(issue, worked=True, course=unclear))
+    body = progress_body(progress(issue, worked=True, check_history=unclear))
     assert "- [ ] Reproduce: not seen separately from other commands\n" in body
     assert "- [ ] Verify: not seen separately from other commands\n" in body
     body = progress_body(progress(issue, worked=True))
@@ -101,14 +101,14 @@ def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
     hostile = ObservedCheck(
         command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
     )
-    body = progress_body(progress(issue, course=CheckHistory(reproduced=hostile)))
+    body = progress_body(progress(issue, check_history=CheckHistory(reproduced=hostile)))
     assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 
 def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:
-    first = forge_for(github).apart().write_progress(progress(issue), None)
+    first = forge_for(github).progress_writer().write_progress(progress(issue), None)
     later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
-    assert forge_for(github).apart().write_progress(later, None) == first
+    assert forge_for(github).progress_writer().write_progress(later, None) == first
     [body] = bodies(issue)
     assert at_work_in(body) == later.at_work
 
@@ -117,9 +117,9 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    told = forge.apart().write_progress(progress(issue), None)
+    told = forge.progress_writer().write_progress(progress(issue), None)
     issue.comments.clear()
-    assert forge.apart().write_progress(progress(issue, iterations=1), told) is None
+    assert forge.progress_writer().write_progress(progress(issue, iterations=1), told) is None
     forge.comment(report_on(issue, progress_comment_id=told))
     assert len(bodies(issue)) == 1
 
@@ -144,7 +144,7 @@ def test_a_run_has_died_when_its_job_is_over(
     github: GitHubServer, issue: Issue, answer: dict[str, Any] | int, dies: bool
 ) -> None:
     forge = forge_for(github)
-    forge.apart().write_progress(progress(issue), None)
+    forge.progress_writer().write_progress(progress(issue), None)
     status = answer if isinstance(answer, int) else 200
     words = {"message": "Resource not accessible by integration"}
     body = words if isinstance(answer, int) else {"id": 123, **answer}
@@ -221,5 +221,5 @@ def test_the_runs_own_comment_is_not_told_of_as_left_out(
 ) -> None:
     forge = forge_for(github)
     asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
-    forge.apart().write_progress(progress(issue, trigger=asked), None)
+    forge.progress_writer().write_progress(progress(issue, trigger=asked), None)
     assert not any("earlier comment" in line for line in forge.read(asked).left_out)

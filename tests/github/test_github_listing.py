@@ -73,8 +73,10 @@ LOOKS: dict[str, Look] = {
     "an open pull request": lambda _, forge, pull: forge.heads().of_issue(
         a_trigger(pull, number=1, is_pull_request=False), "agent/"
     ),
-    "comments of runs that died": lambda _, forge, pull: forge.apart().close_dead(progress(pull)),
-    "who has spoken": lambda github, _, pull: board(github).voices(pull.number),
+    "comments of runs that died": lambda _, forge, pull: forge.progress_writer().close_dead(
+        progress(pull)
+    ),
+    "who has spoken": lambda github, _, pull: board(github).recent_comments(pull.number),
     "the dashboard": lambda github, _, __: board(github).find(),
     "the issues of checks": lambda _, forge, __: forge.check_places().issues(),
     "a fix of a check": lambda _, forge, pull: forge.check_places().find_fix(pull.number),

@@ -149,7 +149,7 @@ def test_a_review_that_is_asked_for_already_is_not_asked_for_again(
 
 def test_one_more_commit_asks_nobody_again(github: GitHubServer, issue: Issue) -> None:
     opened(github, wished(issue, PullRequestPreferences()))
-    _, found = opened(github, wished(issue, ALL, how="added"))
+    _, found = opened(github, wished(issue, ALL, publication_method="added"))
     assert asked(found) == (set(), set())
 
 
@@ -227,7 +227,7 @@ def later(issue: Issue, message: str, **changes: Any) -> Report:
     """A report of a run that has gone on with the same work."""
     trigger = reports.trigger(number=issue.number, comment_id=None, key="issue_comment:99")
     outcome = reports.outcome(f"{message}\n\nAnd why it is {message}.")
-    values = {"trigger": trigger, "outcome": outcome, "run": "run-2", "how": "added"}
+    values = {"trigger": trigger, "outcome": outcome, "run": "run-2", "publication_method": "added"}
     return report_on(issue, **{**values, **changes})
 
 

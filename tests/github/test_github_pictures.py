@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resolver.github.client.downloads import Download, DownloadRefusal, download
-from resolver.github.context.issue_context import WantedContext
+from resolver.github.context.issue_context import ContextLimits
 from resolver.github.context.pictures import MAX_BYTES, PictureHosts
 from resolver.github.github_forge import GitHubForge
 from resolver.models.issue_context import Picture
@@ -39,7 +39,7 @@ Read = Callable[..., Task]
 def read(github: GitHubServer, issue: Issue) -> Read:
     """Sets the issue's text, asks, and reads."""
 
-    def reading(body: str, wanted: WantedContext | None = None) -> Task:
+    def reading(body: str, wanted: ContextLimits | None = None) -> Task:
         github.edit_issue(issue, body=body)
         github.advance(10)
         trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
@@ -49,10 +49,10 @@ def read(github: GitHubServer, issue: Issue) -> Read:
 
 
 def forge(
-    github: GitHubServer, wanted: WantedContext | None = None, token: str = ""
+    github: GitHubServer, wanted: ContextLimits | None = None, token: str = ""
 ) -> GitHubForge:
     """One that knows where the test server keeps its files."""
-    there = wanted or WantedContext(picture_hosts=(github.world.files_host,))
+    there = wanted or ContextLimits(picture_hosts=(github.world.files_host,))
     return GitHubForge(forge_for(github, token)._access, NAME, there)
 
 
@@ -188,7 +188,7 @@ def test_pictures_are_bounded_in_number_and_together(github: GitHubServer, read:
 
 
 def test_no_pictures_are_fetched_where_none_are_wanted(github: GitHubServer, read: Read) -> None:
-    task = read(f"![x]({url(github, PNG)})", WantedContext(max_pictures=0))
+    task = read(f"![x]({url(github, PNG)})", ContextLimits(max_pictures=0))
     assert only(task).why_not == "none are"
     assert asked_for(github) == []
 

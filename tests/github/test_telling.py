@@ -110,9 +110,9 @@ def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning
     ):
         state.apply(event)
         take(event)
-    until(lambda: board.written and board.written[-1].course.edited)
+    until(lambda: board.written and board.written[-1].check_history.edited)
     told.close()
-    course = board.written[-1].course
+    course = board.written[-1].check_history
     assert course.reproduced and course.reproduced.command == "pytest -q ***"
     assert course.files == 1
 

@@ -41,8 +41,8 @@ from resolver.models.run import (
     Publication,
     PublicationMethod,
     PullRequest,
+    ResolvedConflict,
     RunState,
-    SettledConflict,
     TriggerKind,
 )
 from resolver.trace.markdown import utf16_length
@@ -130,7 +130,7 @@ def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
     patch = Publication(pull_request=PULL, how="patch", patch="--- a", why="it is protected")
     kept = {"publishable": publishable, "continues": True}
     if ending is Ending.PULL_REQUEST:
-        kept |= {"how": "patch", "publication": patch}
+        kept |= {"publication_method": "patch", "publication": patch}
     body = comment_body(ended(ending).model_copy(update=kept))
     assert is_closed(body) and "  " not in body.partition("**What next:**")[2].partition("\n")[0]
     if offer:
@@ -277,13 +277,13 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
         number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
     )
     asked = reports.trigger()
-    conflicts = (SettledConflict(path="a.py", kept="merged"),)
+    conflicts = (ResolvedConflict(path="a.py", kept="merged"),)
     told = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
         unverified="unchecked",
         draft=True,
-        how=how,
+        publication_method=how,
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
         pull_request=PULL.model_copy(update={"draft": True}),
     )
@@ -298,7 +298,7 @@ def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None
     log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
     course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
     told = reports.report(
-        course=course,
+        check_history=course,
         commands=checks_of_agent(course),
         unverified=missing_verification(reports.outcome(), course),
         draft=True,

@@ -18,7 +18,12 @@ from resolver.github.events.dashboard_boxes import newly_ticked
 from resolver.github.events.quota_ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
 from resolver.github.forge import DashboardForge
 from resolver.github.text.markdown import markdown_parser
-from resolver.runs.quotas.dashboard import CLAIM, Dashboard, dashboard_body, update_dashboard
+from resolver.runs.quotas.dashboard import (
+    CLAIM_DURATION,
+    Dashboard,
+    dashboard_body,
+    update_dashboard,
+)
 from tests.github.events.ledgers import a_refusal, a_run, ended, ledger, run_id
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -66,7 +71,7 @@ def test_it_is_made_once_when_two_runs_begin_at_once(github: GitHubServer, at: A
 def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
     github: GitHubServer, at: At
 ) -> None:
-    claimed = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW + CLAIM))
+    claimed = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW + CLAIM_DURATION))
     at.ledger().change(lambda _: (claimed, None))
     dashboard(github, at).show(at.ledger().read())
     assert made(github) == []

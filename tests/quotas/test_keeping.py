@@ -10,7 +10,7 @@ import pytest
 
 from resolver.errors import WorkspaceError
 from resolver.git.orphan_commits import OrphanCommit
-from resolver.github.events.quota_ledger import KeptLedger, LedgerRun, QuotaLedger
+from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion, QuotaLedger
 from resolver.runs.quotas.ledger_ref import DAMAGED, FILE, REF, AccompanyingPush, LedgerRef
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import Place, book, entry
@@ -218,7 +218,7 @@ def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) ->
 
 def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:
     add(place.ledger(), entry(1))
-    place.ledger().change_from(KeptLedger(QuotaLedger()), with_entry(2))
+    place.ledger().change_from(LedgerVersion(QuotaLedger()), with_entry(2))
     assert place.ledger().read().runs == (entry(1), entry(2))
 
 

@@ -9,7 +9,7 @@ import pytest
 from resolver.errors import LogError
 from resolver.git.git import Credential
 from resolver.runs.resuming import archive
-from resolver.runs.resuming.archive import PLAIN, RUNS, archive_log, fetch_last
+from resolver.runs.resuming.archive import MAX_UNCOMPRESSED_BYTES, RUNS, archive_log, fetch_last
 from tests.parts.github import GitHubServer
 
 RUN = "20260102-030405-abc12{}"
@@ -41,7 +41,7 @@ def kept(github: GitHubServer, tmp_path: Path) -> Kept:
 
 def test_the_newest_log_before_a_run_comes_back(kept: Kept) -> None:
     assert kept.last() is None
-    long = b"x" * 2 * PLAIN + b"\n"
+    long = b"x" * 2 * MAX_UNCOMPRESSED_BYTES + b"\n"
     kept.keep(RUN.format(1), b"one\n")
     kept.keep(RUN.format(2), long)
     assert kept.last() == (RUN.format(2), long)
@@ -59,7 +59,7 @@ def test_the_same_run_again_replaces_its_log(kept: Kept) -> None:
 
 def test_a_log_that_cannot_be_made_small_is_not_kept(kept: Kept) -> None:
     with pytest.raises(LogError, match="bytes"):
-        kept.keep(RUN.format(1), os.urandom(archive.MOST_STORED + PLAIN))
+        kept.keep(RUN.format(1), os.urandom(archive.MAX_COMPRESSED_BYTES + MAX_UNCOMPRESSED_BYTES))
     assert kept.last() is None
 
 

@@ -9,12 +9,12 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.agents import (
-    RESERVED,
+    RESERVED_NAMES,
     Callee,
     agent_for,
     callables,
     denied_models,
-    may_ask,
+    is_allowed_model,
 )
 
 
@@ -89,7 +89,7 @@ def test_an_agent_and_a_command_hide_a_skill_of_their_name() -> None:
 
 
 def test_names_of_ours_are_reserved() -> None:
-    assert {"CodeActAgent", "help", "stop", "review", "approve", "fix"} <= set(RESERVED)
+    assert {"CodeActAgent", "help", "stop", "review", "approve", "fix"} <= set(RESERVED_NAMES)
 
 
 @pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/fast", "x/seeing", "x/c"])
@@ -99,26 +99,26 @@ def test_an_agent_may_ask_for_what_the_operator_has_named(model: str) -> None:
         RESOLVER_MODEL_RULES="context>9=x/fast,images=x/seeing",
         RESOLVER_SERVICES="{condenser: x/c}",
     )
-    assert may_ask(model, named)
+    assert is_allowed_model(model, named)
 
 
 @pytest.mark.parametrize("model", ["openai/huge", "anthropic/large", "large", "openai"])
 def test_it_may_ask_for_no_other(model: str) -> None:
-    assert not may_ask(model, settings())
+    assert not is_allowed_model(model, settings())
 
 
 def test_with_the_operators_leave_it_may_ask_for_any_of_the_same_provider() -> None:
     allowed = settings(RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
-    assert may_ask("openai/huge", allowed)
-    assert not may_ask("anthropic/large", allowed)
-    assert not may_ask("huge", allowed)
+    assert is_allowed_model("openai/huge", allowed)
+    assert not is_allowed_model("anthropic/large", allowed)
+    assert not is_allowed_model("huge", allowed)
 
 
 @pytest.mark.parametrize("model", ["claude", "scripted:other.yml", "scripted:x/y", "replay:x/y"])
 def test_a_name_that_alone_decides_where_the_key_goes_is_never_alike(model: str) -> None:
     for own in ("gpt-4o", "scripted:x/mine.yml"):
         allowed = settings(LLM_MODEL=own, RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
-        assert not may_ask(model, allowed)
+        assert not is_allowed_model(model, allowed)
 
 
 def test_what_was_denied_is_said_of_those_that_were_used() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resolver.runs.resuming.archive import KEPT, RUNS
+from resolver.runs.resuming.archive import KEPT_RUNS, RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
@@ -260,8 +260,8 @@ def test_without_a_log_it_starts_over_and_says_so(scene: Continuing) -> None:
 
 
 def test_only_the_last_logs_of_an_issue_are_kept(scene: Continuing) -> None:
-    runs = [limited(scene).outcome["run"] for _ in range(KEPT + 2)]
-    assert scene.kept() == sorted(runs)[-KEPT:]
+    runs = [limited(scene).outcome["run"] for _ in range(KEPT_RUNS + 2)]
+    assert scene.kept() == sorted(runs)[-KEPT_RUNS:]
     tree = scene.git("ls-tree", "--name-only", f"{RUNS}/{scene.issue.number}/{runs[-1]}")
     assert tree.split() == ["events.jsonl", "outcome.json"]
 

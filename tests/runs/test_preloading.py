@@ -30,7 +30,7 @@ def job(tmp_path: Path) -> RunRequest:
         trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
         run="1",
         output=Output(tmp_path / "output"),
-        load=lambda repository: load_settings({}, environment, repository),
+        load_settings=lambda repository: load_settings({}, environment, repository),
         host=open_host(environment),
         publish=False,
     )
@@ -52,8 +52,8 @@ def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["replay:events.jsonl", "scripted:replies.yml"])
 def test_a_recording_or_a_script_needs_no_library(job: RunRequest, model: str) -> None:
     begun: list[object] = []
-    settings = job.load({}).model_copy(update={"model": model})
+    settings = job.load_settings({}).model_copy(update={"model": model})
     preload_models(settings, begun.append)
     assert begun == []
-    preload_models(job.load({}), begun.append)
+    preload_models(job.load_settings({}), begun.append)
     assert len(begun) == 1

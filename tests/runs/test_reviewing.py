@@ -18,9 +18,9 @@ from resolver.models.pull_request import (
 )
 from resolver.publishing.review import (
     ReviewBounds,
-    note_comment,
     place_remarks,
     readable_pull_request,
+    review_comment_handler,
     review_remarks,
 )
 from tests.github.reports import WHEN
@@ -35,7 +35,7 @@ FILE = DiffFile(
         DiffHunk(old_start=40, old_lines=3, new_start=41, new_lines=3),
     ),
 )
-BOUNDS = ReviewBounds(most=25)
+BOUNDS = ReviewBounds(max_comments=25)
 
 
 def pull(*threads: ReviewThread) -> PullRequestContext:
@@ -82,7 +82,7 @@ def test_a_comment_stands_on_its_lines_only_within_one_hunk(made: Remark, placed
     found = review(made)
     assert bool(found.inline_comments) == placed
     assert bool(found.body_comments) != placed
-    noted = note_comment(pull())(
+    noted = review_comment_handler(pull())(
         a.ReviewComment(
             path=made.path, line=made.line, start_line=made.start_line, side=made.side, body="x"
         )
@@ -118,7 +118,7 @@ def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
     diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))
     [placed] = review(made, of=diff).inline_comments
     assert (placed.path, placed.side) == place
-    noted = note_comment(diff)(
+    noted = review_comment_handler(diff)(
         a.ReviewComment(path=made.path, line=made.line, side=made.side, body="x")
     )
     assert noted.content == f"Noted for {placed.place}."
@@ -126,12 +126,14 @@ def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
 
 def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
     diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(GONE,))
-    noted = note_comment(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
+    noted = review_comment_handler(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
     assert "(its parts on that side: 1-2), so it goes" in noted.content
     fresh = DiffFile(path="a.py", status="modified", hunks=(DiffHunk(
         old_start=0, old_lines=0, new_start=1, new_lines=2),))  # fmt: skip
     diff = diff.model_copy(update={"files": (fresh,)})
-    noted = note_comment(diff)(a.ReviewComment(path="a.py", line=1, side="LEFT", body="x"))
+    noted = review_comment_handler(diff)(
+        a.ReviewComment(path="a.py", line=1, side="LEFT", body="x")
+    )
     assert "part of the diff, so it goes into the text" in noted.content
 
 
@@ -155,7 +157,7 @@ def test_what_an_open_conversation_says_is_left_out(said: ReviewThread, repeated
 
 def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     made = (remark(5, severity="low"), remark(6), remark(7, severity="high"))
-    found = review(*made, bounds=ReviewBounds(most=2))
+    found = review(*made, bounds=ReviewBounds(max_comments=2))
     assert [r.line for r in found.inline_comments] == [7, 6]
     assert found.left_out == 1
 
@@ -209,7 +211,7 @@ def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
 
 
 def test_without_a_pull_request_a_comment_is_only_noted() -> None:
-    assert note_comment(None)(comment(5)).content == "Noted."
+    assert review_comment_handler(None)(comment(5)).content == "Noted."
 
 
 def test_on_a_local_checkout_what_was_noted_is_printed(

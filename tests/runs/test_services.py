@@ -10,7 +10,7 @@ from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore, utc_now
-from resolver.runs.wiring.models import ModelOn, open_models, service_config
+from resolver.runs.wiring.models import ModelOpener, open_models, service_config
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
@@ -35,7 +35,9 @@ class Scene:
         self.stream = EventStream(MemoryStore(), Redactor(given.secrets), utc_now)
         self.stream.subscribe("state", self.state.apply, essential=True)
         redact = Redactor(given.secrets).redact_text
-        self.model_on: ModelOn = open_models(given, recording or [], self.state, "run", redact)
+        self.open_model: ModelOpener = open_models(
+            given, recording or [], self.state, "run", redact
+        )
 
     def told(self, kind: type) -> list[Any]:
         return [event for event in self.state.events if isinstance(event, kind)]
@@ -51,7 +53,7 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     answer_by_name(model_endpoint)
     scene = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     texts = [
-        scene.model_on(scene.stream, service).complete(HELLO).text
+        scene.open_model(scene.stream, service).complete(HELLO).text
         for service in ("agent", "condenser", "judge")
     ]
     assert texts == ["I am main", "I am small", "I am main"]
@@ -73,8 +75,8 @@ def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEn
         RESOLVER_SEED="5",
     )
     scene = Scene(given)
-    scene.model_on(scene.stream, "judge").complete(HELLO)
-    scene.model_on(scene.stream).complete(HELLO)
+    scene.open_model(scene.stream, "judge").complete(HELLO)
+    scene.open_model(scene.stream).complete(HELLO)
     judge, agent = (request.body for request in model_endpoint.requests)
     assert (judge["model"], judge["temperature"], judge["seed"]) == ("small", 0.0, 5)
     assert (agent["model"], agent["temperature"], agent["seed"]) == ("main", 0.7, 5)
@@ -90,7 +92,7 @@ def test_a_service_at_another_address_is_sent_no_key_but_its_own(
         (f"{{condenser: {{base_url: '{model_endpoint.url}', api_key: {OTHER_KEY}}}}}", OTHER_KEY),
     ):
         scene = Scene(settings(services, LLM_BASE_URL="http://127.0.0.1:9/v1"))
-        scene.model_on(scene.stream, "condenser").complete(HELLO)
+        scene.open_model(scene.stream, "condenser").complete(HELLO)
         assert model_endpoint.requests[-1].headers["authorization"] == f"Bearer {sent}"
 
 
@@ -111,10 +113,10 @@ def test_a_key_that_is_not_accepted_is_told_with_the_services_setting(
     )
     scene = Scene(given)
     with pytest.raises(ModelAuthError) as raised:
-        scene.model_on(scene.stream, "condenser").complete(HELLO)
+        scene.open_model(scene.stream, "condenser").complete(HELLO)
     assert "RESOLVER_SERVICES (condenser)" in raised.value.next_step
     with pytest.raises(ModelAuthError) as raised:
-        scene.model_on(scene.stream).complete(HELLO)
+        scene.open_model(scene.stream).complete(HELLO)
     assert "LLM_API_KEY" in raised.value.next_step
 
 
@@ -125,7 +127,7 @@ def test_an_agent_has_its_own_model_before_that_of_all_agents(
     given = settings("{agent: large, ReadOnlyAgent: small}", LLM_BASE_URL=model_endpoint.url)
     scene = Scene(given)
     asked = {
-        name: scene.model_on(scene.stream, agent=name).complete(HELLO).text
+        name: scene.open_model(scene.stream, agent=name).complete(HELLO).text
         for name in ("CodeActAgent", "ReadOnlyAgent")
     }
     assert asked == {"CodeActAgent": "I am large", "ReadOnlyAgent": "I am small"}
@@ -151,11 +153,11 @@ def test_a_rule_on_who_asks_chooses_the_model_without_a_switch(
         RESOLVER_MODEL_RULES="images=eyes,service:condenser=small,agent:ReadOnlyAgent=reader",
     )
     scene = Scene(given)
-    condenser = scene.model_on(scene.stream, "condenser")
-    reader = scene.model_on(scene.stream, agent="ReadOnlyAgent")
+    condenser = scene.open_model(scene.stream, "condenser")
+    reader = scene.open_model(scene.stream, agent="ReadOnlyAgent")
     assert condenser.complete(HELLO).text == "I am small"
     assert reader.complete(HELLO).text == "I am reader"
-    assert scene.model_on(scene.stream, agent="CodeActAgent").complete(HELLO).text == "I am main"
+    assert scene.open_model(scene.stream, agent="CodeActAgent").complete(HELLO).text == "I am main"
     assert scene.told(ModelSwitched) == []
     assert condenser.complete(LOOK).text == "I am eyes", "the rule before it goes first"
     (switch,) = scene.told(ModelSwitched)
@@ -172,7 +174,7 @@ def test_a_rule_of_a_service_that_there_is_not_is_told() -> None:
 def test_retries_say_which_service_they_are_of(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(error(503, "busy", retry_after=0), reply("there"))
     scene = Scene(settings(LLM_BASE_URL=model_endpoint.url))
-    scene.model_on(scene.stream, "judge").complete(HELLO)
+    scene.open_model(scene.stream, "judge").complete(HELLO)
     (retry,) = scene.told(ModelRetried)
     assert retry.service == "judge"
 
@@ -206,7 +208,7 @@ def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
         RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001, output_cost_per_token: 0.001}",
     )
     scene = Scene(given)
-    scene.model_on(scene.stream, "condenser").complete(HELLO)
+    scene.open_model(scene.stream, "condenser").complete(HELLO)
     spent = scene.state.services["condenser"].priced
     assert spent > 0
     assert scene.state.priced == spent
@@ -254,20 +256,20 @@ def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
     script = tmp_path / "script.yml"
     script.write_text("agent: [one, two]\ncondenser: [short]\nReadOnlyAgent: [read]\n")
     scene = Scene(settings(LLM_MODEL=f"scripted:{script}"))
-    agent, condenser = scene.model_on(scene.stream), scene.model_on(scene.stream, "condenser")
+    agent, condenser = scene.open_model(scene.stream), scene.open_model(scene.stream, "condenser")
     said = [agent.complete(HELLO).text, condenser.complete(HELLO).text, agent.complete(HELLO).text]
     assert said == ["one", "short", "two"]
-    assert scene.model_on(scene.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
+    assert scene.open_model(scene.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
     with pytest.raises(ReplayExhausted):
-        scene.model_on(scene.stream, "judge").complete(HELLO)
+        scene.open_model(scene.stream, "judge").complete(HELLO)
 
 
 def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None:
     (tmp_path / "script.yml").write_text("- one\n")
     scene = Scene(settings(LLM_MODEL=f"scripted:{tmp_path}/script.yml"))
     with pytest.raises(ReplayExhausted):
-        scene.model_on(scene.stream, "condenser").complete(HELLO)
-    assert scene.model_on(scene.stream).complete(HELLO).text == "one"
+        scene.open_model(scene.stream, "condenser").complete(HELLO)
+    assert scene.open_model(scene.stream).complete(HELLO).text == "one"
 
 
 def test_a_service_may_be_scripted_beside_a_live_model(
@@ -277,8 +279,8 @@ def test_a_service_may_be_scripted_beside_a_live_model(
     (tmp_path / "script.yml").write_text("- short\n")
     services = f"{{condenser: 'scripted:{tmp_path}/script.yml'}}"
     scene = Scene(settings(services, LLM_BASE_URL=model_endpoint.url))
-    assert scene.model_on(scene.stream, "condenser").complete(HELLO).text == "short"
-    assert scene.model_on(scene.stream).complete(HELLO).text == "I am main"
+    assert scene.open_model(scene.stream, "condenser").complete(HELLO).text == "short"
+    assert scene.open_model(scene.stream).complete(HELLO).text == "I am main"
 
 
 def test_recorded_replies_are_given_back_by_service_and_in_order(
@@ -288,13 +290,13 @@ def test_recorded_replies_are_given_back_by_service_and_in_order(
     model_endpoint.answer_with(lambda body: reply(f"{body['model']} {next(numbers)}"))
     live = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     order = ("agent", "condenser", "agent", "condenser", "condenser")
-    models = {name: live.model_on(live.stream, name) for name in set(order)}
+    models = {name: live.open_model(live.stream, name) for name in set(order)}
     said = [models[name].complete(HELLO).text for name in order]
 
     again = Scene(settings(LLM_MODEL="replay:log"), live.state.events)
-    models = {name: again.model_on(again.stream, name) for name in set(order)}
+    models = {name: again.open_model(again.stream, name) for name in set(order)}
     assert [models[name].complete(HELLO).text for name in order] == said
     with pytest.raises(ReplayExhausted):
         models["agent"].complete(HELLO)
     with pytest.raises(ReplayExhausted):
-        again.model_on(again.stream, "judge").complete(HELLO)
+        again.open_model(again.stream, "judge").complete(HELLO)

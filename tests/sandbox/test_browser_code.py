@@ -9,7 +9,7 @@ from resolver.sandbox.chromium import command_line
 
 
 def steps(code: str) -> list[tuple[str, dict[str, object]]]:
-    return [(step.name, dict(step.given)) for step in read_code(code)]
+    return [(step.name, dict(step.arguments)) for step in read_code(code)]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_any_text_gives_steps_or_an_explanation(code: str) -> None:
     else:
         assert found
         for step in found:
-            assert isinstance(step, BrowserStep) and set(step.given) == {
+            assert isinstance(step, BrowserStep) and set(step.arguments) == {
                 p.name for p in FORMS[step.name]
             }
 

@@ -1,7 +1,7 @@
 """Which of the agent's checks are told as evidence."""
 
 from resolver.models.check_history import CheckHistory, ObservedCheck
-from resolver.verification.claims import MOST_COMMANDS, checks_of_agent
+from resolver.verification.claims import MAX_COMMANDS, checks_of_agent
 
 
 def course(*checks: ObservedCheck) -> CheckHistory:
@@ -30,7 +30,7 @@ def test_the_one_that_decides_is_among_the_few_that_are_told() -> None:
     many = [check(str(n)) for n in range(9)]
     shown = course(check("fails", verdict="failed", exit_code=1), *many)
     assert told(shown) == ["fails", *[str(n) for n in range(5, 9)]]
-    assert len(told(shown)) == MOST_COMMANDS
+    assert len(told(shown)) == MAX_COMMANDS
 
 
 def test_how_it_ended_is_told_as_it_was_judged() -> None:

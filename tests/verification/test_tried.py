@@ -1,7 +1,7 @@
 """What is shown of the commands of a run that changed nothing."""
 
 from resolver.models.run import CheckedCommand
-from resolver.verification.attempted import MOST_COMMANDS, attempted_checks
+from resolver.verification.attempted import MAX_COMMANDS, attempted_checks
 
 
 def ran(*commands: str) -> list[str]:
@@ -27,7 +27,7 @@ def test_what_only_looks_tries_nothing() -> None:
 def test_the_last_run_of_each_is_kept_and_no_more_than_a_few() -> None:
     assert ran("pytest a", "pytest b", "pytest a") == ["pytest b", "pytest a"]
     many = [f"pytest {n}" for n in range(9)]
-    assert ran(*many) == many[-MOST_COMMANDS:]
+    assert ran(*many) == many[-MAX_COMMANDS:]
 
 
 def test_commands_are_shown_as_they_read_from_the_repository() -> None:

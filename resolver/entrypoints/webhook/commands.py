@@ -15,12 +15,12 @@ from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Command, Trigger
 from resolver.runs.common import github_forge, run_id
 from resolver.runs.conversation.commands import (
-    GOES_ON,
-    about_kept,
+    RESUMING_COMMANDS,
+    concerns_earlier_run,
+    find_refusal,
     issue_of_command,
     ledger_for_trigger,
     locate_dispatch,
-    refusal,
     report_no_active_run,
     report_refused_command,
 )
@@ -42,7 +42,7 @@ class ConfiguredRepository(Protocol):
         """Return the description of this machine, with tokens for one request."""
         ...
 
-    def is_meant(self, trigger: Trigger) -> bool:
+    def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if the conversation's last run left what the command is about."""
         ...
 
@@ -80,10 +80,12 @@ class CommentCommands:
         unfinished = find_unfinished(trigger)
         if trigger.ticked is not None:
             return self._handle_tick(trigger, forge, settings)
-        refusal_error = refusal(trigger, self._find_older_run(trigger, unfinished), forge, settings)
+        refusal_error = find_refusal(
+            trigger, self._find_older_run(trigger, unfinished), forge, settings
+        )
         if refusal_error is not None:
             logger.info("%s: %s", label, refusal_error.what)
-            if trigger.command in GOES_ON:
+            if trigger.command in RESUMING_COMMANDS:
                 return trigger  # refused by the run, like any other request for one
             report_refused_command(
                 trigger, run_id(trigger.key, trigger.at), refusal_error, forge, settings
@@ -107,9 +109,9 @@ class CommentCommands:
             logger.info("%s was passed to its run", label)
             forge.confirm(trigger)
             return None
-        starts_run = trigger.command in GOES_ON
-        if about_kept(trigger):
-            starts_run = self.configured.is_meant(trigger)
+        starts_run = trigger.command in RESUMING_COMMANDS
+        if concerns_earlier_run(trigger):
+            starts_run = self.configured.applies_to_run(trigger)
         if starts_run:
             return trigger
         report_no_active_run(trigger, forge, settings)

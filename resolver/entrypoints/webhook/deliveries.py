@@ -42,14 +42,14 @@ from resolver.models.run import Publication, Trigger
 from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.commands import (
-    TAKES_UP,
-    about_kept,
-    continued,
-    is_meant,
+    LOG_COMMANDS,
+    applies_to_run,
+    as_new_request,
+    concerns_earlier_run,
+    find_run_to_continue,
     locate_dispatch,
-    newest_of,
+    prepare_continuation,
     report_no_active_run,
-    without_log,
 )
 from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
@@ -97,7 +97,7 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         failure=report.failure,
         exit_code=1,
         divergences=[],
-        spent=state,
+        log_state=state,
     )
 
 
@@ -109,7 +109,7 @@ class DeliveryRunner:
     folder: the server's data folder; each run has its own folder in it, named by the run's id.
     at_work: the active runs, where comments find them.
     ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
-    minted: learns the tokens that are issued for runs, so that the server's log is redacted.
+    issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
     """
@@ -119,7 +119,7 @@ class DeliveryRunner:
     folder: Path
     at_work: ActiveRuns = field(default_factory=ActiveRuns)
     ledger: SpendingLedger | None = None
-    minted: IssuedTokens = field(default_factory=IssuedTokens)
+    issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
     waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
@@ -148,7 +148,7 @@ class DeliveryRunner:
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
-        tokens = ForgeTokens(self.minted, self.now)
+        tokens = ForgeTokens(self.issued_tokens, self.now)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
@@ -225,7 +225,7 @@ class DeliveryRunner:
         request = replace(
             request,
             control=control,
-            continues=True,
+            can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
         result = run_pipeline(request, forge)
@@ -252,31 +252,31 @@ class DeliveryRunner:
 
         page = _page_of(settings, run)
         request = RunRequest(trigger, run, output, self._load, host, budget=reserve, page=page)
-        stored, continues = output.request, trigger.command in TAKES_UP
+        stored, continues = output.request, trigger.command in LOG_COMMANDS
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.
         if is_resumable(output.log) and (stored is not None or not continues):
             return replace(
                 request, resume=True, continuation=stored.continuation if stored else None
             )
-        output.set_earlier_aside()
+        output.move_earlier_files()
         if not continues:
             return request
         trigger, earlier = self._last_run(trigger, run)
-        continuation, notices = continued(trigger, earlier, settings, output.log)
-        subject = trigger if continuation else without_log(trigger)
+        continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
+        subject = trigger if continuation else as_new_request(trigger)
         return replace(request, trigger=subject, continuation=continuation, notices=notices)
 
     def _has_no_subject(self, trigger: Trigger, run: str) -> bool:
         """Return True if the request is about something that an earlier run left (an action that
         waits for approval, an unpublished change) and that is no longer there."""
-        if not about_kept(trigger) or is_resumable(self.folder / run / EVENTS):
+        if not concerns_earlier_run(trigger) or is_resumable(self.folder / run / EVENTS):
             return False
-        return not self.is_meant(trigger)
+        return not self.applies_to_run(trigger)
 
-    def is_meant(self, trigger: Trigger) -> bool:
+    def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if a run of the conversation left what such a command is about."""
-        return is_meant(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
+        return applies_to_run(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
     def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
         """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
@@ -299,8 +299,8 @@ class DeliveryRunner:
             _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
-        """Return the result of `newest_of` for the runs before this one."""
-        return newest_of(trigger, lambda request: self._runs_before(request, run))
+        """Return the result of `find_run_to_continue` for the runs before this one."""
+        return find_run_to_continue(trigger, lambda request: self._runs_before(request, run))
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
@@ -361,7 +361,7 @@ def _locate(
     ResolverError in an outage.
     """
     try:
-        return locate_dispatch(trigger, forge, settings, again=attempt > 1)
+        return locate_dispatch(trigger, forge, settings, is_rerun=attempt > 1)
     except ResolverError as error:
         if error.cause in OUTAGES:
             raise

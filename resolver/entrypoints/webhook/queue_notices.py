@@ -89,7 +89,7 @@ def _announce(
         forge.acknowledge(trigger)
         # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
-            forge.apart().begin(progress)
+            forge.progress_writer().begin(progress)
     except Refused:
         return  # the run will be refused and report it
     except ResolverError as error:

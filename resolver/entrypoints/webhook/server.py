@@ -86,7 +86,7 @@ def serve_webhook(
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    log_to_stderr(Redactor(secrets, machine.tokens.minted))
+    log_to_stderr(Redactor(secrets, machine.tokens.issued_tokens))
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -94,9 +94,14 @@ def serve_webhook(
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.retry_seconds.outage)
-    ledger, minted = SpendingLedger(url), machine.tokens.minted
+    ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
     runs = DeliveryRunner(
-        environment, options, folder.path, ledger=ledger, minted=minted, outage_retry=retry
+        environment,
+        options,
+        folder.path,
+        ledger=ledger,
+        issued_tokens=issued_tokens,
+        outage_retry=retry,
     )
     queue = SqlRequestQueue(url)
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
@@ -149,11 +154,11 @@ def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
             return "pong"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
-        own, presumed = settings.bot_login, ""
-        if not own and needs_own_login(event, payload):
-            own = login.get(lambda: own_login(settings, event, payload, machine))
-            presumed = "" if own else login_from_github(payload)
-        trigger = trigger_for_target(settings, event, payload, own, arrival)
+        known_login, presumed = settings.bot_login, ""
+        if not known_login and needs_own_login(event, payload):
+            known_login = login.get(lambda: own_login(settings, event, payload, machine))
+            presumed = "" if known_login else login_from_github(payload)
+        trigger = trigger_for_target(settings, event, payload, known_login, arrival)
         if isinstance(trigger, IgnoredEvent) and presumed:
             # GitHub delivers once: while the own login is unknown, presume that the delivery is
             # meant for it, store it, and decide later.

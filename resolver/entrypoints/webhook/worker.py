@@ -38,7 +38,7 @@ from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Trigger, TriggerKind
-from resolver.runs.conversation.watch import STARTS
+from resolver.runs.conversation.watch import STARTING_COMMANDS
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -206,7 +206,7 @@ class Worker:
         """Store the delivery durably. A delivery id that is known has no effect, and neither has
         another event of the same request, such as a second comment of one review. Raises
         DatabaseError."""
-        kind = RequestKind.RUN if trigger.command in STARTS else RequestKind.COMMAND
+        kind = RequestKind.RUN if trigger.command in STARTING_COMMANDS else RequestKind.COMMAND
         self._queue.add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
         self._wake.set()
 

@@ -35,12 +35,12 @@ _MAX_ISSUES = 10
 class CheckPlaces:
     """Finds and counts the work on checks in one repository.
 
-    `own` is Resolver's login. All methods raise ForgeError.
+    `own_login` is Resolver's login. All methods raise ForgeError.
     """
 
     access: GitHubAccess
     repository: Repository
-    own: str
+    own_login: str
 
     def tip(self, branch: str) -> str:
         """Return the newest commit of the branch, "" if there is no such branch."""
@@ -51,7 +51,11 @@ class CheckPlaces:
         """Return the number of Resolver's open pull request from this branch, or None."""
         with self.access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self.repository, branch)
-            return pull.number if pull and find_or_create.is_own_account(pull, self.own) else None
+            return (
+                pull.number
+                if pull and find_or_create.is_own_account(pull, self.own_login)
+                else None
+            )
 
     def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
         """Return Resolver's open issues about checks, newest first, as number and body.
@@ -165,19 +169,20 @@ class CheckPlaces:
     def _own_comment_bodies(self, number: int) -> list[str]:
         issue = self.repository.get_issue(number)
         return [
-            comment.body or "" for comment in find_or_create.own_comments(issue, self.own, None)
+            comment.body or ""
+            for comment in find_or_create.own_comments(issue, self.own_login, None)
         ]
 
     def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:
         run = (
             run_of_marker(pull.body or "")
-            if find_or_create.is_own_account(pull, self.own)
+            if find_or_create.is_own_account(pull, self.own_login)
             else None
         )
         return run is not None and run[0] == issue
 
     def _is_own(self, issue: Issue) -> bool:
-        return author_login(issue).casefold() == self.own.casefold()
+        return author_login(issue).casefold() == self.own_login.casefold()
 
     @property
     def _name(self) -> str:

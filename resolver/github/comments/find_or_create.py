@@ -43,27 +43,27 @@ def searched_since(trigger: Trigger) -> datetime | None:
     return None if trigger.kind in local_clock_kinds else trigger.at
 
 
-def own_comments(issue: Issue, own: str, since: datetime | None) -> list[IssueComment]:
+def own_comments(issue: Issue, own_login: str, since: datetime | None) -> list[IssueComment]:
     """Return Resolver's own comments among the newest ones, newest first."""
     comments = newest_comments(issue, _MAX_SEARCHED_COMMENTS, since)
     return [
         comment
         for comment in reversed(comments)
-        if author_login(comment).casefold() == own.casefold()
+        if author_login(comment).casefold() == own_login.casefold()
     ]
 
 
-def comment_of_run(issue: Issue, own: str, trigger: Trigger) -> IssueComment | None:
+def comment_of_run(issue: Issue, own_login: str, trigger: Trigger) -> IssueComment | None:
     """Return the progress comment or final comment of the run with the trigger's key."""
-    for comment in own_comments(issue, own, searched_since(trigger)):
+    for comment in own_comments(issue, own_login, searched_since(trigger)):
         if is_of_run(comment.body or "", trigger.key):
             return comment
     return None
 
 
-def refusal_of(issue: Issue, own: str, login: str) -> IssueComment | None:
+def refusal_of(issue: Issue, own_login: str, login: str) -> IssueComment | None:
     """Return the comment on this issue that refused a request by `login`."""
-    for comment in own_comments(issue, own, None):
+    for comment in own_comments(issue, own_login, None):
         if is_refusal_of(comment.body or "", login):
             return comment
     return None
@@ -75,7 +75,7 @@ def newest_pulls(repository: Repository) -> RowsReadOnce[GitHubPullRequest]:
 
 
 def pull_request_of_run(
-    newest: Iterable[GitHubPullRequest], own: str, trigger: Trigger
+    newest: Iterable[GitHubPullRequest], own_login: str, trigger: Trigger
 ) -> GitHubPullRequest | None:
     """Return the pull request that a run with the trigger's key opened or added to, in any state.
 
@@ -88,7 +88,7 @@ def pull_request_of_run(
     for pull in islice(newest, _MAX_SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
-        if is_own_account(pull, own) and ending_of(pull.body or "", trigger.key):
+        if is_own_account(pull, own_login) and ending_of(pull.body or "", trigger.key):
             return pull
     return None
 
@@ -162,9 +162,9 @@ def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
     )
 
 
-def is_own_account(pull: GitHubPullRequest, own: str) -> bool:
+def is_own_account(pull: GitHubPullRequest, own_login: str) -> bool:
     """Return True if Resolver's own account opened the pull request."""
-    return pull.user is not None and pull.user.login.casefold() == own.casefold()
+    return pull.user is not None and pull.user.login.casefold() == own_login.casefold()
 
 
 def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:
@@ -224,7 +224,7 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
 def say_once(
     access: GitHubAccess,
     issue: Issue,
-    own: str,
+    own_login: str,
     trigger: Trigger,
     marker: str,
     text: str,
@@ -236,7 +236,7 @@ def say_once(
     """
 
     def find() -> IssueComment | None:
-        comments = own_comments(issue, own, trigger.at)
+        comments = own_comments(issue, own_login, trigger.at)
         return next(
             (comment for comment in comments if (comment.body or "").startswith(marker)), None
         )

@@ -190,13 +190,13 @@ def spoken_in(body: str) -> str:
     return body[match.end() :].partition("\n<details")[0].strip()
 
 
-def without_markers(text: str, author: str, own: str) -> str:
+def without_markers(text: str, author: str, own_login: str) -> str:
     """Return `text` without markers if Resolver's own account wrote it, else unchanged.
 
-    `author` and `own` are logins. Resolver's markers are not hidden text that anybody needs to be
-    warned about.
+    `author` and `own_login` are logins. Nobody needs to be warned about Resolver's markers as about
+    other hidden text.
     """
-    return _ANY_MARKER.sub("", text) if author.casefold() == own.casefold() else text
+    return _ANY_MARKER.sub("", text) if author.casefold() == own_login.casefold() else text
 
 
 def check_marker(check: str) -> str:

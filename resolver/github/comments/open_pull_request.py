@@ -157,12 +157,12 @@ MAX_LABELS = 100
 
 
 def mark(
-    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
     """Add labels, assignee and reviewers as the settings say, and return notes on refusals.
 
-    `own` is the login that opened the pull request and so cannot review it. What is already there
-    is not requested again, and no reviews are requested for a draft.
+    `own_login` is the login that opened the pull request and so cannot review it. What is already
+    there is not requested again, and no reviews are requested for a draft.
     """
     notes: list[str] = []
     labels = [label for label in report.preferences.labels if label.strip()][:MAX_LABELS]
@@ -170,7 +170,9 @@ def mark(
     missing = [label for label in labels if label.casefold() not in present_labels]
     _write_or_note(access, "labels", missing, lambda names: pull.add_to_labels(*names), notes)
     requester = (
-        _requester_login(report.trigger.actor, own) if report.preferences.assign_requester else ""
+        _requester_login(report.trigger.actor, own_login)
+        if report.preferences.assign_requester
+        else ""
     )
     if requester.casefold() not in {
         "",
@@ -179,37 +181,37 @@ def mark(
         _write_or_note(
             access, "assign", [requester], lambda names: pull.add_to_assignees(*names), notes
         )
-    return (*notes, *ask_for_reviews(access, pull, report, own))
+    return (*notes, *ask_for_reviews(access, pull, report, own_login))
 
 
 def ask_for_reviews(
-    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
     """Request the reviews only, unless the pull request is a draft. The rest is as in `mark`."""
     notes: list[str] = []
     if not pull.draft:
-        _request_reviews(access, pull, _reviewers(pull, report, own), notes)
+        _request_reviews(access, pull, _reviewers(pull, report, own_login), notes)
     return tuple(notes)
 
 
-def _requester_login(actor: Actor, own: str) -> str:
+def _requester_login(actor: Actor, own_login: str) -> str:
     """Return the requester's login, "" if it is a bot or Resolver's own account."""
     is_known = actor.login and not actor.is_bot and not actor.login.endswith("[bot]")
-    return actor.login if is_known and actor.login.casefold() != own.casefold() else ""
+    return actor.login if is_known and actor.login.casefold() != own_login.casefold() else ""
 
 
-def _reviewers(pull: GitHubPullRequest, report: Report, own: str) -> list[str]:
+def _reviewers(pull: GitHubPullRequest, report: Report, own_login: str) -> list[str]:
     """Return the logins and ORG/TEAM names to request reviews from that are not requested yet."""
     candidates: list[str] = []
     if "requester" in report.preferences.reviewers:
-        candidates.append(_requester_login(report.trigger.actor, own))
+        candidates.append(_requester_login(report.trigger.actor, own_login))
     if "codeowners" in report.preferences.reviewers:
         files = report.patch.files if report.patch else ()
         candidates += owners_of(report.conventions.codeowners, (file.path for file in files))
     organization = pull.base.repo.full_name.split("/", 1)[0].casefold()
     excluded = {each.login.casefold() for each in pull.requested_reviewers}
     excluded |= {f"{organization}/{each.slug.casefold()}" for each in pull.requested_teams}
-    excluded |= {own.casefold(), ""}
+    excluded |= {own_login.casefold(), ""}
     reviewers: dict[str, str] = {}
     for name in candidates:
         folded_name = name.casefold()
@@ -282,12 +284,12 @@ mutation($input: ConvertPullRequestToDraftInput!) {
 
 
 def open_pull_request(
-    access: GitHubAccess, repository: Repository, own: str, report: Report, branch: str
+    access: GitHubAccess, repository: Repository, own_login: str, report: Report, branch: str
 ) -> PullRequest:
     """Return the pull request from `branch`, the open one or a new one.
 
-    Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. `own` is
-    Resolver's login. Raises ForgeError.
+    Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. `own_login`
+    is Resolver's login. Raises ForgeError.
     """
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
@@ -304,37 +306,38 @@ def open_pull_request(
             repository, base=base, head=branch, title=title, body=body, draft=report.draft
         ),
     )
-    if not is_own_account(pull, own):
+    if not is_own_account(pull, own_login):
         with access.asking(operation, "pull-requests: write"):
             return describe_pull_request(pull)
-    notes = _apply_update(access, pull, report, own, operation)
+    notes = _apply_update(access, pull, report, own_login, operation)
     with access.asking(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
 def update_pull_request(
-    access: GitHubAccess, repository: Repository, own: str, report: Report, number: int
+    access: GitHubAccess, repository: Repository, own_login: str, report: Report, number: int
 ) -> PullRequest | None:
     """Update the pull request that was worked on with what is new, and return it.
 
     Returns None, and changes nothing, if it is not Resolver's own or not open. Raises ForgeError.
     """
-    if report.how not in _CHANGES_OF_WORKED_ON_PULL:
+    if report.publication_method not in _CHANGES_OF_WORKED_ON_PULL:
         raise UsageError(
-            f"#{number} does not hold what was {report.how}", "bring up the one that it is in"
+            f"#{number} does not hold what was {report.publication_method}",
+            "bring up the one that it is in",
         )
     operation = f"update the text of #{number}"
     with access.asking(operation, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
-    if not is_own_account(pull, own) or pull.state != "open":
+    if not is_own_account(pull, own_login) or pull.state != "open":
         return None
-    notes = _apply_update(access, pull, report, own, operation)
+    notes = _apply_update(access, pull, report, own_login, operation)
     with access.asking(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
 def _apply_update(
-    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own: str, operation: str
+    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str, operation: str
 ) -> tuple[str, ...]:
     """Update title, body, draft status and reviewers, and return notes on what GitHub refused."""
     old_body, was_draft = pull.body or "", bool(pull.draft)
@@ -353,14 +356,14 @@ def _apply_update(
         with access.asking(operation, "pull-requests: write"):
             pull.edit(body=with_drafting(body, drafting_before))
     if not adds_to_existing(report):
-        return notes + mark(access, pull, report, own)
+        return notes + mark(access, pull, report, own_login)
     became_ready = was_draft and not pull.draft
-    return notes + (ask_for_reviews(access, pull, report, own) if became_ready else ())
+    return notes + (ask_for_reviews(access, pull, report, own_login) if became_ready else ())
 
 
 def adds_to_existing(report: Report) -> bool:
     """Return True if the change is an addition to a pull request that existed before."""
-    return report.how in _CHANGES_OF_WORKED_ON_PULL | {"added"}
+    return report.publication_method in _CHANGES_OF_WORKED_ON_PULL | {"added"}
 
 
 def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, str]:
@@ -370,11 +373,13 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
     same holds for a separately requested addition, which is not the whole change; then the title
     changes only if the agent says that it covers too little.
     """
-    if report.how in {"unchanged", "patch"}:
+    if report.publication_method in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
-    is_on_worked_pull = report.how in _CHANGES_OF_WORKED_ON_PULL
+    is_on_worked_pull = report.publication_method in _CHANGES_OF_WORKED_ON_PULL
     is_follow_up = (
-        report.task is not None and report.task.follows is not None and report.how == "added"
+        report.task is not None
+        and report.task.follows is not None
+        and report.publication_method == "added"
     )
     is_addition = is_on_worked_pull or is_follow_up
     if title_is_ours(title, body):
@@ -390,7 +395,7 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
         # On the pull request itself, keep the marker of the issue that it was opened for.
         marker = run_marker_of(body)
     new_text = latest_changes_text(report, remaining_length(body, keep_earlier=is_addition))
-    deciding = check_result_text(report.course.newest)
+    deciding = check_result_text(report.check_history.newest)
     warning = render(
         "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
     ).strip()

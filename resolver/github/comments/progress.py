@@ -88,7 +88,7 @@ class RunProgress(FrozenModel):
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
-    course: CheckHistory = CheckHistory()
+    check_history: CheckHistory = CheckHistory()
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
     published: bool = False
     verifies: bool = Field(
@@ -107,7 +107,7 @@ class RunProgress(FrozenModel):
 
 def progress_body(progress: RunProgress) -> str:
     """Return the comment of an active run, without the plan if it would be too long."""
-    trigger, course = progress.trigger, progress.course
+    trigger, check_history = progress.trigger, progress.check_history
     kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
         "comments/progress.md.j2",
@@ -131,8 +131,8 @@ def progress_body(progress: RunProgress) -> str:
             {"title": single_line(item.title, 200), "status": item.status} for item in progress.plan
         ],
         most_planned=MAX_PLAN_ITEMS,
-        files=course.files,
-        **check_history_values(course),
+        files=check_history.files,
+        **check_history_values(check_history),
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
@@ -276,7 +276,7 @@ class ProgressReporter:
                 plan=tuple(
                     i.model_copy(update={"title": self._redact(i.title)}) for i in state.plan
                 ),
-                course=self._add_to_history(event),
+                check_history=self._add_to_history(event),
             )
 
         return take

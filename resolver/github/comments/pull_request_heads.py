@@ -50,20 +50,20 @@ _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Co
 class PullHeads:
     """Reads the pull request heads of one repository.
 
-    `own` is Resolver's login. `newest` is the result of `newest_pulls`.
+    `own_login` is Resolver's login. `newest` is the result of `newest_pulls`.
     """
 
     def __init__(
         self,
         access: GitHubAccess,
         repository: Repository,
-        own: str,
+        own_login: str,
         newest: Iterable[GitHubPullRequest],
     ) -> None:
         self._newest = newest
         self._access = access
         self._repository = repository
-        self._own = own.casefold()
+        self._own_login = own_login.casefold()
 
     def source(self, number: int) -> PullRequestSource:
         """Return where the pull request's branch is now, and if Resolver can push to it."""
@@ -154,7 +154,7 @@ class PullHeads:
         has checked, decides.
         """
         run = run_of_marker(pull.body or "")
-        return is_own_account(pull, self._own) and (run is None or run[0] == issue)
+        return is_own_account(pull, self._own_login) and (run is None or run[0] == issue)
 
     def _pin(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
         since = searched_since(trigger)
@@ -209,7 +209,9 @@ class PullHeads:
         if not source:
             return False
         logins_by_commit = pushers(self._repository, str(source["full_name"]), full_pull.head.ref)
-        return not logins_by_commit or logins_by_commit.get(commit, "").casefold() == self._own
+        return (
+            not logins_by_commit or logins_by_commit.get(commit, "").casefold() == self._own_login
+        )
 
 
 def _make_publication(pull: GitHubPullRequest, commit: str, how: PublicationMethod) -> Publication:

@@ -136,12 +136,12 @@ class Report(FrozenModel):
     trigger: Trigger
     run: str
     model: str = ""
-    mention: str = Field(default="@agent", description="How a person asks again.")
+    mention: str = Field(default="@agent", description="The mention that starts another run.")
     task: Task | None = None
     outcome: Outcome | None = None
-    base: str = Field(default="", description="The commit that the work began with, if it did.")
+    base: str = Field(default="", description="The commit that the work started from.")
     base_committed_at: datetime | None = Field(
-        default=None, description="When that was made; None where the requester saw it."
+        default=None, description="Commit date of the base; None if the requester saw that commit."
     )
     patch: Patch | None = None
     verification: Verification | None = Field(
@@ -162,36 +162,39 @@ class Report(FrozenModel):
     )
     preferences: PullRequestPreferences = PullRequestPreferences()
     warnings: tuple[str, ...] = Field(
-        default=(), description="What the reader should know, like weak isolation."
+        default=(), description="Facts that the reader should know, such as weak isolation."
     )
     trace_markdown: str = Field(
-        default="", repr=False, description="As `resolver.trace` renders it for a comment, folded."
+        default="",
+        repr=False,
+        description="The folded trace, as `resolver.trace` renders it for a comment.",
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
-    course: CheckHistory = CheckHistory()
+    check_history: CheckHistory = CheckHistory()
     continues: bool = Field(
-        default=False, description="True when a comment can make it go on from its log."
+        default=False, description="True if a comment can continue the run from its log."
     )
-    answers: bool = Field(default=False, description="True when it was a question about the code.")
+    answers: bool = Field(default=False, description="True if the run answers a question.")
     pending_approval: PendingApproval | None = Field(
-        default=None, description="The action that waits for a person's word, if one does."
+        default=None, description="The action that waits for a person's approval, if there is one."
     )
     publishable: Literal["", "comment", "folder"] = Field(
         default="",
-        description="By what its kept change can be made public: a comment, or the run's folder.",
+        description="How the stored change can be published: by comment, or from its folder.",
     )
     progress_comment_id: int | None = Field(
-        default=None, description="The comment in which the run told how far it was, if it did."
+        default=None, description="The id of the run's progress comment, if there is one."
     )
-    how: PublicationMethod = Field(
-        default="new", description="As in Publication: what became of the change."
+    publication_method: PublicationMethod = Field(
+        default="new", description="How the change was published, as in `Publication`."
     )
     retry_until: datetime | None = Field(
-        default=None, description="Until when it is tried again by itself after an outage."
+        default=None, description="Time until which the run is repeated after an outage."
     )
     publication: Publication = Field(
-        default=Publication(), description="Where it is, and why it is not elsewhere."
+        default=Publication(),
+        description="Where the change was published, and why not elsewhere.",
     )
 
     @property

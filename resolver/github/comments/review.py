@@ -185,22 +185,22 @@ _EVENTS = {
 }
 
 
-def find_review(pull: PullRequest, own: str, key: str) -> PullRequestReview | None:
+def find_review(pull: PullRequest, own_login: str, key: str) -> PullRequestReview | None:
     """Return Resolver's published review for the request with this key, or None."""
     marker = review_marker(key)
     for review in _newest_reviews(pull):
-        is_own = _author(review).casefold() == own.casefold()
+        is_own = _author(review).casefold() == own_login.casefold()
         if is_own and review.state != _PENDING_STATE and (review.body or "").startswith(marker):
             return review
     return None
 
 
-def published_review(pull: PullRequest, own: str, key: str) -> PublishedReview | None:
+def published_review(pull: PullRequest, own_login: str, key: str) -> PublishedReview | None:
     """Return what GitHub has of Resolver's review for the request with this key, or None.
 
     The verdict and the comments in the body are not read back.
     """
-    review = find_review(pull, own, key)
+    review = find_review(pull, own_login, key)
     if review is None:
         return None
     url = f"{pull.url}/reviews/{review.id}/comments"
@@ -216,13 +216,13 @@ class ReviewPublisher:
         self,
         access: GitHubAccess,
         pull: PullRequest,
-        own: str,
+        own_login: str,
         report: Report,
         page: str,
     ) -> None:
         self._access = access
         self._pull = pull
-        self._own = own
+        self._own_login = own_login
         self._report = report
         self._page = page
         self._drafts = 0
@@ -238,7 +238,7 @@ class ReviewPublisher:
             self._access,
             f"publish the review of #{self._report.trigger.number}",
             "pull-requests: write",
-            lambda: find_review(self._pull, self._own, key),
+            lambda: find_review(self._pull, self._own_login, key),
             lambda: self._create(versions),
         )
         return describe_review(versions[-1], published.html_url)
@@ -345,7 +345,7 @@ class ReviewPublisher:
         account and is kept.
         """
         for review in _newest_reviews(self._pull):
-            is_own = _author(review).casefold() == self._own.casefold()
+            is_own = _author(review).casefold() == self._own_login.casefold()
             if is_own and review.state == _PENDING_STATE and is_review(review.body or ""):
                 review.delete()
 

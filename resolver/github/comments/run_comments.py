@@ -33,7 +33,7 @@ from resolver.github.comments.progress import RunProgress, died_body, progress_b
 from resolver.github.comments.report import Ending, Report
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.github.context.visibility import utc
-from resolver.github.forge import DashboardIssue, LastSpeaker
+from resolver.github.forge import AuthoredComment, DashboardIssue
 from resolver.models.run import Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
@@ -67,14 +67,14 @@ DELETED_STATUSES = frozenset({404, 410})
 class RunComments:
     """Reads and writes the comments of runs in one repository.
 
-    `own` is the login that Resolver writes as. All methods raise ForgeError.
+    `own_login` is the login that Resolver writes as. All methods raise ForgeError.
     """
 
-    def __init__(self, access: GitHubAccess, repository: Repository, own: str) -> None:
+    def __init__(self, access: GitHubAccess, repository: Repository, own_login: str) -> None:
         self._access = access
         self._repository = repository
         self._name = repository.full_name
-        self._own = own
+        self._own_login = own_login
 
     def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
@@ -93,10 +93,10 @@ class RunComments:
             )
             if progress_comment is not None:
                 return progress_comment
-            run_comment = find_or_create.comment_of_run(issue, self._own, trigger)
+            run_comment = find_or_create.comment_of_run(issue, self._own_login, trigger)
             if not is_refusal or (run_comment is not None and at_work_in(run_comment.body or "")):
                 return run_comment
-            return find_or_create.refusal_of(issue, self._own, trigger.actor.login)
+            return find_or_create.refusal_of(issue, self._own_login, trigger.actor.login)
 
         def create() -> IssueComment:
             return issue.create_comment(body)
@@ -130,7 +130,7 @@ class RunComments:
             self._access,
             operation,
             "issues: write",
-            lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
+            lambda: find_or_create.comment_of_run(issue, self._own_login, progress.trigger),
             lambda: issue.create_comment(body),
         )
         with self._access.asking(operation, "issues: write"):
@@ -145,7 +145,7 @@ class RunComments:
             self._access,
             operation,
             "issues: write",
-            lambda: find_or_create.comment_of_run(issue, self._own, progress.trigger),
+            lambda: find_or_create.comment_of_run(issue, self._own_login, progress.trigger),
             lambda: issue.create_comment(progress_body(progress)),
         )
 
@@ -168,7 +168,7 @@ class RunComments:
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.asking(operation, "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own, None):
+            for comment in find_or_create.own_comments(issue, self._own_login, None):
                 active_run = at_work_in(comment.body or "")
                 is_excluded = excluded_trigger is not None and is_of_run(
                     comment.body or "", excluded_trigger.key
@@ -192,7 +192,7 @@ class RunComments:
         closed = 0
         issue = self._issue(trigger)
         with self._access.asking(self._describe_write(trigger), "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own, None):
+            for comment in find_or_create.own_comments(issue, self._own_login, None):
                 body = comment.body or ""
                 active_run = at_work_in(body)
                 is_of_trigger = is_of_run(body, trigger.key)
@@ -212,7 +212,7 @@ class RunComments:
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.asking(operation, "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own, None):
+            for comment in find_or_create.own_comments(issue, self._own_login, None):
                 active_run = at_work_in(comment.body or "")
                 if active_run is not None and may_close(job, active_run.job):
                     comment.edit(self._died_text(comment, active_run, mention))
@@ -225,7 +225,7 @@ class RunComments:
         A run is active while it waits or works.
         """
         with self._access.asking(self._describe_write(trigger), "issues: read"):
-            comment = find_or_create.comment_of_run(self._issue(trigger), self._own, trigger)
+            comment = find_or_create.comment_of_run(self._issue(trigger), self._own_login, trigger)
             return at_work_in(comment.body or "") if comment else None
 
     def is_alive(self, active_run: ActiveRunMarker, now: datetime) -> bool:
@@ -263,7 +263,7 @@ class RunComments:
         none.
         """
         newest = find_or_create.newest_pulls(self._repository)
-        pull = find_or_create.pull_request_of_run(newest, self._own, trigger)
+        pull = find_or_create.pull_request_of_run(newest, self._own_login, trigger)
         if pull is None:
             return ""
         pull_request = find_or_create.describe_pull_request(pull)
@@ -284,7 +284,7 @@ class RunComments:
             if error.status not in DELETED_STATUSES:
                 raise
             return None
-        return comment if author_login(comment).casefold() == self._own.casefold() else None
+        return comment if author_login(comment).casefold() == self._own_login.casefold() else None
 
     def _issue(self, trigger: Trigger) -> Issue:
         """Return the trigger's issue. Raises UsageError if it belongs to another repository."""
@@ -309,22 +309,22 @@ _DELETED_STATUSES = {404, 410}
 
 
 class GitHubBoard:
-    """The dashboard of the repository OWNER/NAME. `own` is the login that Resolver writes as."""
+    """The dashboard of the repository OWNER/NAME. `own_login` is Resolver's login."""
 
-    def __init__(self, access: GitHubAccess, repository: str, own: str) -> None:
+    def __init__(self, access: GitHubAccess, repository: str, own_login: str) -> None:
         self._access = access
         self._repository = access.client().get_repo(repository)
-        self._own = own.casefold()
+        self._own_login = own_login.casefold()
 
-    def voices(self, number: int) -> Sequence[LastSpeaker]:
+    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
             comments = newest_comments(self._repository.get_issue(number), MAX_COMMENTS)
             return [
-                LastSpeaker(
+                AuthoredComment(
                     author=author_login(comment),
                     is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
-                    own=author_login(comment).casefold() == self._own,
+                    is_own=author_login(comment).casefold() == self._own_login,
                     at=utc(comment.created_at),
                     body=comment.body or "",
                 )
@@ -342,7 +342,7 @@ class GitHubBoard:
             return self._read_dashboard(row)
 
     def find(self) -> DashboardIssue | None:
-        query = {"creator": self._own, "state": "open", "sort": "created", "direction": "asc"}
+        query = {"creator": self._own_login, "state": "open", "sort": "created", "direction": "asc"}
         with self._access.asking("look for the dashboard", "issues: read"):
             rows = self._request("GET", "", parameters={**query, "per_page": MAX_LISTED_ISSUES})
             dashboards = (self._read_dashboard(row) for row in rows)
@@ -366,7 +366,7 @@ class GitHubBoard:
 
     def _read_dashboard(self, row: Any) -> DashboardIssue | None:
         body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
-        is_own = author.casefold() == self._own and body.lstrip().startswith(DASHBOARD)
+        is_own = author.casefold() == self._own_login and body.lstrip().startswith(DASHBOARD)
         return (
             DashboardIssue(int(row["number"]), body)
             if is_own and "pull_request" not in row

@@ -73,9 +73,9 @@ mutation($input: ResolveReviewThreadInput!) {
 """
 
 
-def reply_of_run(pull: PullRequest, own: str, trigger: Trigger) -> PullRequestComment | None:
+def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullRequestComment | None:
     """Return the reply that is the only response to the trigger's request, or None."""
-    for comment in _own_replies(pull, own, trigger):
+    for comment in _own_replies(pull, own_login, trigger):
         if is_thread_reply(comment.body or "", trigger.key, is_only_response=True):
             return comment
     return None
@@ -88,11 +88,16 @@ class ThreadAnswers:
     """
 
     def __init__(
-        self, access: GitHubAccess, repository: Repository, own: str, report: Report, link: str
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        own_login: str,
+        report: Report,
+        link: str,
     ) -> None:
         self._access = access
         self._repository = repository
-        self._own = own
+        self._own_login = own_login
         self._report = report
         self._link = link
         self._pull = repository.get_pull(report.trigger.number or 0)
@@ -167,7 +172,7 @@ class ThreadAnswers:
 
     def _find(self, marker: str) -> PullRequestComment | None:
         if self._known_replies is None:
-            replies = _own_replies(self._pull, self._own, self._report.trigger)
+            replies = _own_replies(self._pull, self._own_login, self._report.trigger)
             self._known_replies = {
                 (comment.body or "").split("\n", 1)[0].strip(): comment for comment in replies
             }
@@ -184,7 +189,9 @@ class ThreadAnswers:
         return ""
 
 
-def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[PullRequestComment]:
+def _own_replies(
+    pull: PullRequest, own_login: str, trigger: Trigger
+) -> Iterator[PullRequestComment]:
     """Yield Resolver's replies to the trigger's request, newest first."""
     listing = Listing(
         pull.requester,
@@ -196,6 +203,6 @@ def _own_replies(pull: PullRequest, own: str, trigger: Trigger) -> Iterator[Pull
     )
     for comment in islice(listing, _MAX_SEARCHED_COMMENTS):
         user = comment.raw_data.get("user") or {}
-        is_own = str(user.get("login") or "").casefold() == own.casefold()
+        is_own = str(user.get("login") or "").casefold() == own_login.casefold()
         if is_own and is_thread_reply(comment.body or "", trigger.key):
             yield comment

@@ -90,14 +90,15 @@ class _RelatedIssue(RenamesAnswer):
 class Related:
     """Reads what is related to issue or pull request `number` of the repository OWNER/NAME.
 
-    own: Resolver's login. The methods raise what `GitHubAccess.asking` turns into a ForgeError.
+    own_login: Resolver's login. The methods raise errors that `GitHubAccess.asking` turns into a
+        ForgeError.
     """
 
     access: GitHubAccess
     repository: str
     number: int
     trigger: Trigger
-    own: str
+    own_login: str
 
     def read(
         self, texts: Iterable[str], excluded: Iterable[int], left_out: list[str]
@@ -216,7 +217,7 @@ class Related:
         renames = issue.renamed.nodes if not self._is_now else []
         title = strip_hidden(renames[0].before if renames else issue.title).text
         author = issue.account.name if issue.account else "ghost"
-        body = strip_hidden("" if is_late else without_markers(issue.body, author, self.own))
+        body = strip_hidden("" if is_late else without_markers(issue.body, author, self.own_login))
         if body.removed:
             left_out.append(f"hidden in #{number}: {', '.join(body.removed)}")
         return Reference(
@@ -250,7 +251,7 @@ def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class WantedContext:
+class ContextLimits:
     """How much of the context is read.
 
     max_pictures: maximum number of pictures that are fetched.
@@ -261,7 +262,7 @@ class WantedContext:
     picture_hosts: tuple[str, ...] = ()
 
 
-DEFAULT = WantedContext()
+DEFAULT = ContextLimits()
 
 
 @dataclass(frozen=True)
@@ -275,14 +276,14 @@ class IssueContext:
 
 @dataclass(frozen=True)
 class IssueContextReader:
-    """Reads the context of the issue or pull request with this number. own: Resolver's login."""
+    """Reads the context of the issue or pull request with this number. own_login: Resolver's."""
 
     access: GitHubAccess
     repository: Repository
     trigger: Trigger
     number: int
-    own: str
-    wanted: WantedContext
+    own_login: str
+    context_limits: ContextLimits
 
     def read(
         self,
@@ -324,7 +325,7 @@ class IssueContextReader:
         name = self.repository.full_name
         try:
             with self.access.asking("read what it refers to", "issues: read"):
-                related = Related(self.access, name, self.number, self.trigger, self.own)
+                related = Related(self.access, name, self.number, self.trigger, self.own_login)
                 return related.read(texts, closed_numbers, left_out)
         except ForgeError as error:
             left_out.append(error.what)
@@ -341,8 +342,8 @@ class IssueContextReader:
             for link in links.links
             if any(f"[picture {link.number}]" in text for text in texts)
         ]
-        hosts = PictureHosts(self.access.server_url, self.wanted.picture_hosts)
-        requester, max_pictures = self.repository.requester, self.wanted.max_pictures
+        hosts = PictureHosts(self.access.server_url, self.context_limits.picture_hosts)
+        requester, max_pictures = self.repository.requester, self.context_limits.max_pictures
         reader = PictureReader(self.access, requester, hosts, max_pictures)
         return reader.read(used_links, left_out)
 

@@ -164,13 +164,15 @@ _PULLS = TypeAdapter(list[_Pull])
 
 
 class LabelledIssues:
-    """Reads the issues with one label. own: the login whose pull requests are Resolver's own."""
+    """Reads the issues with one label. own_login: Resolver's, to find its pull requests."""
 
-    def __init__(self, access: GitHubAccess, repository: Repository, label: str, own: str) -> None:
+    def __init__(
+        self, access: GitHubAccess, repository: Repository, label: str, own_login: str
+    ) -> None:
         self._access = access
         self._repository = repository
         self._label = label
-        self._own = own.casefold()
+        self._own_login = own_login.casefold()
 
     def oldest_first(self) -> list[LabelledIssue]:
         """Return the open issues with the label, without pull requests. Raises ForgeError."""
@@ -247,11 +249,11 @@ class LabelledIssues:
             reaction_times = [
                 utc(reaction.created_at)
                 for reaction in islice(reactions, MAX_REACTIONS)
-                if reaction.content == SEEN and reaction.user.login.casefold() == self._own
+                if reaction.content == SEEN and reaction.user.login.casefold() == self._own_login
             ]
             started_at = max((at for at in reaction_times if at >= first_trigger.at), default=None)
             for trigger in triggers if started_at is not None else ():
-                comment = comment_of_run(issue, self._own, trigger)
+                comment = comment_of_run(issue, self._own_login, trigger)
                 if comment is not None:
                     active_run = at_work_in(comment.body or "")
                     return active_run.since if active_run else None
@@ -277,7 +279,9 @@ class LabelledIssues:
         """URLs of Resolver's open pull requests, by the number of the issue they were made for."""
         with self._convert_errors("list the open pull requests", "pull-requests: read"):
             rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MAX_PULLS)))
-        own_rows = [row for row in rows if row.user and row.user.login.casefold() == self._own]
+        own_rows = [
+            row for row in rows if row.user and row.user.login.casefold() == self._own_login
+        ]
         runs_and_urls = [(run_of_marker(row.body or ""), row.html_url) for row in own_rows]
         return {run[0]: url for run, url in runs_and_urls if run is not None}
 

@@ -50,14 +50,13 @@ def read_pull(
     access: GitHubAccess,
     repository: Repository,
     trigger: Trigger,
-    own: str,
+    own_login: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> PullRequestContext:
     """Return the pull request that the trigger is about.
 
-    own: Resolver's login. Its threads are kept, so that nothing is said twice; the texts of its
-        reviews are not.
+    own_login: Resolver's login. Its threads are kept; the texts of its reviews are not.
     links: collects the pictures in the texts.
     left_out: collects what is not used.
     """
@@ -76,7 +75,9 @@ def read_pull(
                 f"now that is {base_branch}, which is used"
             )
         conversation = Conversation(access, repository, trigger)
-        cleaner = _ConversationCleaner(f"{repository.url}/pulls", trigger, own, links, left_out)
+        cleaner = _ConversationCleaner(
+            f"{repository.url}/pulls", trigger, own_login, links, left_out
+        )
         threads = cleaner.threads(conversation.threads())
         reviews = cleaner.reviews(conversation.reviews())
         closes = cleaner.closes(conversation.closes())
@@ -111,7 +112,7 @@ class _ConversationCleaner:
     """Selects and cleans what was said, and limits its size."""
 
     def __init__(
-        self, pulls: str, trigger: Trigger, own: str, links: PictureLinks, left_out: list[str]
+        self, pulls: str, trigger: Trigger, own_login: str, links: PictureLinks, left_out: list[str]
     ) -> None:
         """Initialize the reader.
 
@@ -120,7 +121,7 @@ class _ConversationCleaner:
         """
         self._pulls = pulls
         self._trigger = trigger
-        self._own = own.casefold()
+        self._own_login = own_login.casefold()
         self._links = links
         self._left_out = left_out
         self.hidden = 0
@@ -203,7 +204,7 @@ class _ConversationCleaner:
         reviews = []
         for review in raw_reviews:
             at = utc(review.submitted_at or review.created_at)
-            is_ours = review.author.casefold() == self._own
+            is_ours = review.author.casefold() == self._own_login
             if is_ours or not (review.body.strip() or review.state != "COMMENTED"):
                 continue
             is_of_request = self._is_of_request(review.id)
@@ -229,7 +230,7 @@ class _ConversationCleaner:
             if is_late:
                 self._left_out.append(f"the text of #{issue.number}, edited after the request")
             else:
-                visible_body = without_markers(issue.body, author, self._own)
+                visible_body = without_markers(issue.body, author, self._own_login)
                 body = without_pictures(self._clean(visible_body, f"#{issue.number}"))
             title = " ".join(self._clean(issue.title, f"#{issue.number}'s title").split())
             linked_issues.append(
@@ -264,7 +265,9 @@ class _ConversationCleaner:
         if lateness_note:
             self._left_out.append(f"{description} that was {lateness_note} the request")
             return None
-        body = self._clean(without_markers(raw_text.body, raw_text.author, self._own), description)
+        body = self._clean(
+            without_markers(raw_text.body, raw_text.author, self._own_login), description
+        )
         api_path = f"{self._pulls}/comments/{raw_text.id}"
         if kind is TriggerKind.REVIEW_SUBMITTED:
             api_path = f"{self._pulls}/{self._trigger.subject}/reviews/{raw_text.id}"

@@ -22,7 +22,7 @@ from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
-from resolver.github.context.issue_context import DEFAULT, IssueContextReader, WantedContext
+from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
 from resolver.github.context.pull_request import read_pull
 from resolver.github.context.visibility import (
     WRITTEN,
@@ -64,15 +64,15 @@ def read_task(
     access: GitHubAccess,
     repository: Repository,
     trigger: Trigger,
-    own: str,
-    wanted: WantedContext = DEFAULT,
+    own_login: str,
+    context_limits: ContextLimits = DEFAULT,
 ) -> Task:
-    """Return the Task of a trigger.
+    """Return the Task of a trigger. Of Resolver's comments, only questions and answers are used.
 
-    own: Resolver's login. Of its comments, only questions and answers are used. wanted: how much of
-    the issue context is read. Raises ForgeError if the repository or issue is missing, moved or
-    closed. Raises Refused for a command that exists only on pull requests, and if the commit that
-    the request was about can't be determined."""
+    Raises ForgeError if the repository or issue is missing, moved or closed. Raises Refused for a
+    command that exists only on pull requests, and if the commit that the request was about can't be
+    determined.
+    """
     number, actor = trigger.subject or 0, trigger.actor
     with access.asking(f"read {trigger.repository}", "metadata: read"):
         full_name, base = repository.full_name, repository.default_branch
@@ -89,15 +89,15 @@ def read_task(
         _check_command(trigger, issue, f"{full_name}#{number}")
         left_out: list[str] = []
         links = PictureLinks()
-        snapshot = _issue_text(access, full_name, issue, trigger, own, links, left_out)
+        snapshot = _issue_text(access, full_name, issue, trigger, own_login, links, left_out)
         read_comments = _read_comments(issue, trigger)
-        hidden_ids = _find_hidden_comments(access, read_comments.comments, trigger, own, left_out)
-        comments = _chosen_comments(read_comments, hidden_ids, trigger, own, links, left_out)
+        hidden = _find_hidden_comments(access, read_comments.comments, trigger, own_login, left_out)
+        comments = _chosen_comments(read_comments, hidden, trigger, own_login, links, left_out)
         pull = None
         if issue.raw_data.get("pull_request") is not None:
-            pull = read_pull(access, repository, trigger, own, links, left_out)
+            pull = read_pull(access, repository, trigger, own_login, links, left_out)
         text = links.take(trigger.instruction, "", "in the request", issue.url, actor.login)
-        reader = IssueContextReader(access, repository, trigger, number, own, wanted)
+        reader = IssueContextReader(access, repository, trigger, number, own_login, context_limits)
         issue_context = reader.read(snapshot, comments, links, pull, left_out)
         is_pull = trigger.is_pull_request or pull is not None
         return Task(
@@ -272,7 +272,7 @@ def _issue_text(
     repository: str,
     issue: Issue,
     trigger: Trigger,
-    own: str,
+    own_login: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> Snapshot:
@@ -297,7 +297,7 @@ def _issue_text(
         left_out.append("the issue's text was edited after the request: the earlier one is used")
     title = " ".join(_clean(original.title, "title", left_out).split())
     author = original.author or current.author
-    body = _clean(without_markers(original.body, author, own), "text", left_out)
+    body = _clean(without_markers(original.body, author, own_login), "text", left_out)
     body = links.take(body, original.body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE_CHARACTERS:
         left_out.append(f"the issue's text after its first {MAX_ISSUE_CHARACTERS:,} characters")
@@ -327,14 +327,14 @@ def _find_hidden_comments(
     access: GitHubAccess,
     comments: Sequence[IssueComment],
     trigger: Trigger,
-    own: str,
+    own_login: str,
     left_out: list[str],
 ) -> frozenset[str]:
     """Return the node ids of comments that maintainers have hidden.
 
     The requester's comments and Resolver's own are not checked.
     """
-    skipped_authors = {own.casefold(), trigger.actor.login.casefold()}
+    skipped_authors = {own_login.casefold(), trigger.actor.login.casefold()}
     node_ids = [
         comment.node_id
         for comment in comments
@@ -347,7 +347,7 @@ def _chosen_comments(
     read_comments: _ReadComments,
     hidden_ids: frozenset[str],
     trigger: Trigger,
-    own: str,
+    own_login: str,
     links: PictureLinks,
     left_out: list[str],
 ) -> tuple[Comment, ...]:
@@ -357,7 +357,7 @@ def _chosen_comments(
     for index, comment in enumerate(read_comments.comments):
         skipped_count += read_comments.skipped if index == read_comments.gap_index else 0
         author, body = author_login(comment), comment.body or ""
-        is_ours = author.casefold() == own.casefold()
+        is_ours = author.casefold() == own_login.casefold()
         # The progress comment of this run may exist already.
         if is_ours and is_of_run(body, trigger.key):
             continue

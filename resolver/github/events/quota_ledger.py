@@ -220,7 +220,7 @@ class QuotaLedger:
 
 
 @dataclass(frozen=True)
-class KeptLedger:
+class LedgerVersion:
     """The ledger as stored in the repository.
 
     `tip` is the id of the object that its ref points to, or "" when the ref does not exist.

@@ -32,20 +32,20 @@ from resolver.runs.conversation.watch import CommentWatch, authorize_steering
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.resuming.archive import archive_log, fetch_newest_first
 from resolver.runs.resuming.continuation import (
-    DECIDES,
+    DECISION_COMMANDS,
     NOTHING_KEPT,
     NOTHING_WAITS,
     EarlierRun,
     continue_from_log,
+    find_unpublished_run,
     has_change,
-    is_running,
+    is_change_run,
     is_waiting_for_person,
-    newest_unpublished,
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 
-CLOSED_COUNTS = timedelta(days=14)
+CLOSED_ISSUE_WINDOW = timedelta(days=14)
 """How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
 the issue, which a program can do, would allow the same number of attempts again."""
 
@@ -53,11 +53,11 @@ logger = logging.getLogger("resolver.runs.conversation.commands")
 
 
 def locate_dispatch(
-    trigger: Trigger, forge: GitHubForge, settings: Settings, again: bool = False
+    trigger: Trigger, forge: GitHubForge, settings: Settings, is_rerun: bool = False
 ) -> Trigger | IgnoredEvent:
     """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
 
-    A trigger that names its conversation is returned unchanged. again: True if an earlier run of
+    A trigger that names its conversation is returned unchanged. is_rerun: True if an earlier run of
     this trigger was interrupted; it may have pushed to the branch, so the conditions are not
     checked again. Raises ForgeError if the conversation for a check can't be determined: nobody
     waits for such a run, so it may fail without a comment.
@@ -73,9 +73,11 @@ def locate_dispatch(
         places = forge.check_places()
         number = conversation_for_dispatch(trigger, places)
         limit = settings.automatic_run_limits.check_fixes
-        why = "" if again else _reason_not_to(trigger, number, places, limit)
-        if why or (number is None and trigger.is_pull_request):
-            return IgnoredEvent(why or f"Resolver has no open pull request from {trigger.branch}")
+        skip_reason = "" if is_rerun else _find_reason_to_skip(trigger, number, places, limit)
+        if skip_reason or (number is None and trigger.is_pull_request):
+            return IgnoredEvent(
+                skip_reason or f"Resolver has no open pull request from {trigger.branch}"
+            )
         if number is None:
             number = places.open_issue(trigger.check, trigger.branch, trigger.head)
         return trigger.model_copy(update={"number": number})
@@ -90,36 +92,38 @@ def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | No
     return places.issue_of(trigger.check)
 
 
-def _reason_not_to(trigger: Trigger, number: int | None, places: CheckPlaces, most: int) -> str:
+def _find_reason_to_skip(
+    trigger: Trigger, number: int | None, places: CheckPlaces, limit: int
+) -> str:
     """Return why no run is started for the check, "" if one is."""
     if places.tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
-    since = trigger.at - CLOSED_COUNTS
+    since = trigger.at - CLOSED_ISSUE_WINDOW
     if not trigger.is_pull_request:
         run_issue = places.find_issue_of_run(trigger.key, since)
         if run_issue is not None and run_issue != number:
             return f"all failures on this commit are handled in #{run_issue}"
-        fix = places.find_fix(number) if number is not None else None
-        if fix is not None:
-            return f"#{fix} is open and fixes it"
-    threads = [] if number is None else [number]
+        fixing_pull = places.find_fix(number) if number is not None else None
+        if fixing_pull is not None:
+            return f"#{fixing_pull} is open and fixes it"
+    numbers = [] if number is None else [number]
     if not trigger.is_pull_request:
-        threads += places.given_up(trigger.check, since)
-    if threads:
+        numbers += places.given_up(trigger.check, since)
+    if numbers:
         key_of = partial(check_key, trigger.repository)
-        done = places.attempts(threads, trigger.branch, key_of, trigger.head)
-        if done >= most:
-            return f"it was tried {done} times on #{threads[0]} (max_check_fixes)"
+        attempt_count = places.attempts(numbers, trigger.branch, key_of, trigger.head)
+        if attempt_count >= limit:
+            return f"it was tried {attempt_count} times on #{numbers[0]} (max_check_fixes)"
     return ""
 
 
-GOES_ON = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
+RESUMING_COMMANDS = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})
 """The commands that start a run if none is active."""
 
-TAKES_UP = GOES_ON | DECIDES
+LOG_COMMANDS = RESUMING_COMMANDS | DECISION_COMMANDS
 """The commands that continue from an earlier run's log."""
 
-LOOKS = 1.5
+CONFIRMATION_WAIT_FACTOR = 1.5
 """Multiple of the watch interval that a job waits for the active run to take a command."""
 
 
@@ -141,28 +145,28 @@ def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = N
             return trigger
         issue = origin[0]
     if issue == trigger.number:
-        return trigger  # the last run was about the pull request itself
+        return trigger  # the last run worked on the pull request itself
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
 
 
-def taken_elsewhere(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
+def wait_for_confirmation(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
     """Return True if an active run in another process takes the command within about `seconds`.
 
     The processes share nothing, so the reaction that the other run adds to the comment is the
     signal.
     """
-    end = time.monotonic() + LOOKS * seconds
+    deadline = time.monotonic() + CONFIRMATION_WAIT_FACTOR * seconds
     while not forge.is_confirmed(trigger):
-        if time.monotonic() >= end:
+        if time.monotonic() >= deadline:
             return False
         time.sleep(min(2.0, max(0.1, seconds / 5)))
     return True
 
 
-def refusal(
+def find_refusal(
     trigger: Trigger, running: Trigger | None, forge: GitHubForge, settings: Settings
 ) -> Refused | None:
-    """Return why the person may not use this command; None if they may."""
+    """Return the error if the person may not use this command, else None."""
     try:
         authorize_steering(trigger, running, forge, settings.access_policy)
     except Refused as refused:
@@ -172,9 +176,9 @@ def refusal(
 
 @dataclass(frozen=True)
 class CommentCommandResult:
-    """Result of a command that starts no run. said: message for the job's log."""
+    """Result of a command that starts no run. message: text for the job's log."""
 
-    said: str
+    message: str
     state: str
     exit_code: int = 0
 
@@ -188,39 +192,41 @@ def answer_in_job(
     a run.
     """
     if trigger.ticked is not None:
-        said = apply_dashboard_tick(
+        message = apply_dashboard_tick(
             trigger, run, forge, settings, ledger_for_trigger(trigger, settings, host)
         )
-        return CommentCommandResult(said, "ticked") if said else None
-    refused = refusal(trigger, None, forge, settings)
-    if trigger.command is Command.HELP and refused is None:
+        return CommentCommandResult(message, "ticked") if message else None
+    refusal = find_refusal(trigger, None, forge, settings)
+    if trigger.command is Command.HELP and refusal is None:
         post_help(trigger, forge, settings)
         return CommentCommandResult("The available commands are listed in a comment.", "help")
-    goes_on = trigger.command in GOES_ON
-    if refused is not None and goes_on:
+    starts_run = trigger.command in RESUMING_COMMANDS
+    if refusal is not None and starts_run:
         return None  # refused by the pipeline, like any other request for a run
-    steers = trigger.command not in {Command.HELP, Command.PUBLISH}
-    if steers and taken_elsewhere(trigger, forge, settings.comment_interval_seconds.commands):
+    is_for_active_run = trigger.command not in {Command.HELP, Command.PUBLISH}
+    if is_for_active_run and wait_for_confirmation(
+        trigger, forge, settings.comment_interval_seconds.commands
+    ):
         return CommentCommandResult("The run in progress has received it.", "taken")
-    if refused is not None:
-        report_refused_command(trigger, run, refused, forge, settings)
-        return CommentCommandResult(refused.what, "refused", refused.exit_code)
-    if about_kept(trigger):
-        goes_on = _archived_is_meant(trigger, run, settings, host)
-    if goes_on:
+    if refusal is not None:
+        report_refused_command(trigger, run, refusal, forge, settings)
+        return CommentCommandResult(refusal.what, "refused", refusal.exit_code)
+    if concerns_earlier_run(trigger):
+        starts_run = _applies_to_archived_run(trigger, run, settings, host)
+    if starts_run:
         return None
     report_no_active_run(trigger, forge, settings)
     return CommentCommandResult("No run is in progress here.", "nothing")
 
 
-def about_kept(trigger: Trigger) -> bool:
-    """Return True if the command is about something that an earlier run left: an action that waits
-    for approval, or a change that is not public."""
-    return trigger.command in DECIDES or trigger.command is Command.PUBLISH
+def concerns_earlier_run(trigger: Trigger) -> bool:
+    """Return True if the command applies to something that an earlier run left: an action that
+    waits for approval, or a change that is not public."""
+    return trigger.command in DECISION_COMMANDS or trigger.command is Command.PUBLISH
 
 
-def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
-    """Return True if the earlier run left what such a command is about."""
+def applies_to_run(trigger: Trigger, earlier: EarlierRun | None) -> bool:
+    """Return True if the earlier run left something that such a command applies to."""
     if earlier is None:
         return False
     return (
@@ -230,22 +236,24 @@ def is_meant(trigger: Trigger, earlier: EarlierRun | None) -> bool:
     )
 
 
-def _archived_is_meant(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
-    """Return True if the newest archived run left what the command is about."""
+def _applies_to_archived_run(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
+    """Return True if the newest archived run left something that the command applies to."""
     with temporary_directory() as folder:
         try:
-            _, earlier = newest_work(trigger, run, settings, host, Path(folder))
+            _, earlier = find_archived_work(trigger, run, settings, host, Path(folder))
         except (WorkspaceError, LogError, ForgeError) as error:
             logger.warning("%s", error.what)
             return False
-        return is_meant(trigger, earlier)
+        return applies_to_run(trigger, earlier)
 
 
 def report_refused_command(
     trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
 ) -> None:
-    """Report the refusal as for any other request: once for each person and conversation, or not at
-    all if the operator has set `refusals` to "silent"."""
+    """Report the refusal once for each person and conversation, like that of any other request.
+
+    It is not reported if the operator has set `refusals` to "silent".
+    """
     if isinstance(refused, NotAllowed) and settings.refusals == "silent":
         logger.warning("refused: %s", refused.what)
         return
@@ -262,14 +270,14 @@ def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Setting
     text = render(
         "comments/nothing_at_work.md.j2",
         stops=trigger.command is Command.STOP,
-        decides=trigger.command in DECIDES,
+        decides=trigger.command in DECISION_COMMANDS,
         publishes=trigger.command is Command.PUBLISH,
         mention=settings.mention,
     )
     forge.say(trigger, text.strip())
 
 
-def source_of(settings: Settings, repository: str) -> str:
+def repository_clone_url(settings: Settings, repository: str) -> str:
     """Return the URL that a repository is cloned from and pushed to."""
     return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
 
@@ -280,10 +288,10 @@ def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> L
     def credential() -> Credential | None:
         return host.tokens.credential(settings, trigger.repository)
 
-    return LedgerRef(source_of(settings, trigger.repository), credential)
+    return LedgerRef(repository_clone_url(settings, trigger.repository), credential)
 
 
-def archived(
+def fetch_archived_runs(
     trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
 ) -> Iterator[EarlierRun]:
     """Return the archived logs of the request's issue from before `run`, newest first.
@@ -292,51 +300,58 @@ def archived(
     """
     if trigger.subject is None:
         return iter(())
-    url = source_of(settings, trigger.repository)
+    url = repository_clone_url(settings, trigger.repository)
     credential = host.tokens.credential(settings, trigger.repository)
     return fetch_newest_first(url, credential, trigger.subject, folder, before=run)
 
 
-def newest_work(
+def find_archived_work(
     trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
 ) -> tuple[Trigger, EarlierRun | None]:
-    """Return the result of `newest_of` for the archived runs. Raises the errors of `archived`."""
+    """Return the result of `find_run_to_continue` for the archived runs.
 
-    def runs(asked: Trigger) -> Iterator[EarlierRun]:
-        return archived(asked, run, settings, host, folder / str(asked.subject))
+    Raises the errors of `fetch_archived_runs`.
+    """
 
-    return newest_of(trigger, runs)
+    def runs(request: Trigger) -> Iterator[EarlierRun]:
+        return fetch_archived_runs(request, run, settings, host, folder / str(request.subject))
+
+    return find_run_to_continue(trigger, runs)
 
 
-def newest_of(
+def find_run_to_continue(
     trigger: Trigger, runs: Callable[[Trigger], Iterator[EarlierRun]]
 ) -> tuple[Trigger, EarlierRun | None]:
     """Return the earlier run to continue from, and the request as it applies to that run.
 
     For a pull request of Resolver's, the last work was either on its issue or on the pull request
-    itself, so both conversations are searched. To publish, it is the newest run of both with a
-    change that is not public, unless a later run of either has published.
+    itself, so both conversations are searched. To publish, the newest run with a change that is not
+    public is returned, unless a later run of either conversation has published.
 
-    runs: returns the earlier runs of a conversation, newest first. Raises what it raises.
+    runs: returns the earlier runs of a conversation, newest first. Its errors are passed on.
     """
-    here = without_log(trigger)
-    publishes = trigger.command is Command.PUBLISH
-    about: dict[str, Trigger] = {}
+    as_new = as_new_request(trigger)
+    is_publish = trigger.command is Command.PUBLISH
+    trigger_by_run: dict[str, Trigger] = {}
 
-    def those_of(asked: Trigger) -> Iterator[EarlierRun]:
-        for each in runs(asked):
+    def relevant_runs(request: Trigger) -> Iterator[EarlierRun]:
+        for run in runs(request):
             # "continue" on a pull request continues work on it, not a review of it
-            if publishes or asked is trigger or is_running(each):
-                about[each.run] = asked
-                yield each
+            if is_publish or request is trigger or is_change_run(run):
+                trigger_by_run[run.run] = request
+                yield run
 
-    threads = [those_of(trigger)] if here == trigger else [those_of(trigger), those_of(here)]
-    merged = heapq.merge(*threads, key=lambda each: each.run, reverse=True)
-    found = newest_unpublished(merged) if publishes else next(merged, None)
-    return (about[found.run] if found else trigger), found
+    threads = (
+        [relevant_runs(trigger)]
+        if as_new == trigger
+        else [relevant_runs(trigger), relevant_runs(as_new)]
+    )
+    merged = heapq.merge(*threads, key=lambda earlier: earlier.run, reverse=True)
+    newest = find_unpublished_run(merged) if is_publish else next(merged, None)
+    return (trigger_by_run[newest.run] if newest else trigger), newest
 
 
-def continued(
+def prepare_continuation(
     trigger: Trigger, earlier: EarlierRun | None, settings: Settings, log: Path
 ) -> tuple[Continuation | None, tuple[str, ...]]:
     """Return how to continue an earlier run, and notices for the person. `log` then begins with
@@ -345,52 +360,58 @@ def continued(
     Without an earlier log, or with one that can't be used, the notice says that this is a new run.
     Raises Refused if there is nothing to approve, deny or publish: those commands never start work.
     """
-    if earlier is None and trigger.command in DECIDES:
+    if earlier is None and trigger.command in DECISION_COMMANDS:
         raise Refused("no action is waiting for approval here", NOTHING_WAITS)
     if earlier is None and trigger.command is Command.PUBLISH:
         raise Refused("there is no finished change to publish here", NOTHING_KEPT)
     if earlier is None:
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
-        source = source_of(settings, trigger.repository)
+        source = repository_clone_url(settings, trigger.repository)
         return continue_from_log(trigger, earlier, source, log), ()
     except LogError as error:
-        if trigger.command in DECIDES:
+        if trigger.command in DECISION_COMMANDS:
             raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
         if trigger.command is Command.PUBLISH:
             raise Refused(f"the change can't be published: {error.what}", NOTHING_KEPT) from error
-        return None, (no_log(error),)
+        return None, (render_unusable_log(error),)
 
 
-def no_log(error: LogError | WorkspaceError | ForgeError) -> str:
+def render_unusable_log(error: LogError | WorkspaceError | ForgeError) -> str:
     """Return the notice that the earlier log can't be used."""
     return render("run/no_log.md.j2", why=error.what).strip()
 
 
-def continue_from_archive(job: RunRequest, settings: Settings) -> RunRequest:
+def continue_from_archive(request: RunRequest, settings: Settings) -> RunRequest:
     """Return the request, continuing the last archived run if it asks for that.
 
     If there is no archived run, the returned request has a notice about it. Raises WorkspaceError,
     LogError or ForgeError if a change is to be published and can't be fetched, and Refused if there
     is nothing to approve, deny or publish.
     """
-    if job.trigger.command not in TAKES_UP:
-        return job
+    if request.trigger.command not in LOG_COMMANDS:
+        return request
     with temporary_directory() as folder:
         try:
-            trigger, earlier = newest_work(job.trigger, job.run, settings, job.host, Path(folder))
+            trigger, earlier = find_archived_work(
+                request.trigger, request.run, settings, request.host, Path(folder)
+            )
         except (WorkspaceError, LogError, ForgeError) as error:
-            if job.trigger.command is Command.PUBLISH:
+            if request.trigger.command is Command.PUBLISH:
                 raise
             logger.warning("%s", error.what)
-            return replace(job, trigger=without_log(job.trigger), notices=(no_log(error),))
-        continuation, notices = continued(trigger, earlier, settings, job.output.log)
+            return replace(
+                request,
+                trigger=as_new_request(request.trigger),
+                notices=(render_unusable_log(error),),
+            )
+        continuation, notices = prepare_continuation(trigger, earlier, settings, request.output.log)
     if continuation is None:
-        trigger = without_log(trigger)
-    return replace(job, trigger=trigger, continuation=continuation, notices=notices)
+        trigger = as_new_request(trigger)
+    return replace(request, trigger=trigger, continuation=continuation, notices=notices)
 
 
-def without_log(trigger: Trigger) -> Trigger:
+def as_new_request(trigger: Trigger) -> Trigger:
     """Return the request for a run without an earlier log.
 
     On a pull request it is then work on that pull request, and not a new start on the issue that
@@ -399,35 +420,35 @@ def without_log(trigger: Trigger) -> Trigger:
     return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
 
 
-def watch_of(job: RunRequest, settings: Settings) -> CommentWatch:
+def comment_watch_for(request: RunRequest, settings: Settings) -> CommentWatch:
     """Return the watch for comments that steer this run, on its issue and on the pull request if it
     was asked there.
 
     A run that publishes nothing is not watched.
     """
-    trigger = job.trigger
-    watched = job.publish and trigger.kind is not TriggerKind.LOCAL
+    trigger = request.trigger
+    is_watched = request.publish and trigger.kind is not TriggerKind.LOCAL
     numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
     return CommentWatch(
         trigger=trigger,
-        control=job.control,
-        forge=lambda: github_forge(settings, trigger.repository, job.host),
+        control=request.control,
+        forge=lambda: github_forge(settings, trigger.repository, request.host),
         numbers=tuple(numbers),
         settings=settings,
-        seconds=settings.comment_interval_seconds.commands if watched else 0.0,
+        seconds=settings.comment_interval_seconds.commands if is_watched else 0.0,
     )
 
 
-def archive(result: RunResult, settings: Settings) -> None:
+def archive_run_log(result: RunResult, settings: Settings) -> None:
     """Archive the run's log in the repository. An error is logged as a warning and never fails the
     run."""
-    job = result.request
-    kept = result.archived or not settings.keep_log
-    if result.log is None or kept or job.trigger.subject is None:
+    request = result.request
+    is_archived = result.archived or not settings.keep_log
+    if result.log is None or is_archived or request.trigger.subject is None:
         return
-    url = source_of(settings, job.trigger.repository)
+    url = repository_clone_url(settings, request.trigger.repository)
     try:
-        credential = job.host.tokens.credential(settings, job.trigger.repository)
-        archive_log(job.output.folder, url, credential, job.trigger.subject, job.run)
+        credential = request.host.tokens.credential(settings, request.trigger.repository)
+        archive_log(request.output.folder, url, credential, request.trigger.subject, request.run)
     except (WorkspaceError, LogError, ForgeError, RunStopped) as error:
         logger.warning("the log could not be stored in the repository: %s", error.what)

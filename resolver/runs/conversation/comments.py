@@ -1,4 +1,4 @@
-"""Writes what a run says in its conversation: progress, a question for approval, the final comment.
+"""Writes a run's comments in its conversation: progress, request for approval, final comment.
 
 The progress comment is only written for a run that may start and that publishes its work. Nothing
 in the report stage raises: an error in it is part of how the run ended.
@@ -25,7 +25,7 @@ from resolver.runs.reporting import (
     can_be_published,
     outage_of,
     outcome_file_of,
-    publishable,
+    publishing_route,
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import ApprovalRequester
@@ -44,12 +44,12 @@ def start_progress_comment(
         return None
     forge.acknowledge(request.trigger)
     # A question in a review thread is answered in that thread and nowhere else.
-    told = publication.comment_url is not None or request.trigger.in_thread
-    if told or not settings.progress_comments or request.is_local:
+    is_answered = publication.comment_url is not None or request.trigger.in_thread
+    if is_answered or not settings.progress_comments or request.is_local:
         return None
     now = request.now()
-    telling = ProgressReporter(
-        forge.apart,
+    reporter = ProgressReporter(
+        forge.progress_writer,
         RunProgress(
             trigger=request.trigger,
             run=request.run,
@@ -64,8 +64,8 @@ def start_progress_comment(
         CheckTracker().take,
         request.redactor(settings).redact_text,
     )
-    telling.start()
-    return telling
+    reporter.start()
+    return reporter
 
 
 logger = logging.getLogger("resolver.runs.conversation.comments")
@@ -78,11 +78,11 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
     if not request.publish or request.is_local:
         return ApprovalRequester(seconds=0.0)
 
-    def ask(wanted: PendingApproval) -> datetime | None:
+    def ask(pending_approval: PendingApproval) -> datetime | None:
         if values.progress is not None:
             values.progress.hold()
         try:
-            return forge.ask(build_report(values, wanted=wanted))
+            return forge.ask(build_report(values, pending_approval=pending_approval))
         except ResolverError as error:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
@@ -90,11 +90,11 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
     return ApprovalRequester(values.current_settings.confirmation_options.wait_seconds, ask)
 
 
-NO_ROOM = frozenset({"locked", "issues_off"})
+COMMENT_NOT_ACCEPTED = frozenset({"locked", "issues_off"})
 """Causes for which the conversation accepts no comment. The exit code stays as it was, and the
 outcome and the job's summary say how the run ended."""
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     try:
         values.request.output.write_outcome(outcome_file)
     except OSError as error:
-        failed = _unwritten(values, error)
-        failure, exit_code = failure or failed, exit_code or 1
+        write_failure = _report_unwritten(values, error)
+        failure, exit_code = failure or write_failure, exit_code or 1
     archived = record_cost(values, report, forge)  # with the log, which needs the outcome's file
     values.request.output.close()
     return RunResult(
@@ -162,7 +162,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
         outcome=values.outcome,
         failure=failure,
         log=values.log,
-        publishable=publishable(values, failure) != "",
+        publishable=publishing_route(values, failure) != "",
         comment_failed=comment.failed,
         outage=outage_of(values, failure, comment.cause),
         archived=archived,
@@ -177,18 +177,18 @@ def publish_final_comment(
     the run."""
     try:
         try:
-            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+            return FinalComment(conclusion, _write_final_comment(values, conclusion, forge))
         except RunStopped as stopped:
             # `stop_on_signals` raises once, so that the process has time left for this comment.
             failure = values.redact(failure_from_error(stopped))
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
-            return FinalComment(conclusion, _last_word(values, conclusion, forge))
+            return FinalComment(conclusion, _write_final_comment(values, conclusion, forge))
     except (ResolverError, RunStopped) as error:
         logger.error("the result of run %s could not be posted: %s", values.request.run, error.what)
-        told = render("run/untold.md.j2", what=error.what).strip()
+        warning = render("run/untold.md.j2", what=error.what).strip()
         failure = values.redact(failure_from_error(error))
-        if failure.cause in NO_ROOM:
-            return FinalComment(conclusion, warnings=(told,))
+        if failure.cause in COMMENT_NOT_ACCEPTED:
+            return FinalComment(conclusion, warnings=(warning,))
         publication = values.publication
         if publication.pull_request is None and publication.review is None:
             failed = conclusion.with_failure(failure, error.exit_code)
@@ -196,10 +196,10 @@ def publish_final_comment(
         # The published work remains, and the job's page is where its link is shown.
         code = conclusion.exit_code or error.exit_code
         conclusion = replace(conclusion, exit_code=code)
-        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(told,))
+        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(warning,))
 
 
-def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
+def _write_final_comment(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
     """Write the final comment. Return its URL; None if no comment is to be written."""
     progress, request = values.progress, values.current_request
     if progress is not None:
@@ -208,10 +208,10 @@ def _last_word(values: StageValues, conclusion: Conclusion, forge: Forge) -> str
         return None
     if conclusion.is_silent and not forge.has_active_run(request.trigger):
         return None  # refused today already, or refusals are silent
-    untold = progress is None or progress.comment_id is None
-    at_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
-    if at_terminal and untold and conclusion.exit_code in {2, 5}:
-        return None  # the person at the terminal sees it there, and nobody else asked
+    has_no_comment = progress is None or progress.comment_id is None
+    is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
+    if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:
+        return None  # the person at the terminal sees the error there
     report = build_report(values, conclusion.failure)
     return forge.comment(report, values.current_settings.retry_seconds.final_comment)
 
@@ -221,28 +221,30 @@ def abandon_run(
 ) -> RunResult:
     """Return the result of a run that could not start because of its settings or its folder.
 
-    Only people who may start work see the error in the conversation: others learn nothing about the
-    configuration of this machine. settings: as far as they can be read.
+    Only people who may start work see the error in the conversation: it may say how this machine is
+    configured. settings: as far as they can be read.
     """
-    silent = False
+    is_silent = False
     try:
         authorize(request.trigger, forge, settings.access_policy)
         if request.publish:
             forge.acknowledge(request.trigger)
     except NotAllowed as refused:
         logger.warning("%s", refused.what)
-        silent = True
+        is_silent = True
     values = StageValues(request, settings)
-    return conclude(values, Conclusion(failure_from_error(error), error.exit_code, silent), forge)
+    return conclude(
+        values, Conclusion(failure_from_error(error), error.exit_code, is_silent), forge
+    )
 
 
-def failure_of_machine(error: OSError) -> RunFailure:
-    """Return the failure for an error of the operating system, in words for a person."""
-    where = f": {error.filename}" if error.filename else ""
-    if error.errno in _FULL:
-        what = f"the disk of the machine that runs Resolver is full{where}"
+def failure_from_os_error(error: OSError) -> RunFailure:
+    """Return the failure for an error of the operating system, described for a person."""
+    location = f": {error.filename}" if error.filename else ""
+    if error.errno in _DISK_FULL:
+        what = f"the disk of the machine that runs Resolver is full{location}"
         return RunFailure(kind="error", what=what, next_step="free some disk space, then ask again")
-    what = f"the machine that runs Resolver failed ({error.strerror or error!r}){where}"
+    what = f"the machine that runs Resolver failed ({error.strerror or error!r}){location}"
     return RunFailure(
         kind="error", what=what, next_step="fix the problem named above, then ask again"
     )
@@ -257,26 +259,26 @@ def _write_artifacts(
     failure.
     """
     output, log, patch = values.request.output, values.log, values.patch
-    opened = publication.pull_request
-    parts: list[Callable[[], None]] = []
+    pull = publication.pull_request
+    steps: list[Callable[[], None]] = []
     if log is not None:
-        parts.append(lambda: output.write_patch(patch.diff if patch else b""))
-    if opened is not None and opened.body:
-        parts.append(lambda: output.write_pull_request(opened))
+        steps.append(lambda: output.write_patch(patch.diff if patch else b""))
+    if pull is not None and pull.body:
+        steps.append(lambda: output.write_pull_request(pull))
     if not can_be_published(values, conclusion.failure):
-        parts.append(output.withdraw_change)
+        steps.append(output.withdraw_change)
     if log is not None:
-        parts.append(lambda: output.write_traces(log.state.events))
-        parts.append(log.close)
-    for part in parts:
+        steps.append(lambda: output.write_traces(log.state.events))
+        steps.append(log.close)
+    for step in steps:
         try:
-            part()
+            step()
         except OSError as error:
-            conclusion = conclusion.with_failure(_unwritten(values, error), 1)
+            conclusion = conclusion.with_failure(_report_unwritten(values, error), 1)
     return conclusion
 
 
-def _unwritten(values: StageValues, error: OSError) -> RunFailure:
-    failed = values.redact(failure_of_machine(error))
-    logger.error("run %s could not write its output: %s", values.request.run, failed.what)
-    return failed
+def _report_unwritten(values: StageValues, error: OSError) -> RunFailure:
+    failure = values.redact(failure_from_os_error(error))
+    logger.error("run %s could not write its output: %s", values.request.run, failure.what)
+    return failure

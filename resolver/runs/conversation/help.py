@@ -18,7 +18,7 @@ from resolver.memory.skills.reading import (
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
-from resolver.runs.wiring.agents import RESERVED, Callee, callables
+from resolver.runs.wiring.agents import RESERVED_NAMES, Callee, callables
 from resolver.runs.wiring.knowledge import Knowledge
 
 logger = logging.getLogger("resolver.runs.conversation.help")
@@ -26,7 +26,7 @@ logger = logging.getLogger("resolver.runs.conversation.help")
 _CELL_END = re.compile(r"(?<!\\)\|")
 """Ends a cell of a Markdown table, even inside of code."""
 
-MOST_SKILLS = 12
+MAX_SKILL_FILES = 12
 """Maximum number of files that are read from a folder of skills; each costs one request."""
 
 
@@ -41,34 +41,37 @@ def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
         mention=settings.mention,
         label=settings.label,
         called=[
-            {"name": each.name, "description": _CELL_END.sub(r"\|", single_line(each.description))}
-            for each in callables(_agents(forge), _skills(forge))
+            {
+                "name": callee.name,
+                "description": _CELL_END.sub(r"\|", single_line(callee.description)),
+            }
+            for callee in callables(_read_agents(forge), _read_skills(forge))
         ],
     )
     forge.say(trigger, text.strip())
 
 
-def _agents(forge: GitHubForge) -> Definitions:
-    files = _files(forge, FOLDER, MAX_DEFINITIONS)
-    return read_definitions(files.get, files, RESERVED)
+def _read_agents(forge: GitHubForge) -> Definitions:
+    files = _read_files(forge, FOLDER, MAX_DEFINITIONS)
+    return read_definitions(files.get, files, RESERVED_NAMES)
 
 
-def _skills(forge: GitHubForge) -> list[Callee]:
+def _read_skills(forge: GitHubForge) -> list[Callee]:
     files: dict[str, bytes] = {}
-    for each in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
-        files |= _files(forge, each, MOST_SKILLS)
-    own = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
-    library = read_library([own, shipped(folder() / "skills")])
+    for skill_folder in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
+        files |= _read_files(forge, skill_folder, MAX_SKILL_FILES)
+    repository_source = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
+    library = read_library([repository_source, shipped(folder() / "skills")])
     return [Callee(*task) for task in Knowledge(library).tasks]
 
 
-def _files(forge: GitHubForge, where: str, most: int) -> dict[str, bytes]:
+def _read_files(forge: GitHubForge, folder: str, max_files: int) -> dict[str, bytes]:
     """Return the Markdown files of a folder, by path.
 
     If the folder can't be read, it is left out: the rest of the help is still useful.
     """
     try:
-        return forge.markdown_files(where, most)
+        return forge.markdown_files(folder, max_files)
     except ForgeError as error:
         logger.warning("%s", error.what)
         return {}

@@ -20,7 +20,7 @@ logger = logging.getLogger("resolver.runs.conversation.ticks")
 
 
 def apply_dashboard_tick(
-    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, keep: LedgerRef
+    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, ledger_ref: LedgerRef
 ) -> str:
     """Return the message for the job's log; "" if the box asks for a run, which the caller then
     starts.
@@ -29,35 +29,41 @@ def apply_dashboard_tick(
     """
     if not settings.dashboard:
         return "There is no dashboard: the setting is off."
-    ledger = keep.read()
-    said = _why_not(trigger, ledger, forge, settings, keep)
-    if not said and trigger.command is not Command.STOP:
+    ledger = ledger_ref.read()
+    message = _find_obstacle(trigger, ledger, forge, settings, ledger_ref)
+    if not message and trigger.command is not Command.STOP:
         return ""
-    if not said:
-        ledger, said = keep.change(lambda found: _with_stop(found, trigger))
+    if not message:
+        ledger, message = ledger_ref.change(lambda current: _with_stop(current, trigger))
     if ledger.readable:
-        update_dashboard(Dashboard(forge.board(), keep, run, settings.mention), ledger)
-    return said
+        update_dashboard(Dashboard(forge.board(), ledger_ref, run, settings.mention), ledger)
+    return message
 
 
-def _why_not(
-    trigger: Trigger, ledger: QuotaLedger, forge: GitHubForge, settings: Settings, keep: LedgerRef
+def _find_obstacle(
+    trigger: Trigger,
+    ledger: QuotaLedger,
+    forge: GitHubForge,
+    settings: Settings,
+    ledger_ref: LedgerRef,
 ) -> str:
     """Return why the tick has no effect; "" if it has one."""
-    run, now = has_box(ledger, trigger), keep.now()
+    run, now = has_box(ledger, trigger), ledger_ref.now()
     if run is None:
         return "The box does not belong to the dashboard."
     # Whoever asked for a run may stop it, also without the right to start another one.
-    own = run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
-    if not own:
+    is_own_stop = (
+        run.user == normalize_login(trigger.actor.login) and trigger.command is Command.STOP
+    )
+    if not is_own_stop:
         try:
             authorize(trigger, forge, settings.access_policy)
         except ResolverError as refused:
             return f"The box is not for {trigger.actor.login}: {refused.what}."
     if trigger.command is Command.STOP:
         return "" if run.is_at_work(now) else "The run has ended."
-    at_work = any(each.thread == run.thread and each.is_at_work(now) for each in ledger.runs)
-    return "A run is already in progress there." if at_work else ""
+    is_active = any(other.thread == run.thread and other.is_at_work(now) for other in ledger.runs)
+    return "A run is already in progress there." if is_active else ""
 
 
 def _with_stop(
@@ -68,5 +74,5 @@ def _with_stop(
     if run is None or run.ending:
         return None, (ledger, "The run has ended.")
     by = normalize_login(trigger.actor.login)
-    stopping = ledger.with_run(run.model_copy(update={"stop_by": by}))
-    return stopping, (stopping, "The run in progress reads the stop request from the ledger.")
+    updated = ledger.with_run(run.model_copy(update={"stop_by": by}))
+    return updated, (updated, "The run in progress reads the stop request from the ledger.")

@@ -32,71 +32,77 @@ from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import background_poll
 
-STEERS = frozenset(
+STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
 )
 """The commands that are addressed to an active run, if there is one."""
 
-STARTS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
+STARTING_COMMANDS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
 """The commands that start a run of their own."""
 
 
 def authorize_steering(
-    asking: Trigger, running: Trigger | None, reader: PermissionReader, allowed: AccessPolicy
+    trigger: Trigger,
+    running_trigger: Trigger | None,
+    reader: PermissionReader,
+    access_policy: AccessPolicy,
 ) -> None:
-    """Raise Refused unless the person may send this command to the run that `running` has started.
+    """Raise Refused unless the person may send this command to the run of `running_trigger`.
 
     The same people may steer a run as may start one. In addition, the person who asked for a run
     may always stop it. A bot never decides about an action that waits for approval.
     """
-    own = running is not None and running.actor.login.casefold() == asking.actor.login.casefold()
-    if asking.command is Command.STOP and own and asking.actor.login:
+    is_own_run = (
+        running_trigger is not None
+        and running_trigger.actor.login.casefold() == trigger.actor.login.casefold()
+    )
+    if trigger.command is Command.STOP and is_own_run and trigger.actor.login:
         return
-    if asking.command in {Command.APPROVE, Command.DENY} and asking.actor.is_bot:
+    if trigger.command in {Command.APPROVE, Command.DENY} and trigger.actor.is_bot:
         raise Refused(
-            f"{asking.actor.login} is a bot, and only a person can approve an action",
+            f"{trigger.actor.login} is a bot, and only a person can approve an action",
             "ask a person with write access to decide",
         )
-    authorize(asking, reader, allowed)
+    authorize(trigger, reader, access_policy)
 
 
-def send_control_requests(control: Control, asking: Trigger) -> None:
+def send_control_requests(control: Control, trigger: Trigger) -> None:
     """Queue the requests of the comment for the run, without waiting for it."""
-    for request in control_requests(asking):
+    for request in control_requests(trigger):
         control.send(request)
 
 
-def control_requests(asking: Trigger) -> list[Request]:
+def control_requests(trigger: Trigger) -> list[Request]:
     """Return the requests that a comment in the conversation of an active run stands for."""
-    by = asking.actor.login
-    match asking.command:
+    by = trigger.actor.login
+    match trigger.command:
         case Command.STOP:
-            return [Stop(by=by, reason=asking.instruction)]
+            return [Stop(by=by, reason=trigger.instruction)]
         case Command.PAUSE:
             return [Pause(by=by)]
         case Command.RESUME:
-            return [Resume(by=by), *_said(asking.instruction, by)]
+            return [Resume(by=by), *_message_requests(trigger.instruction, by)]
         case Command.CONTINUE:
-            granted = [Extend(asking.extension, by)] if asking.extension != Extension() else []
+            extensions = [Extend(trigger.extension, by)] if trigger.extension != Extension() else []
             # "continue" sent to a paused run means the same as "resume"
-            return [*granted, *_said(asking.instruction, by), Resume(by=by)]
+            return [*extensions, *_message_requests(trigger.instruction, by), Resume(by=by)]
         case Command.APPROVE:
-            number, words = split_decision_number(asking.instruction)
-            return [Approve(by=by, at=asking.at, number=number), *_said(words, by)]
+            number, text = split_decision_number(trigger.instruction)
+            return [Approve(by=by, at=trigger.at, number=number), *_message_requests(text, by)]
         case Command.DENY:
-            number, words = split_decision_number(asking.instruction)
-            return [Deny(by=by, at=asking.at, reason=words, number=number)]
+            number, text = split_decision_number(trigger.instruction)
+            return [Deny(by=by, at=trigger.at, reason=text, number=number)]
         case _:
             return []  # new work
 
 
-def _said(words: str, by: str) -> list[Request]:
-    return [Say(words, by)] if words else []
+def _message_requests(text: str, by: str) -> list[Request]:
+    return [Say(text, by)] if text else []
 
 
 logger = logging.getLogger("resolver.runs.conversation.watch")
 
-MOST_REQUESTS = 100
+MAX_REQUESTS = 100
 """Maximum number of requests that one run accepts from comments."""
 
 
@@ -119,40 +125,46 @@ class CommentWatch:
     def run(self, ended: threading.Event) -> None:
         """Poll until `ended` is set. Errors are logged, and the next poll tries again."""
         forge = self.forge()
-        news = {number: forge.news(number, self.trigger.at) for number in self.numbers}
-        taken, waiting = 0, list[Trigger]()
-        over = False
-        while not over and taken < MOST_REQUESTS:
-            over = ended.wait(self.seconds)
-            for number, thread in news.items() if not over else ():
-                sent = self._look(forge, number, thread)
-                taken += len(sent)
-                waiting += sent
+        conversations = {number: forge.news(number, self.trigger.at) for number in self.numbers}
+        sent_count, unconfirmed = 0, list[Trigger]()
+        is_over = False
+        while not is_over and sent_count < MAX_REQUESTS:
+            is_over = ended.wait(self.seconds)
+            for number, conversation in conversations.items() if not is_over else ():
+                commands = self._send_new_commands(forge, number, conversation)
+                sent_count += len(commands)
+                unconfirmed += commands
             if self.control.is_empty:
                 # The reaction that confirms a command is set only once the controller has taken the
                 # request. A command that arrives too late stays unconfirmed, so that the job that
                 # its comment started handles it as a new run.
-                for asked in waiting:
-                    forge.confirm(asked)
-                waiting = []
+                for command in unconfirmed:
+                    forge.confirm(command)
+                unconfirmed = []
 
-    def _look(self, forge: GitHubForge, number: int, news: ThreadNews) -> list[Trigger]:
+    def _send_new_commands(
+        self, forge: GitHubForge, number: int, news: ThreadNews
+    ) -> list[Trigger]:
         """Send the new commands of a conversation to the run. Return those that are not confirmed
         yet."""
         try:
-            found = [self._asked(number, comment) for comment in news.read()]
-            return [each for each in found if each is not None and self._sent(forge, each)]
+            commands = [self._parse_command(number, comment) for comment in news.read()]
+            return [
+                command
+                for command in commands
+                if command is not None and self._send(forge, command)
+            ]
         except ResolverError as error:
             logger.warning("comments that steer the run could not be read: %s", error.what)
             return []
 
-    def _asked(self, number: int, comment: NewComment) -> Trigger | None:
+    def _parse_command(self, number: int, comment: NewComment) -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""
-        asked_here = self.trigger.kind is TriggerKind.ISSUE_COMMENT
-        first = self.trigger.comment_id or 0 if asked_here else 0
-        if comment.id <= first or comment.created_at < self.trigger.at:
+        has_request_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
+        request_comment_id = self.trigger.comment_id or 0 if has_request_comment else 0
+        if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
-        asked = command_of(
+        command = command_of(
             comment.body,
             login=comment.author,
             type=comment.author_type,
@@ -161,7 +173,7 @@ class CommentWatch:
             allowed_users=self.settings.allowed_users,
             denied_users=self.settings.denied_users,
         )
-        if asked is None or asked.command not in STEERS:
+        if command is None or command.command not in STEERING_COMMANDS:
             return None
         return Trigger(
             key=f"issue_comment:{comment.id}",
@@ -174,27 +186,27 @@ class CommentWatch:
                 id=comment.author_id,
                 is_bot=comment.author_type == "Bot",
             ),
-            instruction=asked.text,
-            command=asked.command,
-            extension=asked.extension,
+            instruction=command.text,
+            command=command.command,
+            extension=command.extension,
             at=comment.created_at,
             comment_id=comment.id,
         )
 
-    def _sent(self, forge: GitHubForge, asked: Trigger) -> bool:
+    def _send(self, forge: GitHubForge, trigger: Trigger) -> bool:
         """Send the command to the run. Return True if it is to be confirmed later."""
         try:
-            authorize_steering(asked, self.trigger, forge, self.settings.access_policy)
+            authorize_steering(trigger, self.trigger, forge, self.settings.access_policy)
         except Refused as refused:
             # the job that this comment started answers it; here it is only ignored
             logger.warning("%s", refused.what)
             return False
-        logger.info("%s says %s", asked.actor.login, asked.command.value)
-        if asked.command is Command.STOP:
-            forge.confirm(asked)  # first, because the stop may end this process
-            send_control_requests(self.control, asked)
+        logger.info("%s says %s", trigger.actor.login, trigger.command.value)
+        if trigger.command is Command.STOP:
+            forge.confirm(trigger)  # first, because the stop may end this process
+            send_control_requests(self.control, trigger)
             return False
-        send_control_requests(self.control, asked)
+        send_control_requests(self.control, trigger)
         return True
 
 

@@ -30,43 +30,43 @@ from resolver.github.events.quota_decision import (
     decide_quota,
 )
 from resolver.github.events.quota_ledger import (
-    KeptLedger,
     LedgerRefusal,
     LedgerRun,
+    LedgerVersion,
     QuotaLedger,
     day_of,
     normalize_login,
     read_ledger,
 )
-from resolver.github.forge import DashboardForge, Forge, LastSpeaker
+from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
 from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
-from resolver.runs.wiring.knowledge import OF_ORGANIZATION
+from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 
 logger = logging.getLogger("resolver.runs.quotas")
 
-BOOKED = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE, Command.PUBLISH}
+QUOTA_COMMANDS = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE, Command.PUBLISH}
 """The commands that use a model. The others cost nothing and are never refused because of a
 quota."""
 
-MOST_TIME = timedelta(days=7)
+MAX_RESERVATION_TIME = timedelta(days=7)
 """Longest time that a reservation is held."""
 
-_TOLD_TODAY = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
+_QUOTA_COMMENT = re.compile(r"<!-- resolver:run key=[0-9a-f]{40} ending=ceiling\b")
 """Marker of a comment that reports a reached quota."""
 
 
-def ceilings_of(settings: Settings) -> QuotaLimits:
+def quota_limits_of(settings: Settings) -> QuotaLimits:
     """Return the limits that the operator has set.
 
     The repository's own settings file is not used: these limits bound what its people may spend.
     """
 
-    def cost(given: float | None, times: int) -> float:
-        return settings.max_budget * times if given is None else given
+    def cost(limit: float | None, default_runs: int) -> float:
+        return settings.max_budget * default_runs if limit is None else limit
 
     runs, costs = settings.run_quotas, settings.cost_quotas
     return QuotaLimits(
@@ -93,8 +93,8 @@ def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
     """Return the refs of the repository that the run works on, None if git has to read them."""
     if request.is_local:
         return None
-    below = runs_of_issue(request.trigger.subject or 0)
-    return forge.snapshot(SnapshotQuery(REF, FILE, below, tuple(OF_ORGANIZATION)))
+    log_prefix = runs_of_issue(request.trigger.subject or 0)
+    return forge.snapshot(SnapshotQuery(REF, FILE, log_prefix, tuple(ORGANIZATION_FOLDERS)))
 
 
 def reserve_quota(
@@ -109,53 +109,57 @@ def reserve_quota(
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
-    board = forge.board() if _is_booked(request) else None
-    ceilings = ceilings_of(settings)
-    if board is None or (ceilings == QuotaLimits() and not settings.dashboard):
+    board = forge.board() if _has_quota(request) else None
+    limits = quota_limits_of(settings)
+    if board is None or (limits == QuotaLimits() and not settings.dashboard):
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
-    asked = _asked(request, settings, board)
-    keep = ledger_for_run(request, settings)
+    quota_request = _quota_request(request, settings, board)
+    ledger_ref = ledger_for_run(request, settings)
 
-    # Deciding and writing happen in one compare-and-swap: if another run's push comes first, `book`
-    # is called again with that run's entry in the ledger, so two runs can't both take the last of a
-    # quota.
-    def book(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _Decided]:
-        decision = decide_quota(ledger, asked, ceilings, now)
+    # Deciding and writing happen in one compare-and-swap: if another run's push comes first,
+    # `reserve` is called again with that run's entry in the ledger, so two runs can't both take the
+    # last of a quota.
+    def reserve(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _LedgerDecision]:
+        decision = decide_quota(ledger, quota_request, limits, now)
         if isinstance(decision, QuotaGranted):
-            entry = _entry(request, settings, asked, decision, ledger, now)
-            booked = ledger.with_run(entry)
-            return booked, _Decided(booked, decision, entry)
+            entry = _entry(request, settings, quota_request, decision, ledger, now)
+            with_run = ledger.with_run(entry)
+            return with_run, _LedgerDecision(with_run, decision, entry)
         if not decision.is_first or decision.ceiling == "unreadable":
-            return None, _Decided(ledger, decision)
-        refused = ledger.with_refusal(_refusal(request, asked, decision, now))
-        return refused, _Decided(refused, decision)
+            return None, _LedgerDecision(ledger, decision)
+        with_refusal = ledger.with_refusal(_refusal(request, quota_request, decision, now))
+        return with_refusal, _LedgerDecision(with_refusal, decision)
 
     # If the ledger can't be written, there is no entry and no record of refusals. The decision is
     # then made from what can be read, and the conversation's comments show if a refusal was posted
     # today.
-    told, kept = False, None
+    was_notified, version = False, None
     try:
-        decided, kept = keep.change_from(_ledger_in(snapshot, now), book)
+        outcome, version = ledger_ref.change_from(_ledger_from_snapshot(snapshot, now), reserve)
     except (WorkspaceError, ForgeError) as error:
         logger.warning("the quota ledger could not be updated: %s", error.what)
-        ledger = _as_read(keep)
-        decided = _Decided(ledger, decide_quota(ledger, asked, ceilings, now))
-        if isinstance(decided.decision, QuotaExceeded):
-            told = _told_today(request, board, now)
-    decision = decided.decision
+        ledger = _read_or_unreadable(ledger_ref)
+        outcome = _LedgerDecision(ledger, decide_quota(ledger, quota_request, limits, now))
+        if isinstance(outcome.decision, QuotaExceeded):
+            was_notified = _was_notified_today(request, board, now)
+    decision = outcome.decision
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
-        reached.is_silent = told or not decision.is_first
+        reached.is_silent = was_notified or not decision.is_first
         # Showing the dashboard may write its issue number to the ledger, so the ledger must be
         # readable.
-        if not reached.is_silent and decided.ledger.readable:
-            _show(request, settings, board, keep, decided.ledger)
+        if not reached.is_silent and outcome.ledger.readable:
+            _update_dashboard(request, settings, board, ledger_ref, outcome.ledger)
         raise reached
-    return AcceptedRun(decided.entry, decision.remaining, kept if decided.entry else None, snapshot)
+    return AcceptedRun(
+        outcome.entry, decision.remaining, version if outcome.entry else None, snapshot
+    )
 
 
-def _ledger_in(snapshot: RepositorySnapshot | None, now: datetime) -> KeptLedger | None:
+def _ledger_from_snapshot(
+    snapshot: RepositorySnapshot | None, now: datetime
+) -> LedgerVersion | None:
     """Return the ledger in the snapshot, None if it has to be fetched.
 
     An outdated one does no harm: the push that names its tip is refused then.
@@ -163,14 +167,14 @@ def _ledger_in(snapshot: RepositorySnapshot | None, now: datetime) -> KeptLedger
     if snapshot is None or not snapshot.tip:
         return None
     if not snapshot.ref_tip:
-        return KeptLedger(QuotaLedger(), is_sha256=len(snapshot.tip) == 64)
+        return LedgerVersion(QuotaLedger(), is_sha256=len(snapshot.tip) == 64)
     if snapshot.content is None:
         return None
-    return KeptLedger(read_ledger(snapshot.content.encode(), now), snapshot.ref_tip)
+    return LedgerVersion(read_ledger(snapshot.content.encode(), now), snapshot.ref_tip)
 
 
 @dataclass(frozen=True)
-class _Decided:
+class _LedgerDecision:
     """The ledger with a decision. entry: that of the run, if it is admitted and written."""
 
     ledger: QuotaLedger
@@ -178,16 +182,16 @@ class _Decided:
     entry: LedgerRun | None = None
 
 
-def show_at_work(
+def show_run_on_dashboard(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> None:
     """Show the run on the dashboard. An error is logged as a warning."""
     board = forge.board() if settings.dashboard and accepted.reservation else None
     if board is not None:
-        keep = ledger_for_run(request, settings)
-        ledger = _as_read(keep)
+        ledger_ref = ledger_for_run(request, settings)
+        ledger = _read_or_unreadable(ledger_ref)
         if ledger.readable:
-            _show(request, settings, board, keep, ledger)
+            _update_dashboard(request, settings, board, ledger_ref, ledger)
 
 
 def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
@@ -196,13 +200,13 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     Returns True if the log was archived. Never raises.
     """
     request, settings = values.request, values.settings
-    reserved = values.accepted.reservation if values.accepted else None
+    reservation = values.accepted.reservation if values.accepted else None
     # A signal may have interrupted `reserve_quota` after the reservation was pushed and before it
     # was returned.
-    interrupted = values.accepted is None and report.ending is Ending.STOPPED
-    if reserved is None and not (interrupted and _is_booked(request)):
+    was_interrupted = values.accepted is None and report.ending is Ending.STOPPED
+    if reservation is None and not (was_interrupted and _has_quota(request)):
         return False
-    key = reserved.key if reserved else rerun_digest(request.trigger.key)
+    key = reservation.key if reservation else rerun_digest(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
         cost, unpriced = cost_of_run(values.log.state.events, request.run)
@@ -210,34 +214,34 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     now = request.now()
 
     def close(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
-        known = ledger.run_of(key) or reserved
-        if known is None or (reserved is None and known.run != request.run):
+        entry = ledger.run_of(key) or reservation
+        if entry is None or (reservation is None and entry.run != request.run):
             return None, ledger
-        before = reserved or known
-        settled = known.model_copy(
+        counted_from = reservation or entry
+        closed = entry.model_copy(
             update={
                 "ending": report.ending.value,
-                "cost": min(before.cost + cost, 1_000_000.0),
-                "unpriced": before.unpriced + unpriced,
+                "cost": min(counted_from.cost + cost, 1_000_000.0),
+                "unpriced": counted_from.unpriced + unpriced,
                 "reserved": 0.0,
-                "seconds": max(0.0, round((now - before.at).total_seconds(), 1)),
+                "seconds": max(0.0, round((now - counted_from.at).total_seconds(), 1)),
                 "opened": (pull.number or 0) if pull else 0,
             }
         )
-        after = ledger.with_run(settled)
-        return after, after
+        updated = ledger.with_run(closed)
+        return updated, updated
 
-    keep = ledger_for_run(request, settings)
+    ledger_ref = ledger_for_run(request, settings)
     archived = False
     try:
-        before = values.accepted.ledger if values.accepted else None
-        more = _log_of(values)
-        ledger, kept = keep.change_from(before, close, more)
+        version_before = values.accepted.ledger if values.accepted else None
+        log_push = _log_push(values)
+        ledger, version = ledger_ref.change_from(version_before, close, log_push)
         # Without a change of the ledger, nothing was pushed.
-        archived = bool(more.commits) and kept.pushed
+        archived = bool(log_push.commits) and version.pushed
         board = forge.board()
         if board is not None:
-            _show(request, settings, board, keep, ledger)
+            _update_dashboard(request, settings, board, ledger_ref, ledger)
     except (ResolverError, RunStopped) as error:
         logger.warning(
             "the cost of run %s could not be recorded in the quota ledger: %s",
@@ -247,134 +251,141 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     return archived
 
 
-def _log_of(values: StageValues) -> AccompanyingPush:
-    """Return what archives the run's log and removes old ones; nothing if it is not archived."""
+def _log_push(values: StageValues) -> AccompanyingPush:
+    """Return the push that archives the run's log and removes old ones; an empty one if it is not
+    archived."""
     request = values.current_request
     issue, snapshot = request.trigger.subject, values.accepted.snapshot if values.accepted else None
-    if not request.archives or values.log is None or issue is None or snapshot is None:
+    if not request.archives_log or values.log is None or issue is None or snapshot is None:
         return AccompanyingPush()
     try:
         commit = log_commit(request.output.folder, issue, request.run)
     except LogError as error:
         logger.info("%s", error.what)  # archiving it by itself will say so
         return AccompanyingPush()
-    old = obsolete_logs(issue, request.run, snapshot.ref_names)
-    return AccompanyingPush((commit,), old)
+    obsolete = obsolete_logs(issue, request.run, snapshot.ref_names)
+    return AccompanyingPush((commit,), obsolete)
 
 
-def _show(
+def _update_dashboard(
     request: RunRequest,
     settings: Settings,
     board: DashboardForge,
-    keep: LedgerRef,
+    ledger_ref: LedgerRef,
     ledger: QuotaLedger,
 ) -> None:
     if settings.dashboard:
-        update_dashboard(Dashboard(board, keep, request.run, settings.mention), ledger)
+        update_dashboard(Dashboard(board, ledger_ref, request.run, settings.mention), ledger)
 
 
-def _is_booked(request: RunRequest) -> bool:
+def _has_quota(request: RunRequest) -> bool:
     """Return True if quotas apply to the request."""
     trigger = request.trigger
-    return request.publish and trigger.kind is not TriggerKind.LOCAL and trigger.command in BOOKED
+    return (
+        request.publish
+        and trigger.kind is not TriggerKind.LOCAL
+        and trigger.command in QUOTA_COMMANDS
+    )
 
 
-def _asked(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
+def _quota_request(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
     trigger = request.trigger
-    since, exchanges = None, 0
+    person_commented_at, exchanges = None, 0
     counts_chain = bool(settings.automatic_run_limits.bot_chain)
     if trigger.actor.is_bot and trigger.number is not None and counts_chain:
-        since, exchanges = _chain(trigger, board)
+        person_commented_at, exchanges = _measure_bot_chain(trigger, board)
     return QuotaRequest(
         key=rerun_digest(trigger.key),
         thread=trigger.subject or 0,
         user=normalize_login(trigger.actor.login),
         bot=trigger.actor.is_bot,
         max_cost=settings.max_budget,
-        person_commented_at=since,
+        person_commented_at=person_commented_at,
         exchanges=exchanges,
     )
 
 
-def _chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
+def _measure_bot_chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
     """Return when a person last commented, and how many comments Resolver has written since.
 
     Bots that answer each other would continue forever. Raises ForgeError.
     """
     assert trigger.number is not None
     exchanges = 0
-    for voice in board.voices(trigger.number):
-        if not (voice.is_bot or voice.own):
-            return voice.at, exchanges
-        exchanges += voice.own
+    for comment in board.recent_comments(trigger.number):
+        if not (comment.is_bot or comment.is_own):
+            return comment.at, exchanges
+        exchanges += comment.is_own
     return None, exchanges
 
 
 def _entry(
     request: RunRequest,
     settings: Settings,
-    asked: QuotaRequest,
+    quota_request: QuotaRequest,
     decision: QuotaGranted,
     ledger: QuotaLedger,
     now: datetime,
 ) -> LedgerRun:
     """Return the run's entry. A request that is started again keeps the cost of its earlier
     attempts."""
-    known = ledger.run_of(asked.key)
-    again = known is not None and not (known.run == request.run and request.resume)
+    existing = ledger.run_of(quota_request.key)
+    is_restart = existing is not None and not (existing.run == request.run and request.resume)
     # A request that is started again on another day counts for that day.
-    began = known.at if known and day_of(known.at) == day_of(now) else now
+    started_at = existing.at if existing and day_of(existing.at) == day_of(now) else now
     return LedgerRun(
-        key=asked.key,
+        key=quota_request.key,
         run=request.run,
-        thread=asked.thread,
+        thread=quota_request.thread,
         number=request.trigger.number or 0,
         pull_request=request.trigger.is_pull_request,
-        user=asked.user,
-        bot=asked.bot,
-        at=began,
-        until=min(now + settings.longest_run, began + MOST_TIME),
+        user=quota_request.user,
+        bot=quota_request.bot,
+        at=started_at,
+        until=min(now + settings.longest_run, started_at + MAX_RESERVATION_TIME),
         reserved=min(decision.reserve, 1_000_000.0),
-        cost=known.cost if known and again else 0.0,
-        unpriced=known.unpriced if known and again else 0,
-        attempts=min(known.attempts + 1, 10**6) if known else 1,
+        cost=existing.cost if existing and is_restart else 0.0,
+        unpriced=existing.unpriced if existing and is_restart else 0,
+        attempts=min(existing.attempts + 1, 10**6) if existing else 1,
         job=int(request.actions_run.partition(".")[0] or 0),
     )
 
 
 def _refusal(
-    request: RunRequest, asked: QuotaRequest, decision: QuotaExceeded, now: datetime
+    request: RunRequest, quota_request: QuotaRequest, decision: QuotaExceeded, now: datetime
 ) -> LedgerRefusal:
     return LedgerRefusal(
-        key=asked.key,
-        thread=asked.thread,
+        key=quota_request.key,
+        thread=quota_request.thread,
         number=request.trigger.number or 0,
-        user=asked.user,
+        user=quota_request.user,
         at=now,
         ceiling=decision.ceiling,
     )
 
 
-def _as_read(keep: LedgerRef) -> QuotaLedger:
+def _read_or_unreadable(ledger_ref: LedgerRef) -> QuotaLedger:
     """Return the ledger for a repository that can't be written; an unreadable one if it can't be
     read."""
     try:
-        return keep.read()
+        return ledger_ref.read()
     except (WorkspaceError, ForgeError) as error:
         logger.warning("%s", error.what)
         return QuotaLedger(readable=False)
 
 
-def _told_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
+def _was_notified_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
     """Return True if the conversation has a comment of today that reports a reached quota."""
     number = request.trigger.number
 
-    def told(voice: LastSpeaker) -> bool:
-        today = day_of(voice.at) == day_of(now)
-        return voice.own and today and _TOLD_TODAY.match(voice.body) is not None
+    def reports_quota(comment: AuthoredComment) -> bool:
+        today = day_of(comment.at) == day_of(now)
+        return comment.is_own and today and _QUOTA_COMMENT.match(comment.body) is not None
 
     try:
-        return number is not None and any(told(voice) for voice in board.voices(number))
+        return number is not None and any(
+            reports_quota(comment) for comment in board.recent_comments(number)
+        )
     except ForgeError as error:
         logger.warning("%s", error.what)
-        return True  # rather no comment than one for every request
+        return True  # no comment is better than one for every request

@@ -30,22 +30,22 @@ logger = logging.getLogger("resolver.runs.quotas")
 
 TITLE = "Resolver's dashboard"
 
-MOST_SHOWN = 20
+MAX_ROWS = 20
 """Maximum number of runs and refusals that are shown; the ledger has more."""
 
-MOST_BOXES = 10
+MAX_RETRY_BOXES = 10
 """Maximum number of unfinished runs that are shown with a box to retry them."""
 
-CLAIM = timedelta(minutes=2)
+CLAIM_DURATION = timedelta(minutes=2)
 """How long other runs wait for the run that has claimed the creation of the issue."""
 
-ROUNDS = 3
+MAX_REWRITES = 3
 """Maximum number of times that the issue is rewritten because the ledger has changed meanwhile."""
 
 LOST = "lost"
 """Ending of a run that never recorded one."""
 
-_ENDED = {
+_ENDING_TEXTS = {
     "pull_request": ("✅", "pull request"),
     "no_change": ("⚪", "no change"),
     "answer": ("✅", "answered"),
@@ -62,10 +62,10 @@ _ENDED = {
     "error": ("🔴", "failed"),
     LOST: ("🔴", "ended unexpectedly"),
 }
-_GOES_ON = frozenset({"limit", "stuck", "stopped", "over_budget", "error", LOST})
+_RETRYABLE_ENDINGS = frozenset({"limit", "stuck", "stopped", "over_budget", "error", LOST})
 """Endings after which a retry may succeed without another message to the agent."""
 
-_WHY = {
+_QUOTA_NAMES = {
     "thread": "daily quota of the issue or PR",
     "user": "daily quota of the account",
     "repository": "daily quota of the repository",
@@ -82,7 +82,7 @@ class Dashboard:
     """
 
     board: DashboardForge
-    keep: LedgerRef
+    ledger_ref: LedgerRef
     run: str
     mention: str
 
@@ -92,65 +92,71 @@ class Dashboard:
         The last run that writes has therefore read the newest ledger. Raises ForgeError or
         WorkspaceError.
         """
-        for _ in range(ROUNDS):
-            posted, ledger = self._posted(ledger)
-            if posted is None:
-                return  # another run creates it and shows what it knows
-            now = self.keep.now()
-            self.board.rewrite(posted.number, dashboard_body(ledger, self.mention, now))
-            latest = self.keep.read()
+        for _ in range(MAX_REWRITES):
+            issue, ledger = self._find_or_create(ledger)
+            if issue is None:
+                return  # another run creates the issue and writes it
+            now = self.ledger_ref.now()
+            self.board.rewrite(issue.number, dashboard_body(ledger, self.mention, now))
+            latest = self.ledger_ref.read()
             if latest == ledger:
                 return
             ledger = latest
 
-    def _posted(self, ledger: QuotaLedger) -> tuple[DashboardIssue | None, QuotaLedger]:
+    def _find_or_create(self, ledger: QuotaLedger) -> tuple[DashboardIssue | None, QuotaLedger]:
         """Return the issue, created if there is none, and the ledger that contains its number."""
         number = ledger.place.number if ledger.place else 0
-        known = self.board.dashboard(number) if number else None
-        if known is not None:
-            return known, ledger
+        existing = self.board.dashboard(number) if number else None
+        if existing is not None:
+            return existing, ledger
         try:
             # GitHub can't create an issue only if it does not exist, so the right to create it is
             # claimed in the ledger first. Two runs that end at the same time would create two
             # dashboards otherwise.
-            ledger, mine = self.keep.change(lambda found: self._claimed(found, number))
+            ledger, may_create = self.ledger_ref.change(
+                lambda current: self._claim_creation(current, number)
+            )
         except WorkspaceError as error:
             logger.warning("%s", error.what)
-            mine = True
-        if not mine:
+            may_create = True
+        if not may_create:
             place = ledger.place
             return (self.board.dashboard(place.number) if place else None), ledger
-        found = self.board.find()
-        if found is None:
-            body = dashboard_body(ledger, self.mention, self.keep.now())
-            found = DashboardIssue(self.board.create(TITLE, body), body)
-        return found, self._placed(ledger, found.number)
+        issue = self.board.find()
+        if issue is None:
+            body = dashboard_body(ledger, self.mention, self.ledger_ref.now())
+            issue = DashboardIssue(self.board.create(TITLE, body), body)
+        return issue, self._record_number(ledger, issue.number)
 
-    def _claimed(
-        self, ledger: QuotaLedger, gone: int
+    def _claim_creation(
+        self, ledger: QuotaLedger, missing_number: int
     ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, bool]]:
         """Return the changed ledger, and (the ledger, True if this run is to create the issue).
 
-        gone: number of an issue that is not the dashboard any more; 0 if there was none.
+        missing_number: number of an issue that is not the dashboard any more; 0 if there was none.
         """
-        place, now = ledger.place, self.keep.now()
-        if place is not None and place.number not in {0, gone}:
+        place, now = ledger.place, self.ledger_ref.now()
+        if place is not None and place.number not in {0, missing_number}:
             return None, (ledger, False)
         claimed_by = place.claimed_by if place and not place.number and now < place.until else ""
         if claimed_by not in {"", self.run}:
             return None, (ledger, False)
-        claimed = replace(ledger, place=LedgerPlace(claimed_by=self.run, until=now + CLAIM))
+        claimed = replace(
+            ledger, place=LedgerPlace(claimed_by=self.run, until=now + CLAIM_DURATION)
+        )
         return claimed, (claimed, True)
 
-    def _placed(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
+    def _record_number(self, ledger: QuotaLedger, number: int) -> QuotaLedger:
         """Return the ledger with the number of the dashboard issue."""
 
-        def place(found: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
-            placed = replace(found, place=LedgerPlace(number=number, until=self.keep.now()))
-            return placed, placed
+        def record(current: QuotaLedger) -> tuple[QuotaLedger, QuotaLedger]:
+            updated = replace(
+                current, place=LedgerPlace(number=number, until=self.ledger_ref.now())
+            )
+            return updated, updated
 
         try:
-            return self.keep.change(place)
+            return self.ledger_ref.change(record)
         except WorkspaceError as error:
             logger.warning("%s", error.what)
             return ledger
@@ -171,50 +177,50 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
     text = render(
         "comments/dashboard.md.j2",
         mention=code_span(mention),
-        now=_moment(now),
-        today=_sums(today),
-        month=_sums(month),
+        now=_time(now),
+        today=_sum_values(today),
+        month=_sum_values(month),
         month_name=f"{now.astimezone(UTC):%B %Y}",
         unpriced=month.unpriced,
-        at_work=[_row(run, STOP, now) for run in runs if run.is_at_work(now)][:MOST_SHOWN],
-        again=[_row(run, RETRY, now) for run in _unfinished(runs, now)][:MOST_BOXES],
-        runs=[_row(run, "", now) for run in runs if not run.is_at_work(now)][:MOST_SHOWN],
+        at_work=[_row(run, STOP, now) for run in runs if run.is_at_work(now)][:MAX_ROWS],
+        again=[_row(run, RETRY, now) for run in _runs_to_retry(runs, now)][:MAX_RETRY_BOXES],
+        runs=[_row(run, "", now) for run in runs if not run.is_at_work(now)][:MAX_ROWS],
         refusals=[
             {
-                "thread": _thread(each.number or each.thread),
-                "user": _login(each.user),
-                "at": _moment(each.at),
-                "why": _WHY[each.ceiling],
+                "thread": _conversation_link(refusal.number or refusal.thread),
+                "user": _login(refusal.user),
+                "at": _time(refusal.at),
+                "why": _QUOTA_NAMES[refusal.ceiling],
             }
-            for each in list(reversed(ledger.refusals))[:MOST_SHOWN]
+            for refusal in list(reversed(ledger.refusals))[:MAX_ROWS]
         ],
     )
     return f"{DASHBOARD}\n\n{text.strip()}\n"
 
 
-def _unfinished(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
+def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:
     """Yield the newest run of each conversation if a retry may help. runs: newest first."""
-    seen = set()
+    conversations = set()
     for run in runs:
-        if run.thread and run.thread not in seen:
-            seen.add(run.thread)
-            if not run.is_at_work(now) and (run.ending or LOST) in _GOES_ON:
+        if run.thread and run.thread not in conversations:
+            conversations.add(run.thread)
+            if not run.is_at_work(now) and (run.ending or LOST) in _RETRYABLE_ENDINGS:
                 yield run
 
 
 def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
     """Return the values of a run's row in the table."""
     ending = run.ending or (LOST if not run.is_at_work(now) else "")
-    mark, ended = _ENDED.get(ending, ("⚪", "ended"))
+    symbol, ending_text = _ENDING_TEXTS.get(ending, ("⚪", "ended"))
     number = run.number or run.thread
     return {
         "box": render_box(action, run) if action else "",
-        "thread": _thread(number, pull_request=run.pull_request),
+        "thread": _conversation_link(number, pull_request=run.pull_request),
         "user": _login(run.user),
-        "at": _whole(_moment(run.at)),
-        "mark": mark,
-        "ended": ended,
-        "took": _whole(_took(run.seconds)) if run.ending else "",
+        "at": _without_breaks(_time(run.at)),
+        "mark": symbol,
+        "ended": ending_text,
+        "took": _without_breaks(_duration(run.seconds)) if run.ending else "",
         "cost": "unknown" if ending == LOST else _cost(run.cost, run.unpriced),
         "opened": f"[#{run.opened}](../pull/{run.opened})" if run.opened else "",
         "job": f"../actions/runs/{run.job}" if run.job else "",
@@ -222,7 +228,7 @@ def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
     }
 
 
-def _thread(number: int, *, pull_request: bool = False) -> str:
+def _conversation_link(number: int, *, pull_request: bool = False) -> str:
     """Return a relative link to the issue or pull request.
 
     An absolute URL would add a cross-reference to the timeline of the other issue.
@@ -241,21 +247,21 @@ def _cost(cost: float, unpriced: int = 0) -> str:
     return f"{known} + unknown" if unpriced else known
 
 
-def _took(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """Return the duration in whole seconds, or in whole minutes if it is longer than ten
     minutes."""
     return duration(round(seconds / 60) * 60 if seconds > 600 else round(seconds))
 
 
-def _whole(text: str) -> str:
+def _without_breaks(text: str) -> str:
     """Return the text with non-breaking spaces, so that it stays on one line of a narrow table
     cell."""
     return text.replace(" ", "\u00a0")
 
 
-def _moment(moment: datetime) -> str:
+def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%d %b %H:%M}"
 
 
-def _sums(sums: LedgerSums) -> dict[str, Any]:
+def _sum_values(sums: LedgerSums) -> dict[str, Any]:
     return {"runs": f"{sums.runs:,}", "cost": _cost(sums.cost), "refused": f"{sums.refused:,}"}

@@ -30,7 +30,7 @@ from resolver.git.orphan_commits import OrphanCommit, write_orphans
 from resolver.git.remote import check_url
 from resolver.github.events.quota_ledger import (
     MAX_LEDGER_BYTES,
-    KeptLedger,
+    LedgerVersion,
     QuotaLedger,
     read_ledger,
     serialize_ledger,
@@ -44,20 +44,20 @@ DAMAGED = "refs/resolver/ledger-damaged"
 
 FILE = "ledger.jsonl"
 
-SECONDS = 30.0
+GIT_TIMEOUT_SECONDS = 30.0
 """Timeout of one git command in seconds."""
 
-PATIENCE = 120.0
-"""Seconds for which a change is retried while other runs keep pushing first."""
+RETRY_SECONDS = 120.0
+"""Seconds for which a change is retried while other runs push first."""
 
-TROUBLES = 3
+MAX_SERVER_ERRORS = 3
 """Maximum number of attempts if the server fails."""
 
-_NOT_THERE = re.compile(r"(?:couldn't|could not) find remote ref", re.IGNORECASE)
-_WIDE = re.compile(r"mismatched algorithms|unsupported object format|sha256", re.IGNORECASE)
+_REF_MISSING = re.compile(r"(?:couldn't|could not) find remote ref", re.IGNORECASE)
+_NEEDS_SHA256 = re.compile(r"mismatched algorithms|unsupported object format|sha256", re.IGNORECASE)
 # Messages of git and of servers for a push that lost the race, which is worth another attempt, and
 # for one that is not allowed, which is not.
-_OTHERS_FIRST = re.compile(
+_LOST_RACE = re.compile(
     r"\[rejected\]|stale info|fetch first|non-fast-forward|cannot lock ref|failed to update ref"
     r"|incorrect old value|already exists|failed to lock"
 )
@@ -101,18 +101,20 @@ class LedgerRef:
     def read(self) -> QuotaLedger:
         """Return the current ledger."""
         with temporary_directory() as folder:
-            _, kept = self._fetched(folder)
-        return kept.ledger
+            _, version = self._fetch_ledger(folder)
+        return version.ledger
 
     def tip(self) -> str:
         """Return the object id of the ref, "" if there is none. This is cheaper than reading the
         ledger."""
-        args = ("ls-remote", "--", check_url(self.url), REF)
-        done = HostGit().attempt(*args, credential=self.credential(), limit=10_000, timeout=SECONDS)
-        if done.status != 0:
-            raise failure(args, done, "looking for the quota ledger")
-        lines = [line.split("\t") for line in done.stdout.decode("utf-8", "replace").splitlines()]
-        return next((each[0] for each in lines if each[1:] == [REF]), "")
+        arguments = ("ls-remote", "--", check_url(self.url), REF)
+        result = HostGit().attempt(
+            *arguments, credential=self.credential(), limit=10_000, timeout=GIT_TIMEOUT_SECONDS
+        )
+        if result.status != 0:
+            raise failure(arguments, result, "looking for the quota ledger")
+        lines = [line.split("\t") for line in result.stdout.decode("utf-8", "replace").splitlines()]
+        return next((fields[0] for fields in lines if fields[1:] == [REF]), "")
 
     def change(self, change: Change[Answer]) -> Answer:
         """Change the ledger, with retries until no other run has pushed first, and return the
@@ -121,103 +123,121 @@ class LedgerRef:
 
     def change_from(
         self,
-        known: KeptLedger | None,
+        known: LedgerVersion | None,
         change: Change[Answer],
-        more: AccompanyingPush = AccompanyingPush(),
-    ) -> tuple[Answer, KeptLedger]:
+        accompanying: AccompanyingPush = AccompanyingPush(),
+    ) -> tuple[Answer, LedgerVersion]:
         """Change the ledger as `change` does. Return the answer and the new ledger.
 
         known: the ledger as it was last seen, None if it was not. It is used without reading, and
         the push fails if another run has changed it since; only then is it fetched.
-        more: pushed as well if the ledger changes; all of its commits are there on return then.
+        accompanying: pushed as well if the ledger changes; on return, all of its commits are there.
         """
-        end, pause, troubles = self.clock() + PATIENCE, 0.2, 0
+        deadline, pause, server_errors = self.clock() + RETRY_SECONDS, 0.2, 0
         with temporary_directory() as folder:
             while True:
-                git, kept = self._known(folder, known) or self._fetched(folder)
-                ledger, answer = change(kept.ledger)
+                git, version = self._open_known(folder, known) or self._fetch_ledger(folder)
+                ledger, answer = change(version.ledger)
                 if ledger is None and known is None:
-                    return answer, kept
+                    return answer, version
                 # `known` may be out of date, so only a freshly read ledger can decide that nothing
                 # is to be changed.
                 known = None
                 if ledger is None:
                     continue
-                pushed = self._pushed(git, kept, ledger, more)
+                result = self._push(git, version, ledger, accompanying)
                 # Removing a ref that is gone already makes git push nothing at all.
-                more = replace(more, obsolete=())
-                if isinstance(pushed, str):
-                    return answer, KeptLedger(ledger, pushed, pushed=True)
-                if not _OTHERS_FIRST.search(pushed.what):
-                    troubles += 1
-                if troubles >= TROUBLES or _REFUSED.search(pushed.what) or self.clock() > end:
-                    raise pushed
+                accompanying = replace(accompanying, obsolete=())
+                if isinstance(result, str):
+                    return answer, LedgerVersion(ledger, result, pushed=True)
+                if not _LOST_RACE.search(result.what):
+                    server_errors += 1
+                if (
+                    server_errors >= MAX_SERVER_ERRORS
+                    or _REFUSED.search(result.what)
+                    or self.clock() > deadline
+                ):
+                    raise result
                 # Jitter, so that runs that collided do not collide again.
                 self.sleep(pause * (0.5 + self.chance()))
                 pause = min(pause * 1.5, 1.5)
 
-    def _known(self, folder: Path, known: KeptLedger | None) -> tuple[HostGit, KeptLedger] | None:
+    def _open_known(
+        self, folder: Path, known: LedgerVersion | None
+    ) -> tuple[HostGit, LedgerVersion] | None:
         """Return an empty repository and the known ledger; None if the ledger must be fetched
         first."""
         if known is None or known.ledger.damaged or not known.ledger.readable:
             return None
-        wide = known.is_sha256 or len(known.tip) == 64
+        sha256 = known.is_sha256 or len(known.tip) == 64
         return create_bare_repository(
-            folder / ("sha256.git" if wide else "sha1.git"), sha256=wide
+            folder / ("sha256.git" if sha256 else "sha1.git"), sha256=sha256
         ), known
 
-    def _fetched(self, folder: Path) -> tuple[HostGit, KeptLedger]:
+    def _fetch_ledger(self, folder: Path) -> tuple[HostGit, LedgerVersion]:
         """Fetch the ledger into a temporary repository."""
-        git, done = self._fetch(folder / "sha1.git", wide=False)
-        if done.status != 0 and _WIDE.search(done.stderr):
-            git, done = self._fetch(folder / "sha256.git", wide=True)
-        if done.status != 0:
-            if _NOT_THERE.search(done.stderr):
-                return git, KeptLedger(QuotaLedger())
-            raise failure(("fetch",), done, "reading the quota ledger")
+        git, result = self._fetch_ref(folder / "sha1.git", sha256=False)
+        if result.status != 0 and _NEEDS_SHA256.search(result.stderr):
+            git, result = self._fetch_ref(folder / "sha256.git", sha256=True)
+        if result.status != 0:
+            if _REF_MISSING.search(result.stderr):
+                return git, LedgerVersion(QuotaLedger())
+            raise failure(("fetch",), result, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
-        found = git.attempt(
-            "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=SECONDS
+        content = git.attempt(
+            "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=GIT_TIMEOUT_SECONDS
         )
-        if found.status != 0 or found.truncated:
-            return git, KeptLedger(QuotaLedger(readable=False), tip)
-        return git, KeptLedger(read_ledger(found.stdout, self.now()), tip)
+        if content.status != 0 or content.truncated:
+            return git, LedgerVersion(QuotaLedger(readable=False), tip)
+        return git, LedgerVersion(read_ledger(content.stdout, self.now()), tip)
 
-    def _fetch(self, folder: Path, *, wide: bool) -> tuple[HostGit, GitResult]:
-        """Fetch the ref. wide: True for a repository with SHA-256 object ids."""
+    def _fetch_ref(self, folder: Path, *, sha256: bool) -> tuple[HostGit, GitResult]:
+        """Fetch the ref. sha256: True for a repository with SHA-256 object ids."""
         git = (
             HostGit(git_dir=folder)
             if folder.exists()
-            else create_bare_repository(folder, sha256=wide)
+            else create_bare_repository(folder, sha256=sha256)
         )
-        args = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
-        return git, git.attempt(*args, credential=self.credential(), timeout=SECONDS)
+        arguments = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
+        return git, git.attempt(
+            *arguments, credential=self.credential(), timeout=GIT_TIMEOUT_SECONDS
+        )
 
-    def _pushed(
-        self, git: HostGit, kept: KeptLedger, ledger: QuotaLedger, more: AccompanyingPush
+    def _push(
+        self,
+        git: HostGit,
+        replaced: LedgerVersion,
+        ledger: QuotaLedger,
+        accompanying: AccompanyingPush,
     ) -> WorkspaceError | str:
-        """Push the ledger in place of `kept`. Return the new commit, or the error of the push."""
+        """Push the ledger in place of `replaced`. Return the new commit, or the push's error."""
         data = serialize_ledger(ledger, self.now())
         # A commit without parents: no history accumulates, and the fetch above always gets one
         # object of each kind. Because the new commit does not descend from the old one, the push is
         # never a fast-forward.
-        made = OrphanCommit(REF, "Ledger of runs", {FILE: data})
-        commit, *others = write_orphans(git, [made, *more.commits])
+        ledger_commit = OrphanCommit(REF, "Ledger of runs", {FILE: data})
+        commit, *other_ids = write_orphans(git, [ledger_commit, *accompanying.commits])
         refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
-        if kept.tip and (kept.ledger.damaged or not kept.ledger.readable):
+        if replaced.tip and (replaced.ledger.damaged or not replaced.ledger.readable):
             logger.warning("a ref that is not a quota ledger was kept as %s", DAMAGED)
-            refs.append(f"+{kept.tip}:{DAMAGED}")
-        refs += [f"+{id}:{each.ref}" for id, each in zip(others, more.commits, strict=True)]
-        refs += [f":{ref}" for ref in more.obsolete]
-        # The compare-and-swap: the server updates the ref only if its value is still `kept.tip`; an
-        # empty value means that the ref must not exist. See `--force-with-lease=<refname>:<expect>`
-        # in https://git-scm.com/docs/git-push
-        args = (
-            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{kept.tip}", "--",
+            refs.append(f"+{replaced.tip}:{DAMAGED}")
+        refs += [
+            f"+{id}:{other.ref}" for id, other in zip(other_ids, accompanying.commits, strict=True)
+        ]
+        refs += [f":{ref}" for ref in accompanying.obsolete]
+        # The compare-and-swap: the server updates the ref only if its value is still
+        # `replaced.tip`; an empty value means that the ref must not exist. See
+        # `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
+        arguments = (
+            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced.tip}", "--",
             check_url(self.url), *refs,
         )  # fmt: skip
-        done = git.attempt(*args, credential=self.credential(), limit=100_000, timeout=SECONDS)
-        if done.status == 0:
+        result = git.attempt(
+            *arguments, credential=self.credential(), limit=100_000, timeout=GIT_TIMEOUT_SECONDS
+        )
+        if result.status == 0:
             return commit
-        said = GitResult(done.status, b"", done.stdout.decode("utf-8", "replace") + done.stderr)
-        return failure(args, said, "writing the quota ledger")
+        combined = GitResult(
+            result.status, b"", result.stdout.decode("utf-8", "replace") + result.stderr
+        )
+        return failure(arguments, combined, "writing the quota ledger")

@@ -11,21 +11,21 @@ from resolver.controller.control import Control, Stop
 from resolver.errors import ResolverError
 from resolver.github.forge import Forge
 from resolver.runs.common import background_poll
-from resolver.runs.quotas.admission import ledger_for_run, show_at_work
+from resolver.runs.quotas.admission import ledger_for_run, show_run_on_dashboard
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.stages import AcceptedRun, RunRequest
 
 logger = logging.getLogger("resolver.runs.quotas")
 
-LEAST_SECONDS = 1.0
+MIN_POLL_SECONDS = 1.0
 """Minimum seconds between two polls; each makes up to two small git requests."""
 
 
 @dataclass(frozen=True)
-class StopWatch:
+class DashboardStopPoller:
     """Polls the ledger for a stop of the run with this key. seconds: between two polls."""
 
-    keep: LedgerRef
+    ledger_ref: LedgerRef
     key: str
     control: Control
     seconds: float
@@ -36,8 +36,8 @@ class StopWatch:
         while not ended.wait(self.seconds):
             try:
                 # The ledger is only fetched if its ref has changed since the last poll.
-                tip = self.keep.tip()
-                run = self.keep.read().run_of(self.key) if tip != last else None
+                tip = self.ledger_ref.tip()
+                run = self.ledger_ref.read().run_of(self.key) if tip != last else None
             except ResolverError as error:
                 logger.warning("%s", error.what)
                 continue
@@ -52,13 +52,13 @@ def watch_dashboard_stops(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> Iterator[None]:
     """Show the run on the dashboard, and poll for its stop box while the block runs."""
-    show_at_work(request, settings, accepted, forge)
+    show_run_on_dashboard(request, settings, accepted, forge)
     interval = settings.comment_interval_seconds.commands
     if accepted.reservation is None or not settings.dashboard or not interval:
         yield
         return
-    seconds = max(interval, LEAST_SECONDS)
-    keep = ledger_for_run(request, settings)
-    watch = StopWatch(keep, accepted.reservation.key, request.control, seconds)
-    with background_poll(watch.run, "stops"):
+    seconds = max(interval, MIN_POLL_SECONDS)
+    ledger_ref = ledger_for_run(request, settings)
+    poller = DashboardStopPoller(ledger_ref, accepted.reservation.key, request.control, seconds)
+    with background_poll(poller.run, "stops"):
         yield

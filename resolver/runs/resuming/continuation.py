@@ -30,17 +30,17 @@ from resolver.models.run import (
 )
 from resolver.runs.output import BUNDLE, CHANGE
 
-DECIDES = frozenset({Command.APPROVE, Command.DENY})
+DECISION_COMMANDS = frozenset({Command.APPROVE, Command.DENY})
 """The commands that decide about an action that waits for approval."""
 
 NOTHING_KEPT = "a finished change is stored if it could not be published"
 
 NOTHING_WAITS = "an action that waits for approval is shown in a comment of its run"
 
-MOST_EARLIER = 20
+MAX_EARLIER_RUNS = 20
 """Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
 
-MOST_OUTCOME = 5_000_000
+MAX_OUTCOME_BYTES = 5_000_000
 """Maximum size in bytes of an outcome.json that is read."""
 
 
@@ -81,44 +81,49 @@ def continue_from_log(
     """
     events = list(read_log(earlier.log))
     opening = require_opening(events, earlier.log)
-    about = opening.task.trigger
-    same = about.repository.casefold() == trigger.repository.casefold()
-    if not same or about.subject != trigger.subject:
+    logged_trigger = opening.task.trigger
+    is_same_repository = logged_trigger.repository.casefold() == trigger.repository.casefold()
+    if not is_same_repository or logged_trigger.subject != trigger.subject:
         raise LogError(
-            f"the log of run {earlier.run} is about {about.repository}#{about.subject}, "
-            f"not about {trigger.repository}#{trigger.subject}"
+            f"the log of run {earlier.run} is about {logged_trigger.repository}"
+            f"#{logged_trigger.subject}, not about {trigger.repository}#{trigger.subject}"
         )
     if opening.task.source.casefold() != source.casefold():
-        raise LogError(f"the log of run {earlier.run} is about another server's {about.repository}")
+        raise LogError(
+            f"the log of run {earlier.run} is about another server's {logged_trigger.repository}"
+        )
     state = State.fold(events)
-    decides, publishes = trigger.command in DECIDES, trigger.command is Command.PUBLISH
-    if publishes and not has_change(earlier):
+    is_decision, is_publish = (
+        trigger.command in DECISION_COMMANDS,
+        trigger.command is Command.PUBLISH,
+    )
+    if is_publish and not has_change(earlier):
         raise Refused("there is no finished change to publish here", NOTHING_KEPT)
-    if decides and state.run_state is not RunState.AWAITING_CONFIRMATION:
+    if is_decision and state.run_state is not RunState.AWAITING_CONFIRMATION:
         raise Refused("no action is waiting for approval here", NOTHING_WAITS)
-    if publishes:
+    if is_publish:
         _copy_change(earlier, log.parent)
     _copy_whole_lines(earlier.log, log, len(events))
     return Continuation(
         run=earlier.run,
-        words="" if decides or publishes else trigger.instruction,
+        words="" if is_decision or is_publish else trigger.instruction,
         by=trigger.actor.login,
-        decision=_decision(trigger) if decides else None,
+        decision=_decision(trigger) if is_decision else None,
         extension=Extension()
-        if publishes
+        if is_publish
         else remaining_allowance(state, opening.limits, trigger.extension),
-        publishes=publishes,
-        publication=published_earlier(earlier.outcome),
+        publishes=is_publish,
+        publication=read_earlier_publication(earlier.outcome),
     )
 
 
 def _decision(trigger: Trigger) -> ApprovalDecision:
-    number, words = split_decision_number(trigger.instruction)
+    number, reason = split_decision_number(trigger.instruction)
     return ApprovalDecision(
         approved=trigger.command is Command.APPROVE,
         by=trigger.actor.login,
         at=trigger.at,
-        reason=words,
+        reason=reason,
         number=number,
     )
 
@@ -145,17 +150,17 @@ def has_change(earlier: EarlierRun) -> bool:
     return state.run_state is RunState.FINISHED
 
 
-def newest_unpublished(runs: Iterable[EarlierRun]) -> EarlierRun | None:
+def find_unpublished_run(runs: Iterable[EarlierRun]) -> EarlierRun | None:
     """Return the newest run of a conversation whose change waits to be published; None if there is
     none.
 
     runs: newest first. Questions and runs without a result may have followed it, but a later run
     that published something replaces it.
     """
-    for each in islice(runs, MOST_EARLIER):
-        if has_change(each):
-            return each
-        if _outcome(each.outcome).branch:
+    for run in islice(runs, MAX_EARLIER_RUNS):
+        if has_change(run):
+            return run
+        if _read_outcome(run.outcome).branch:
             return None
     return None
 
@@ -167,7 +172,7 @@ def _copy_change(earlier: EarlierRun, folder: Path) -> None:
         shutil.copyfile(earlier.log.parent / name, folder / name)
 
 
-def is_running(earlier: EarlierRun) -> bool:
+def is_change_run(earlier: EarlierRun) -> bool:
     """Return True if the run was to change something, so that it was neither a review nor an
     answer."""
     try:
@@ -177,41 +182,50 @@ def is_running(earlier: EarlierRun) -> bool:
     return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
 
 
-def remaining_allowance(state: State, new: RunLimits, asked: Extension) -> Extension:
-    """Return what is granted in addition to the limits in force.
+def remaining_allowance(state: State, new_limits: RunLimits, requested: Extension) -> Extension:
+    """Return the extension to grant in addition to the limits in force.
 
-    These are the amounts that were asked for. A limit that was not named and is more than half used
-    up is raised so that a run with the limits `new` is left.
+    It has the amounts that were requested. A limit that was not named and is more than half used up
+    is raised, so that as much is left as `new_limits` allow a new run.
     """
     limits = state.limits
-    iterations = _missing(new.max_iterations, limits.max_iterations - state.iterations)
-    budget = _missing(new.max_budget, limits.max_budget - state.priced)
-    time = _missing(new.max_time, limits.max_time - state.seconds)
+    iterations = _needed_allowance(
+        new_limits.max_iterations, limits.max_iterations - state.iterations
+    )
+    budget = _needed_allowance(new_limits.max_budget, limits.max_budget - state.priced)
+    time = _needed_allowance(new_limits.max_time, limits.max_time - state.seconds)
     return Extension(
-        iterations=asked.iterations or int(iterations),
-        budget=asked.budget or budget,
-        time=asked.time or time,
+        iterations=requested.iterations or int(iterations),
+        budget=requested.budget or budget,
+        time=requested.time or time,
     )
 
 
-def _missing(new: float, left: float) -> float:
-    return new - max(0.0, left) if left < new / 2 else 0.0
+def _needed_allowance(full: float, remaining: float) -> float:
+    return full - max(0.0, remaining) if remaining < full / 2 else 0.0
 
 
-def published_earlier(outcome: Path) -> Publication:
+def read_earlier_publication(outcome: Path) -> Publication:
     """Return what an earlier run has published, or what was public when it was itself continued."""
-    found = _outcome(outcome)
-    own = found if found.branch and found.commit and found.pull_request else found.earlier
+    recorded = _read_outcome(outcome)
+    published = (
+        recorded
+        if recorded.branch and recorded.commit and recorded.pull_request
+        else recorded.earlier
+    )
     return Publication(
-        branch=own.branch, commit=own.commit, tree=own.tree or "", pull_request=own.pull_request
+        branch=published.branch,
+        commit=published.commit,
+        tree=published.tree or "",
+        pull_request=published.pull_request,
     )
 
 
-def _outcome(path: Path) -> _Outcome:
+def _read_outcome(path: Path) -> _Outcome:
     """Return the earlier outcome; an empty one if it is missing or can't be read."""
     try:
         with open(path, "rb") as file:
-            return _Outcome.model_validate_json(file.read(MOST_OUTCOME))
+            return _Outcome.model_validate_json(file.read(MAX_OUTCOME_BYTES))
     except (OSError, ValidationError):
         return _Outcome()
 

@@ -31,13 +31,13 @@ from resolver.events.log import (
 from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
 from resolver.runtime.runtime import ERROR_CODES
 
-REDONE = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
+REPEATABLE_ACTIONS = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
 """Actions that are executed in the sandbox and can be repeated."""
 
-_DONE_ALL_THE_SAME = frozenset({*ERROR_CODES.values(), "mcp"})
+_CODES_AFTER_EXECUTION = frozenset({*ERROR_CODES.values(), "mcp"})
 """Error codes of actions that were executed and failed."""
 
-_Key = tuple[int, ...]
+_DelegatePath = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,17 @@ def recorded_actions(events: Iterable[Event]) -> Iterator[RecordedAction]:
     not included.
     """
     # Event ids are unique only within one agent's log, so the key includes the path of delegates.
-    pending: dict[_Key, tuple[int, EventBase]] = {}
-    for outer, level, event in _with_delegates(events):
-        if isinstance(event, REDONE + EXTERNAL_ACTIONS) and event.source is Source.AGENT:
-            pending[*level, event.id] = (outer, event)
+    pending: dict[_DelegatePath, tuple[int, EventBase]] = {}
+    for outermost_id, delegate_path, event in _with_delegates(events):
+        if (
+            isinstance(event, REPEATABLE_ACTIONS + EXTERNAL_ACTIONS)
+            and event.source is Source.AGENT
+        ):
+            pending[*delegate_path, event.id] = (outermost_id, event)
         elif isinstance(event, OBSERVATION_TYPES) and event.cause is not None:
-            found = pending.pop((*level, event.cause), None)
-            if found is not None and _was_done(event):
-                yield RecordedAction(*found, event)
+            started = pending.pop((*delegate_path, event.cause), None)
+            if started is not None and _was_executed(event):
+                yield RecordedAction(*started, event)
 
 
 def reexecute(
@@ -89,18 +92,18 @@ def reexecute(
     executor: Executor,
     roots: Sequence[str],
     *,
-    views: bool = False,
-    told: Callable[[RecordedAction, Difference], None] | None = None,
+    include_views: bool = False,
+    on_difference: Callable[[RecordedAction, Difference], None] | None = None,
 ) -> Reexecution:
     """Execute the recorded actions again and compare the results.
 
     roots: paths of the repository in the earlier sandboxes and, as the last one, in this sandbox.
-    views: True to execute views of files too.
-    told: called for each difference, before the next action.
+    include_views: True to execute views of files too.
+    on_difference: called for each difference, before the next action.
 
     Raises SandboxError if the sandbox is lost.
     """
-    done = 0
+    executed = 0
     differences: list[tuple[RecordedAction, Difference]] = []
     skipped: list[tuple[int, str]] = []
     for recorded in recorded_actions(events):
@@ -108,25 +111,24 @@ def reexecute(
         if isinstance(action, EXTERNAL_ACTIONS):
             skipped.append((recorded.event_id, action.kind))
             continue
-        assert isinstance(action, REDONE)
-        if isinstance(action, FileRead) and not views:
+        assert isinstance(action, REPEATABLE_ACTIONS)
+        if isinstance(action, FileRead) and not include_views:
             continue
         # A differing result does not stop the re-execution: output such as times or process ids
         # differs in every run. The agent works with the recorded observations, so only the files
         # have to agree.
-        found = executor.execute(_as_long(recorded, action))
-        done += 1
-        differs = find_difference(recorded.observation, found, roots)
-        if differs is not None:
-            differences.append((recorded, differs))
-            if told is not None:
-                told(recorded, differs)
-    return Reexecution(done, tuple(differences), tuple(skipped))
+        observation = executor.execute(_with_original_duration(recorded, action))
+        executed += 1
+        difference = find_difference(recorded.observation, observation, roots)
+        if difference is not None:
+            differences.append((recorded, difference))
+            if on_difference is not None:
+                on_difference(recorded, difference)
+    return Reexecution(executed, tuple(differences), tuple(skipped))
 
 
-def _as_long(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
-    """Return the action, with a timeout if a person interrupted it: it gets as much time as it had
-    then."""
+def _with_original_duration(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
+    """Return the action. If a person interrupted it, it gets a timeout of the time that it ran."""
     match action, recorded.observation:
         case CmdRun(), CmdOutput(exit_code=130):
             pass
@@ -134,8 +136,8 @@ def _as_long(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
             pass
         case _:
             return action
-    seconds = (recorded.observation.timestamp - action.timestamp).total_seconds()
-    return action.model_copy(update={"timeout": max(1.0, seconds)})
+    original_seconds = (recorded.observation.timestamp - action.timestamp).total_seconds()
+    return action.model_copy(update={"timeout": max(1.0, original_seconds)})
 
 
 class RelocatedExecutor:
@@ -145,57 +147,63 @@ class RelocatedExecutor:
     actions. The content that is written into files stays as it is.
     """
 
-    def __init__(self, executor: Executor, earlier: Iterable[str], root: str) -> None:
+    def __init__(self, executor: Executor, earlier_roots: Iterable[str], root: str) -> None:
         self._executor = executor
-        self._moves = [_move(old, root) for old in earlier if old != root]
+        self._replacements = [_path_replacement(old, root) for old in earlier_roots if old != root]
 
     def execute(self, action: SandboxAction) -> Observation:
         """Execute the action with its paths adapted to this sandbox."""
-        if not self._moves:
+        if not self._replacements:
             return self._executor.execute(action)
         match action:
             case CmdRun(command=command):
-                moved: SandboxAction = action.model_copy(update={"command": self._moved(command)})
+                relocated: SandboxAction = action.model_copy(
+                    update={"command": self._relocate(command)}
+                )
             case IPythonRunCell(code=code):
-                moved = action.model_copy(update={"code": self._moved(code)})
+                relocated = action.model_copy(update={"code": self._relocate(code)})
             case FileRead(path=path) | FileWrite(path=path) | FileEdit(path=path):
-                moved = action.model_copy(update={"path": self._moved(path)})
+                relocated = action.model_copy(update={"path": self._relocate(path)})
             case _:
-                moved = action
-        return self._executor.execute(moved)
+                relocated = action
+        return self._executor.execute(relocated)
 
-    def _moved(self, text: str) -> str:
-        for old, new in self._moves:
+    def _relocate(self, text: str) -> str:
+        for old, new in self._replacements:
             text = old.sub(lambda _, new=new: new, text)  # type: ignore[misc]
         return text
 
 
-def _move(old: str, root: str) -> tuple[re.Pattern[str], str]:
+def _path_replacement(old: str, root: str) -> tuple[re.Pattern[str], str]:
     """Return the pattern of an earlier path and its replacement.
 
     If the last components of both paths are equal, their parent folders are used instead, so that
     other files below them (home, temporary files) are found too.
     """
-    above, now_above = old.rpartition("/")[0], root.rpartition("/")[0]
-    if above and now_above and old.rpartition("/")[2] == root.rpartition("/")[2]:
-        old, root = above, now_above
+    old_parent, new_parent = old.rpartition("/")[0], root.rpartition("/")[0]
+    if old_parent and new_parent and old.rpartition("/")[2] == root.rpartition("/")[2]:
+        old, root = old_parent, new_parent
     return re.compile(rf"(?<![\w./-]){re.escape(old)}(?![\w-])"), root
 
 
 def _with_delegates(
-    events: Iterable[Event], outer: int | None = None, level: _Key = ()
-) -> Iterator[tuple[int, _Key, Event]]:
-    """Yield all events, with those of delegates in their place, as (id in the outermost log, path
-    of delegates, event)."""
+    events: Iterable[Event], outermost_id: int | None = None, delegate_path: _DelegatePath = ()
+) -> Iterator[tuple[int, _DelegatePath, Event]]:
+    """Yield all events, including those of delegates at their place in the log.
+
+    Each is a tuple of its id in the outermost log, the path of delegates, and the event.
+    """
     for event in events:
-        at = event.id if outer is None else outer
+        event_id = event.id if outermost_id is None else outermost_id
         if isinstance(event, DelegateEvent):
             nested = parse_logged_event(event.event)
-            yield from _with_delegates([nested], at, (*level, event.delegate))
+            yield from _with_delegates([nested], event_id, (*delegate_path, event.delegate))
         else:
-            yield at, level, event
+            yield event_id, delegate_path, event
 
 
-def _was_done(observation: EventBase) -> bool:
-    """Return False for an error that means that the action was not allowed to run."""
-    return not isinstance(observation, ErrorObservation) or observation.code in _DONE_ALL_THE_SAME
+def _was_executed(observation: EventBase) -> bool:
+    """Return False for errors that mean that the action was not allowed to run."""
+    return (
+        not isinstance(observation, ErrorObservation) or observation.code in _CODES_AFTER_EXECUTION
+    )

@@ -33,53 +33,57 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
     ended: True if the run had ended regularly, so that nothing interrupted it.
     """
     by = continuation.by if continuation else ""
-    begun = log.begun(run) < len(log.state.events)
+    has_begun = log.begun(run) < len(log.state.events)
     if ended and log.is_done:
         reason = "the run had ended, and its change is published"
     elif ended:
         reason = "the run had ended, and continues"
-    elif begun or continuation is None:
+    elif has_begun or continuation is None:
         reason = "the run was interrupted and continues"
     else:
         reason = f"continues run {continuation.run}"
     log.stream.add(Resumed(version=__version__, run=run, reason=reason, by=by))
 
 
-def change_limits(log: RunLog, bounds: Mapping[str, float]) -> None:
+def change_limits(log: RunLog, overrides: Mapping[str, float]) -> None:
     """Replace limits of the log with those that a person gave for the resumed run.
 
-    bounds: totals for the whole run, by the field names of `RunLimits`.
+    overrides: totals for the whole run, by the field names of `RunLimits`.
     """
-    wanted = RunLimits.model_validate({**log.state.limits.model_dump(), **bounds})
-    if wanted != log.state.limits:
-        log.stream.add(LimitsExtended(limits=wanted))
+    limits = RunLimits.model_validate({**log.state.limits.model_dump(), **overrides})
+    if limits != log.state.limits:
+        log.stream.add(LimitsExtended(limits=limits))
 
 
-def continue_run(log: RunLog, run: str, continuation: Continuation | None, most: RunLimits) -> None:
+def continue_run(
+    log: RunLog, run: str, continuation: Continuation | None, max_limits: RunLimits
+) -> None:
     """Add the person's extension and message, and let the agent run again if it had ended.
 
-    most: totals up to which a request may extend the limits.
+    max_limits: totals up to which a request may extend the limits.
     """
     state = log.state
-    stopped = state.run_state in FINAL_STATES
+    has_ended = state.run_state in FINAL_STATES
     if continuation is not None and continuation.publishes:
         return
     if continuation is None:
-        if stopped and not log.is_done:
+        if has_ended and not log.is_done:
             log.stream.add(AgentStateChanged(state=RunState.RUNNING))
         return
-    since = state.events[log.begun(run) :]
-    if any(isinstance(e, AgentStateChanged) for e in since):
-        continue_run(log, run, None, most)
+    events_of_run = state.events[log.begun(run) :]
+    if any(isinstance(e, AgentStateChanged) for e in events_of_run):
+        continue_run(log, run, None, max_limits)
         return
-    if not any(isinstance(e, LimitsExtended) for e in since):
-        granted = extension_events(state.limits, continuation.extension, most, continuation.by)
-        for event in granted:
+    if not any(isinstance(e, LimitsExtended) for e in events_of_run):
+        extensions = extension_events(
+            state.limits, continuation.extension, max_limits, continuation.by
+        )
+        for event in extensions:
             log.stream.add(event)
-    said = any(isinstance(e, Message) and e.source is Source.USER for e in since)
-    if not said and (continuation.words.strip() or stopped):
+    has_message = any(isinstance(e, Message) and e.source is Source.USER for e in events_of_run)
+    if not has_message and (continuation.words.strip() or has_ended):
         log.stream.add(Message(content=instruction_of(continuation), source=Source.USER))
-    if stopped:
+    if has_ended:
         log.stream.add(AgentStateChanged(state=RunState.RUNNING))
 
 
@@ -92,7 +96,7 @@ def apply_approvals(
         return
     if any(_is_answer(event) for event in log.state.events[log.begun(run) :]):
         return
-    decision, words = continuation.decision, continuation.words.strip()
+    decision, text = continuation.decision, continuation.words.strip()
     if decision is not None and decision.approved:
         control.send(Approve(by=decision.by, at=decision.at, number=decision.number))
         if decision.reason:
@@ -101,8 +105,8 @@ def apply_approvals(
         control.send(
             Deny(by=decision.by, at=decision.at, reason=decision.reason, number=decision.number)
         )
-    elif words:
-        control.send(Deny(by=continuation.by, reason=words))
+    elif text:
+        control.send(Deny(by=continuation.by, reason=text))
 
 
 def _is_answer(event: Event) -> bool:
@@ -113,10 +117,10 @@ def _is_answer(event: Event) -> bool:
 
 def instruction_of(continuation: Continuation) -> str:
     """Return the message to the agent about the request to continue."""
-    words = continuation.words.strip()
-    seed = words
+    text = continuation.words.strip()
+    seed = text
     # The marker delimits the person's text in the prompt. It must not occur in that text, or the
     # text could pretend to end and continue as an instruction of Resolver.
-    while (marker := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in words:
+    while (marker := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in text:
         seed += marker
-    return render("agent/continued.md.j2", words=words, by=continuation.by, marker=marker).strip()
+    return render("agent/continued.md.j2", words=text, by=continuation.by, marker=marker).strip()

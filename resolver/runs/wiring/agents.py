@@ -43,16 +43,16 @@ from resolver.runs.wiring.models import (
     EMBEDDING,
     REPLAY,
     SCRIPTED,
-    ModelOn,
+    ModelOpener,
     has_own_model,
     service_config,
 )
 from resolver.security.risk.analyzer import RuleAnalyzer
 
-RESERVED = (*AGENTS, *COMMAND_NAMES)
+RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
 
-MOST_LISTED = 50
+MAX_LISTED_NAMES = 50
 """Maximum number of names in one error message."""
 
 
@@ -70,32 +70,37 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
     An agent keeps its model only if the operator allows that model, since the operator's key pays
     for it.
     """
-    found = read_definitions(workspace.read_trusted, workspace.trusted_paths(), RESERVED)
-    agents = (
-        each if may_ask(each.model, settings) else each.without_model() for each in found.agents
+    definitions = read_definitions(
+        workspace.read_trusted, workspace.trusted_paths(), RESERVED_NAMES
     )
-    return Definitions(tuple(agents), found.problems)
+    agents = (
+        agent if is_allowed_model(agent.model, settings) else agent.without_model()
+        for agent in definitions.agents
+    )
+    return Definitions(tuple(agents), definitions.problems)
 
 
-def may_ask(model: str, settings: Settings) -> bool:
+def is_allowed_model(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     rules = (parse_rule(text).model for text in settings.model_rules)
-    services = (each.model for name, each in settings.services.items() if name != EMBEDDING)
+    services = (service.model for name, service in settings.services.items() if name != EMBEDDING)
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
     provider = provider_of(model)
     # The provider of a name decides where the request, and with it the API key, is sent. A name
     # without a provider leaves that to litellm, so it is not accepted by similarity.
-    alike = bool(provider) and provider == provider_of(settings.model) and ":" not in provider
-    return model in configured or (settings.enable_agent_model_choice and alike)
+    same_provider = (
+        bool(provider) and provider == provider_of(settings.model) and ":" not in provider
+    )
+    return model in configured or (settings.enable_agent_model_choice and same_provider)
 
 
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
     """Return a warning for each of the used agents whose model is not allowed here."""
     return [
-        f"{each.path} asks for the model {each.denied_model}, which is not set up here for it: "
+        f"{agent.path} asks for the model {agent.denied_model}, which is not set up here for it: "
         "it worked with the run's."
-        for each in agents.agents
-        if each.denied_model and each.name in used
+        for agent in agents.agents
+        if agent.denied_model and agent.name in used
     ]
 
 
@@ -105,106 +110,116 @@ def callables(agents: Definitions, skills: Sequence[Callee] = ()) -> tuple[Calle
 
     An agent or a command hides a skill of the same name.
     """
-    own = tuple(Callee(each.name, each.description) for each in agents.agents)
+    defined = tuple(Callee(agent.name, agent.description) for agent in agents.agents)
     built_in = (
-        Callee(name, built.description)
-        for name, built in AGENTS.items()
-        if built.description and built.is_callable
+        Callee(name, agent.description)
+        for name, agent in AGENTS.items()
+        if agent.description and agent.is_callable
     )
-    taken = {name.casefold() for name in (*RESERVED, *(each.name for each in own))}
-    return (*own, *(each for each in skills if each.name.casefold() not in taken), *built_in)
+    taken_names = {
+        name.casefold() for name in (*RESERVED_NAMES, *(callee.name for callee in defined))
+    }
+    return (
+        *defined,
+        *(callee for callee in skills if callee.name.casefold() not in taken_names),
+        *built_in,
+    )
 
 
 def agent_for(
-    trigger: Trigger, wanted: str, agents: Definitions, skills: Collection[Callee] = ()
+    trigger: Trigger, name: str, agents: Definitions, skills: Collection[Callee] = ()
 ) -> str:
     """Return the name of the agent that does what was asked.
 
-    wanted: the agent of the settings, for requests that name no agent or that name a skill. Raises
+    name: the agent of the settings, for requests that name no agent or that name a skill. Raises
     UsageError, with a list of what can be called, for an unknown name.
     """
     if trigger.named:
-        found = _named(trigger.named, callables(agents, tuple(skills)))
-        wanted = wanted if found in skills else found.name
+        callee = _find_callee(trigger.named, callables(agents, tuple(skills)))
+        name = name if callee in skills else callee.name
     elif trigger.command is Command.QUESTION:
-        wanted = READ_ONLY
+        name = READ_ONLY
     elif trigger.command is Command.REVIEW:
-        wanted = REVIEWER
-    require_agent(wanted, agents.agents)
-    return wanted
+        name = REVIEWER
+    require_agent(name, agents.agents)
+    return name
 
 
-def _named(name: str, known: Sequence[Callee]) -> Callee:
-    for each in known:
-        if _plain(each.name) == _plain(name):
-            return each
-    names = [each.name for each in known]
-    listed = ", ".join(f"/{each}" for each in names[:MOST_LISTED])
-    more = f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else ""
+def _find_callee(name: str, callees: Sequence[Callee]) -> Callee:
+    for callee in callees:
+        if _normalize(callee.name) == _normalize(name):
+            return callee
+    names = [callee.name for callee in callees]
+    listing = ", ".join(f"/{known}" for known in names[:MAX_LISTED_NAMES])
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if names[MAX_LISTED_NAMES:] else ""
     raise UsageError(
         f"there is no agent or task /{name} here{did_you_mean(name, names)}",
-        f"what can be called: {listed}{more}. Without a slash, words are work to be done",
+        f"what can be called: {listing}{more}. Without a slash, words are work to be done",
     )
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
-def open_agent(settings: Settings, model: Model, offer: AvailableTools) -> Agent:
+def open_agent(settings: Settings, model: Model, available_tools: AvailableTools) -> Agent:
     """Return the agent that the settings name."""
-    return make_agent(settings.agent, model, settings.dialect, offer)
+    return make_agent(settings.agent, model, settings.dialect, available_tools)
 
 
-def open_delegates(settings: Settings, model_on: ModelOn, offer: AvailableTools) -> Delegates:
+def open_delegates(
+    settings: Settings, open_model: ModelOpener, available_tools: AvailableTools
+) -> Delegates:
     """Return the factory of the agents that the run's own agent delegates to.
 
-    offer: the tools of the run's own agent.
+    available_tools: the tools of the run's own agent.
     """
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        theirs = replace(offer, delegates=may_delegate, thread_labels=())
-        asked = model_on(stream, agent=name, model=find_agent_model(name, offer.definitions))
-        return make_agent(name, asked, settings.dialect, theirs)
+        delegate_tools = replace(available_tools, delegates=may_delegate, thread_labels=())
+        model = open_model(
+            stream, agent=name, model=find_agent_model(name, available_tools.definitions)
+        )
+        return make_agent(name, model, settings.dialect, delegate_tools)
 
     return make
 
 
 def open_condensers(
-    settings: Settings, model_on: ModelOn, recording: Sequence[Event]
+    settings: Settings, open_model: ModelOpener, recording: Sequence[Event]
 ) -> Condensers:
     """Return the factory of condensers, for the run's own agent and its delegates.
 
     recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name, most = settings.condenser.stages, settings.condenser.max_tokens
-    writes = has_own_model(settings, SERVICE)
-    begun = next((event for event in recording if isinstance(event, RunStarted)), None)
-    if begun is not None:
-        config = config.model_copy(update={"model": begun.model, "base_url": None})
-        name, most = begun.condenser or name, begun.condenser_max_tokens
-        writes = any((reply_in(event) or ("",))[0] == SERVICE for event in recording)
+    name, max_tokens = settings.condenser.stages, settings.condenser.max_tokens
+    can_summarize = has_own_model(settings, SERVICE)
+    started = next((event for event in recording if isinstance(event, RunStarted)), None)
+    if started is not None:
+        config = config.model_copy(update={"model": started.model, "base_url": None})
+        name, max_tokens = started.condenser or name, started.condenser_max_tokens
+        can_summarize = any((reply_in(event) or ("",))[0] == SERVICE for event in recording)
     stages = parse_condenser(name)
-    bound = SizeBound(most, cache(lambda: _window(config)))
+    bound = SizeBound(max_tokens, cache(lambda: _context_window(config)))
 
     def condenser_of(stream: EventStream) -> CondensingView:
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 
         def ask() -> Asker:
-            return Asker(model_on(stream, SERVICE), warn)
+            return Asker(open_model(stream, SERVICE), warn)
 
-        return Condensing(make_condenser(stages, Parts(bound, ask, writes)))
+        return Condensing(make_condenser(stages, Parts(bound, ask, can_summarize)))
 
     return condenser_of
 
 
-def _window(config: ModelConfig) -> int | None:
+def _context_window(config: ModelConfig) -> int | None:
     """Return the context window of a live model in tokens; None for a recording or a script, or if
     it is unknown."""
-    written = config.model.startswith((REPLAY, SCRIPTED))
-    return None if written else context_window(config)
+    has_no_model = config.model.startswith((REPLAY, SCRIPTED))
+    return None if has_no_model else context_window(config)
 
 
 JUDGE_SERVICE = "judge"
@@ -214,15 +229,15 @@ JUDGE_SERVICE = "judge"
 class ApprovalRequester:
     """Asks a person to approve an action.
 
-    seconds: how long a run waits for the answer. tell: shows the pending action to the person.
+    seconds: how long a run waits for the answer. notify: shows the pending action to the person.
     """
 
     seconds: float = 0.0
-    tell: ApprovalNotifier = notify_nobody
+    notify: ApprovalNotifier = notify_nobody
 
 
 def open_confirmation(
-    settings: Settings, root: str, model_on: ModelOn, waiting: ApprovalRequester
+    settings: Settings, root: str, open_model: ModelOpener, requester: ApprovalRequester
 ) -> Confirmation:
     """Return the confirmation rules of a run.
 
@@ -234,15 +249,15 @@ def open_confirmation(
     def analyzer_of(stream: EventStream) -> Analyzer:
         if not options.judge:
             return rules
-        return JudgingAnalyzer(rules, model_on(stream, JUDGE_SERVICE), stream)
+        return JudgingAnalyzer(rules, open_model(stream, JUDGE_SERVICE), stream)
 
     return Confirmation(
         policy=settings.confirmation,
         on_high=options.on_high,
-        wait=waiting.seconds,
+        wait=requester.seconds,
         # a model's judgement is logged, so that a resumed run does not ask and pay for it again
         record_all=options.judge,
         analyzers=analyzer_of,
         display_form=with_invisible_shown,
-        notify=waiting.tell,
+        notify=requester.notify,
     )

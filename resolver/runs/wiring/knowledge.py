@@ -45,8 +45,10 @@ from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
-OF_ORGANIZATION = {".agents": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS, *AGENTS_REPOSITORY_FOLDERS),
-                   ".github": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS)}  # fmt: skip
+ORGANIZATION_FOLDERS = {
+    ".agents": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS, *AGENTS_REPOSITORY_FOLDERS),
+    ".github": (*SKILL_FOLDERS, *MICROAGENT_FOLDERS),
+}
 """Names of an owner's repositories whose skills apply to all of its repositories, with their
 folders."""
 
@@ -79,19 +81,19 @@ class Knowledge:
         roots: the repository's paths in the sandboxes of the log. recording: events of the run that
         is replayed; its search results are used again.
         """
-        meaning: TopicMatcher | None = RecordedIndex(recording) if recording else None
-        if self.embedding is not None and meaning is None:
+        topic_matcher: TopicMatcher | None = RecordedIndex(recording) if recording else None
+        if self.embedding is not None and topic_matcher is None:
 
-            def paid(completion: Completion) -> None:
+            def on_reply(completion: Completion) -> None:
                 stream.add(ServiceReplied(service="skills", completion=completion))
 
-            def told(words: str) -> None:
-                stream.add(Warned(about="skills", message=words))
+            def warn(message: str) -> None:
+                stream.add(Warned(about="skills", message=message))
 
-            meaning = Index(Embedder(*self.embedding, paid), told)
-        return SkillRecaller(self.library, roots, self.notes, meaning)
+            topic_matcher = Index(Embedder(*self.embedding, on_reply), warn)
+        return SkillRecaller(self.library, roots, self.notes, topic_matcher)
 
-    def hosted(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
+    def handlers(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
         """Return the handlers of actions that the host executes for the agents. state: that of the
         run."""
         return {
@@ -110,7 +112,7 @@ def read_knowledge(
     is_public: Callable[[], bool | None],
     siblings: Collection[str] | None = None,
 ) -> Knowledge:
-    """Read everything that is known for this run.
+    """Read the instructions, skills and notes for this run.
 
     folder: for clones of the organization's repositories.
     is_public: whether anybody can read this repository; None if the forge does not say.
@@ -118,16 +120,18 @@ def read_knowledge(
 
     Raises Refused if the trigger calls a task with missing, unknown or wrong arguments.
     """
-    own = SkillSource(Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted)
-    sources = [own, shipped(prompts() / "skills")]
+    repository_source = SkillSource(
+        Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
+    )
+    sources = [repository_source, shipped(prompts() / "skills")]
     if settings.enable_organization_skills and trigger.kind is not TriggerKind.LOCAL:
-        shared = OF_ORGANIZATION if siblings is None else siblings
-        sources += _organization(
-            settings, trigger.repository, credential, folder, is_public, shared
+        siblings_to_read = ORGANIZATION_FOLDERS if siblings is None else siblings
+        sources += _read_organization_skills(
+            settings, trigger.repository, credential, folder, is_public, siblings_to_read
         )
     library = read_library(sources)
-    if trigger.named and (asked_for := library.skill(trigger.named)) is not None:
-        fill_task_skill(asked_for, trigger.instruction)
+    if trigger.named and (task_skill := library.skill(trigger.named)) is not None:
+        fill_task_skill(task_skill, trigger.instruction)
     store = note_store(settings, host)
     embedding = None
     if EMBEDDING in settings.services:
@@ -143,7 +147,7 @@ def note_store(settings: Settings, host: RunHost) -> NoteStore | None:
     return NoteStore(host.notes)
 
 
-def _organization(
+def _read_organization_skills(
     settings: Settings,
     repository: str,
     credential: Credential | None,
@@ -154,19 +158,19 @@ def _organization(
     """Return the skills of the owner's shared repositories, as far as they are among `siblings`.
 
     A repository that does not exist, or that the run's token can't read, has none: GitHub's answer
-    is the same for both. A run on a public repository reads only public ones, since what its agent
-    is told can appear in its comments and its log.
+    is the same for both. A run on a public repository reads only public ones, because skills in the
+    agent's prompt can appear in its comments and its log.
     """
     owner, _, name = repository.partition("/")
     server = settings.github_server_url.rstrip("/")
     if credential is not None:
-        public = is_public()
-        if public is None:
-            public = _can_be_read(f"{server}/{repository}.git")
+        is_public_repository = is_public()
+        if is_public_repository is None:
+            is_public_repository = _is_readable_by_anybody(f"{server}/{repository}.git")
         # Without a credential a clone succeeds only for a public repository.
-        credential = None if public else credential
-    found: list[SkillSource] = []
-    for shared, folders in OF_ORGANIZATION.items():
+        credential = None if is_public_repository else credential
+    sources: list[SkillSource] = []
+    for shared, folders in ORGANIZATION_FOLDERS.items():
         if shared == name.lower() or shared not in siblings:
             continue
         url = f"{server}/{owner}/{shared}.git"
@@ -177,11 +181,11 @@ def _organization(
             logger.info("no skills from %s: %s", url, error.what)
             continue
         prefix = f"{owner}/{shared}: "
-        found.append(SkillSource(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
-    return found
+        sources.append(SkillSource(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
+    return sources
 
 
-def _can_be_read(url: str) -> bool:
+def _is_readable_by_anybody(url: str) -> bool:
     """Return True if anybody can read the repository."""
     try:
         Workspace.branches(url)

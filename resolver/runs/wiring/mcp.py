@@ -28,17 +28,17 @@ from resolver.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True)
-class McpOfRun:
+class McpSession:
     """The MCP tools of a run.
 
-    tools: the tools that the agent is offered.
-    hosted: the handlers of their calls.
+    tools: the tools that the agent can call.
+    handlers: the handlers of their calls.
     interrupt: ends the call that is under way.
     warnings: problems for a person; the list grows while the run is active.
     """
 
     tools: tuple[McpTool, ...]
-    hosted: HostHandlers
+    handlers: HostHandlers
     interrupt: Callable[[], None]
     warnings: list[str]
 
@@ -51,20 +51,20 @@ def open_mcp(
     runtime: Runtime,
     log: RunLog,
     redact: Callable[[str], str],
-) -> Iterator[McpOfRun]:
+) -> Iterator[McpSession]:
     """Start the servers and yield their tools. They are stopped when the context is left.
 
     A resumed log keeps the tools that it started with. A replayed one gets the recorded answers, so
     that nothing outside of the sandbox is done twice.
     """
     warnings: list[str] = []
-    offered = _offered_in(log.state.events) or _offered_in(recording)
+    logged_tools = _find_available_tools(log.state.events) or _find_available_tools(recording)
     if recording:
         calls = _RecordedCalls(recording)
-        yield McpOfRun(offered or (), {McpCall: calls}, lambda: None, warnings)
+        yield McpSession(logged_tools or (), {McpCall: calls}, lambda: None, warnings)
         return
 
-    def note(message: str) -> None:
+    def warn(message: str) -> None:
         warnings.append(message)
         log.stream.add(Warned(about="mcp", message=message))
 
@@ -75,44 +75,44 @@ def open_mcp(
     if log.state.run_state not in FINAL_STATES:
         chosen = choose_servers(settings.mcp_servers, settings.mcp)
         for warning in chosen.warnings:
-            note(f"MCP: {warning}")
+            warn(f"MCP: {warning}")
         endpoints = (
-            *(_on_the_host(server, environment) for server in chosen.host),
+            *(_host_endpoint(server, environment) for server in chosen.host),
             *(
                 Endpoint(
-                    each.name,
-                    partial(runtime.start_program, each.server.command, each.server.args),
-                    each.allows,
-                    each.server.timeout,
+                    program.name,
+                    partial(runtime.start_program, program.server.command, program.server.args),
+                    program.allows,
+                    program.server.timeout,
                 )
-                for each in chosen.inside
+                for program in chosen.inside
             ),
         )
-    with McpServers(endpoints, clean, _Kept(runtime), note) as servers:
-        tools = servers.tools if offered is None else offered
-        yield McpOfRun(tools, {McpCall: servers.call}, servers.interrupt, warnings)
+    with McpServers(endpoints, clean, _ResultStore(runtime), warn) as servers:
+        tools = servers.tools if logged_tools is None else logged_tools
+        yield McpSession(tools, {McpCall: servers.call}, servers.interrupt, warnings)
 
 
-def _offered_in(events: Sequence[Event]) -> tuple[McpTool, ...] | None:
+def _find_available_tools(events: Sequence[Event]) -> tuple[McpTool, ...] | None:
     """Return the tools that the log's agent was offered; None if no agent has started."""
     prompt = next((event for event in events if isinstance(event, SystemPrompt)), None)
     return prompt.mcp_tools if prompt else None
 
 
-def _on_the_host(chosen: HostServer, environment: Mapping[str, str]) -> Endpoint:
+def _host_endpoint(chosen: HostServer, environment: Mapping[str, str]) -> Endpoint:
     server = chosen.server
-    way: Launch | Address
+    transport: Launch | Address
     if server.url:
         headers = {name: value.get_secret_value() for name, value in server.headers.items()}
-        way = Address(server.url, headers)
+        transport = Address(server.url, headers)
     else:
         secret = {name: value.get_secret_value() for name, value in server.env.items()}
         variables = {**server.variables, **secret}
-        way = partial(HostProcess, server.command, server.args, variables, environment)
-    return Endpoint(chosen.name, way, chosen.allows, server.timeout)
+        transport = partial(HostProcess, server.command, server.args, variables, environment)
+    return Endpoint(chosen.name, transport, chosen.allows, server.timeout)
 
 
-class _Kept:
+class _ResultStore:
     """Stores long results as files in the sandbox and returns their paths."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -129,29 +129,31 @@ class _Kept:
 
 
 class _RecordedCalls:
-    """Answers calls with the answers of a recording, each of them once."""
+    """Answers calls with the recorded answers. Each answer is used once."""
 
     def __init__(self, recording: Sequence[Event]) -> None:
         self._answers: dict[str, deque[ObservationBase]] = defaultdict(deque)
-        for done in recorded_actions(recording):
-            if isinstance(done.action, McpCall) and isinstance(done.observation, ObservationBase):
-                self._answers[_key(done.action)].append(done.observation)
+        for recorded in recorded_actions(recording):
+            if isinstance(recorded.action, McpCall) and isinstance(
+                recorded.observation, ObservationBase
+            ):
+                self._answers[_call_key(recorded.action)].append(recorded.observation)
 
     def __call__(self, action: McpCall) -> ObservationBase:
-        answers = self._answers[_key(action)]
+        answers = self._answers[_call_key(action)]
         if answers:
             return answers.popleft()
-        words = render(
+        text = render(
             "agent/mcp_failed.md.j2",
             server=action.server,
             tool=action.name,
             how="gone",
             why="the recording has no such call, and a replay calls nothing outside",
         )
-        return ErrorObservation(content=words.strip(), code="mcp")
+        return ErrorObservation(content=text.strip(), code="mcp")
 
 
-def _key(action: McpCall) -> str:
+def _call_key(action: McpCall) -> str:
     return McpCall(
         server=action.server, name=action.name, arguments=action.arguments
     ).model_dump_json()

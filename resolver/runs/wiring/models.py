@@ -45,7 +45,7 @@ REPLAY = "replay:"
 SCRIPTED = "scripted:"
 
 
-class ModelOn(Protocol):
+class ModelOpener(Protocol):
     """Returns a model that logs its replies, retries and switches to the stream."""
 
     def __call__(
@@ -92,9 +92,9 @@ def model_name(settings: Settings) -> str:
 
 def model_config(settings: Settings) -> ModelConfig:
     """Return the configuration of the settings' main model."""
-    given = {k: v for k, v in settings.model_options if v is not None}
+    options = {k: v for k, v in settings.model_options if v is not None}
     return ModelConfig(
-        model=settings.model, api_key=settings.api_key, base_url=settings.base_url, **given
+        model=settings.model, api_key=settings.api_key, base_url=settings.base_url, **options
     )
 
 
@@ -111,13 +111,13 @@ def service_config(
     config = service_models(main, model, f"model of the agent {agent}") if model else main
     for name in (service, agent):
         if name in settings.services:
-            given = {k: v for k, v in settings.services[name] if v is not None}
-            config = for_service(config, name, given)
+            overrides = {k: v for k, v in settings.services[name] if v is not None}
+            config = for_service(config, name, overrides)
     rules = [_rule(text) for text in settings.model_rules]
-    chosen, left = resolve_static_rules(rules, service, agent)
-    others = OtherModels(settings.fallback_models, left, known=(main,))
-    if chosen is not None and chosen != config.model:
-        config = OtherModels(rules=rules, known=(main,)).beside(config, chosen)
+    chosen_model, dynamic_rules = resolve_static_rules(rules, service, agent)
+    others = OtherModels(settings.fallback_models, dynamic_rules, known=(main,))
+    if chosen_model is not None and chosen_model != config.model:
+        config = OtherModels(rules=rules, known=(main,)).beside(config, chosen_model)
     return config, others
 
 
@@ -140,33 +140,33 @@ def _rule(text: str) -> RoutingRule:
 
 def open_models(
     settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
-) -> ModelOn:
+) -> ModelOpener:
     """Return the factory of models for the streams of the run and of its delegates.
 
     The replies of a recording or a script are returned in their order for each service, whichever
     stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
     the files that store the calls."""
-    recorded = _recorded(settings, recording) if recording else None
+    find_recorded = _recorded_models(settings, recording) if recording else None
     scripts: dict[str, Mapping[str, Model]] = {}
     folder = Path(settings.completions_dir) / run if settings.completions_dir else None
 
-    def money_left() -> float:
+    def remaining_budget() -> float:
         return state.limits.max_budget - state.priced
 
-    def written(config: ModelConfig, service: str, agent: str) -> Model | None:
-        if recorded is not None:
-            return recorded(service)
+    def recorded_or_scripted(config: ModelConfig, service: str, agent: str) -> Model | None:
+        if find_recorded is not None:
+            return find_recorded(service)
         if not config.model.startswith(SCRIPTED):
             return None
         path = Path(config.model.removeprefix(SCRIPTED))
         if config.model not in scripts:
-            whose = AGENT if config.model == settings.model else service
-            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, whose)
+            script_service = AGENT if config.model == settings.model else service
+            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, script_service)
         script = scripts[config.model]
-        given = script.get(agent) or script.get(service)
-        return given or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
+        scripted = script.get(agent) or script.get(service)
+        return scripted or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
 
-    def model_on(
+    def open_model(
         stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
     ) -> Model:
         config, others = service_config(settings, service, agent, model)
@@ -180,41 +180,43 @@ def open_models(
         def on_retry(attempt: int, wait: float, reason: str) -> None:
             stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason, service=service))
 
-        def on_switch(before: str, now: str, reason: str) -> None:
+        def on_switch(from_model: str, to_model: str, reason: str) -> None:
             switched = ModelSwitched(
-                from_model=before, to_model=now, reason=reason, service=service
+                from_model=from_model, to_model=to_model, reason=reason, service=service
             )
             stream.add(switched)
 
-        asked = written(config, service, agent) or make_models(
+        inner = recorded_or_scripted(config, service, agent) or make_models(
             config,
             others,
             on_retry=on_retry,
             on_switch=on_switch,
             sleep=time.sleep,
-            money_left=money_left,
-            share_left=lambda: money_left() / state.limits.max_budget,
+            money_left=remaining_budget,
+            share_left=lambda: remaining_budget() / state.limits.max_budget,
         )
-        return RecordedModel(FiledModel(asked, folder, redact) if folder else asked, on_reply)
+        return RecordedModel(FiledModel(inner, folder, redact) if folder else inner, on_reply)
 
-    return model_on
+    return open_model
 
 
-def _recorded(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:
+def _recorded_models(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:
     """Return the factory of models that repeat the recorded replies of a service."""
     replies: dict[str, list[Completion | ModelError]] = {}
     for event in recording:
-        found = reply_in(event)
-        if found is not None:
-            replies.setdefault(found[0], []).append(found[1])
+        reply = reply_in(event)
+        if reply is not None:
+            replies.setdefault(reply[0], []).append(reply[1])
     prompts = [e for e in recording if isinstance(e, SystemPrompt)]
-    tools = not prompts or prompts[0].dialect == "tools"
+    supports_tools = not prompts or prompts[0].dialect == "tools"
     models: dict[str, Model] = {}
 
     def recorded(service: str) -> Model:
         if service not in models:
-            given = replies.get(service, ())
-            models[service] = ReplayModel(given, name=settings.model, supports_tools=tools)
+            service_replies = replies.get(service, ())
+            models[service] = ReplayModel(
+                service_replies, name=settings.model, supports_tools=supports_tools
+            )
         return models[service]
 
     return recorded
@@ -243,17 +245,17 @@ def check_run_model(
     def on_reply(completion: Completion) -> None:
         log.stream.add(ServiceReplied(service=CHECK, completion=completion))
 
-    def ask(one: ModelConfig) -> Model:
-        return RecordedModel(make_model(one, on_retry=on_retry, sleep=time.sleep), on_reply)
+    def ask(config: ModelConfig) -> Model:
+        return RecordedModel(make_model(config, on_retry=on_retry, sleep=time.sleep), on_reply)
 
     started = time.monotonic()
     try:
-        found = check_model(
+        confirmation = check_model(
             config, environment, make_short_model=ask, on_retry=on_retry, sleep=time.sleep
         )
     except ModelError as error:
         if isinstance(error, ModelAuthError) or not others.fallbacks:
             raise
         return
-    if found:
-        log.stage("model", found, time.monotonic() - started)
+    if confirmation:
+        log.stage("model", confirmation, time.monotonic() - started)

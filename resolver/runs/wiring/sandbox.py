@@ -56,7 +56,7 @@ class RunHost:
     def redactor(self, settings: Settings) -> Redactor:
         """Return a redactor that knows the secrets of the settings and of the environment, and
         every token from the moment it is issued."""
-        return Redactor((*settings.secrets, *self.secrets), self.tokens.minted)
+        return Redactor((*settings.secrets, *self.secrets), self.tokens.issued_tokens)
 
 
 def runtime_kind(settings: Settings, host: RunHost) -> str:
@@ -72,7 +72,7 @@ def open_environment(
 ) -> Environment:
     """Return the image that the sandbox is created from and the set-up that is run in it."""
     options = settings.image_options
-    wishes = EnvironmentOptions(
+    environment_options = EnvironmentOptions(
         settings.image, settings.setup, options.build, options.keep_prepared
     )
     if kind == "local":
@@ -87,7 +87,7 @@ def open_environment(
     def engine() -> "DockerClient":
         return connect_engine(host.environment, BUILD_SECONDS)
 
-    return choose_environment(wishes, repository, engine if kind == "docker" else None)
+    return choose_environment(environment_options, repository, engine if kind == "docker" else None)
 
 
 def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:

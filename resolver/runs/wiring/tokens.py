@@ -18,11 +18,11 @@ class ForgeTokens:
     """Issues tokens, one source for each repository: an installation token is limited to its
     repository and is never shown to another one.
 
-    minted: learns each token before it is used, so that redactors know it.
+    issued_tokens: learns each token before it is used, so that redactors know it.
     """
 
-    def __init__(self, minted: IssuedTokens | None = None, now: Clock = utc_now) -> None:
-        self.minted = minted or IssuedTokens()
+    def __init__(self, issued_tokens: IssuedTokens | None = None, now: Clock = utc_now) -> None:
+        self.issued_tokens = issued_tokens or IssuedTokens()
         self._now = now
         self._lock = threading.Lock()
         self._sources: dict[str, InstallationTokens] = {}
@@ -39,11 +39,11 @@ class ForgeTokens:
         app = self.app(settings)
         check_repository(repository)
         with self._lock:
-            known = self._sources.get(repository.casefold())
-            if known is None:
-                known = InstallationTokens(app, repository, self._note, self._now)
-                self._sources[repository.casefold()] = known
-            return known
+            tokens = self._sources.get(repository.casefold())
+            if tokens is None:
+                tokens = InstallationTokens(app, repository, self._remember_token, self._now)
+                self._sources[repository.casefold()] = tokens
+            return tokens
 
     def credential(self, settings: Settings, repository: str) -> Credential | None:
         """Return the current credential for git and OWNER/NAME; None without a token.
@@ -64,11 +64,15 @@ class ForgeTokens:
             )
         key = settings.app_private_key.get_secret_value()
         return AppAccess(
-            access_of(settings, AppKey(settings.app_id, key, self._note, self._now), harmless=True)
+            access_of(
+                settings,
+                AppKey(settings.app_id, key, self._remember_token, self._now),
+                harmless=True,
+            )
         )
 
-    def _note(self, secret: str, ends: datetime) -> None:
-        self.minted.add(secret, ends, self._now())
+    def _remember_token(self, secret: str, expires_at: datetime) -> None:
+        self.issued_tokens.add(secret, expires_at, self._now())
 
 
 def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -> GitHubAccess:

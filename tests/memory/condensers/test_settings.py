@@ -21,7 +21,7 @@ def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
     settings: Settings = load_settings({}, {"LLM_MODEL": "scripted:x.yml", **environment})
     stream, asked = EventStream(MemoryStore()), Noting("NOTES")
 
-    def model_on(on: EventStream, service: str = "agent", **_: str) -> Model:
+    def open_model(on: EventStream, service: str = "agent", **_: str) -> Model:
         def record(completion: Completion) -> None:
             on.add(ServiceReplied(service=service, completion=completion))
 
@@ -32,7 +32,7 @@ def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
         result = o.CmdOutput(content="x" * 700, exit_code=0)
         log.turn(a.CmdRun(command=f"ls {number}"), result)
     state = State.fold(log.state.events)
-    return open_condensers(settings, model_on, ())(stream).condense(state), asked.asked
+    return open_condensers(settings, open_model, ())(stream).condense(state), asked.asked
 
 
 def test_the_default_leaves_a_conversation_alone_that_fits() -> None:
