@@ -22,8 +22,8 @@ HEAD = f"""# The event log
 Made from `resolver/events/` by `make docs`.
 
 A run is recorded as one append-only list of events. The state of the run is derived from it.
-`events.jsonl` contains one event per line, numbered 0, 1, 2, ... without gaps. Each event is on disk
-before anything acts on it. You can read the file with `jq`:
+`events.jsonl` contains one event per line, numbered 0, 1, 2, ... without gaps. Each event is on
+disk before anything acts on it. You can read the file with `jq`:
 
     jq -r 'select(.kind == "cmd_run") | .command' events.jsonl
 
@@ -31,15 +31,15 @@ before anything acts on it. You can read the file with `jq`:
 - The first line, `run_started`, contains `schema_version`. This page describes version {VERSION}.
   `resolver trace --schema` prints the JSON schema (draft 2020-12) of a line.
 - New kinds of events and new optional fields don't change the version. A version of Resolver that
-  does not know them keeps them unchanged. A log with a higher version is refused, because its events
-  may have another meaning.
+  does not know them keeps them unchanged. A log with a higher version is refused, because its
+  events may have another meaning.
 - A missing field has its default. A line is shorter than {MEGABYTES} MiB.
 - An incomplete last line is left behind if Resolver is killed while it writes. It does not count as
   an event, and is moved to `events.jsonl.torn` when the run is resumed.
 
 ## Where it is stored
-In a file, or in a database on SQLite or PostgreSQL: the table `resolver_events` (`run`, `id`, `kind`,
-`data`) has one row per event. `resolver trace` reads both:
+In a file, or in a database on SQLite or PostgreSQL: the table `resolver_events` (`run`, `id`,
+`kind`, `data`) has one row per event. `resolver trace` reads both:
 
     resolver trace DIR
     resolver trace sqlite:///runs.db#RUN
@@ -48,8 +48,8 @@ In a file, or in a database on SQLite or PostgreSQL: the table `resolver_events`
 ## A damaged log
 Reading a damaged log fails with an error that names the line and the fault. `resolver trace LOG
 --repair` writes every valid event to a new file (`events.repaired.jsonl`, or `--output FILE`). The
-events are renumbered, and `cause`, `reply`, `delegate` and `forgotten` are changed to refer to the same
-events as before. The command lists the lines that it left out. The damaged log is not changed.
+events are renumbered, and `cause`, `reply`, `delegate` and `forgotten` are changed to refer to the
+same events as before. The command lists the lines that it left out. The damaged log is not changed.
 
 ## Subscribers
 After an event is stored, the subscribers are called in the order of their roles, and subscribers of

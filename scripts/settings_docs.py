@@ -36,8 +36,8 @@ timeout_seconds: {setup: 1800}
 RESOLVER_SANDBOX_LIMITS: "{memory: 8g, cpus: 4}"
 ```
 
-A variable `RESOLVER_...` that is not a setting is ignored with a warning that names the most similar
-setting. [Old names](#old-names) of settings keep working.
+A variable `RESOLVER_...` that is not a setting is ignored with a warning that names the most
+similar setting. [Old names](#old-names) of settings keep working.
 
 """
 
