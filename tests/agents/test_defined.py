@@ -126,7 +126,7 @@ def test_one_that_is_read_only_may_look_and_not_edit() -> None:
     assert isinstance(taken(agent, a.FileRead(path="a.py")), a.FileRead)
     refused = taken(agent, a.FileWrite(path="a.py", content="x\n"))
     assert isinstance(refused, a.Invalid)
-    assert refused.reason.startswith("You change nothing, so the edit was not done")
+    assert refused.reason.startswith("You may not change files, so the edit was not made")
     assert "not one of your tools" not in refused.reason
 
 

@@ -99,7 +99,7 @@ def test_a_high_risk_is_refused_with_what_the_agent_can_do_instead() -> None:
     [refused] = scene.of(o.ErrorObservation)
     assert refused.code == "refused"
     assert "destructive: rm /" in refused.content
-    assert "Go on without it" in refused.content
+    assert "Continue without it" in refused.content
     assert scene.state.run_state is RunState.FINISHED
     assert not scene.state.pending
 
