@@ -178,7 +178,7 @@ def test_a_server_that_dies_again_is_gone(scene: Scene) -> None:
     servers = scene.open(scene.process("crash"))
     answers = [servers.call(ADD).content for _ in range(3)]
     assert "started again with the next call" in answers[0]
-    assert "Continue without it" in answers[1] and "Go on without it" in answers[2]
+    assert "Continue without it" in answers[1] and "Continue without it" in answers[2]
 
 
 def test_a_lost_session_is_begun_anew(scene: Scene) -> None:
