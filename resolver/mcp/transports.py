@@ -224,6 +224,9 @@ async def open_http(
         if response.headers.get("content-encoding", "identity") != "identity":
             # It was not requested, and a small compressed answer may expand to a very large one.
             raise httpx2.DecodingError("it compresses its answers")
+        # An event stream has no end that could be limited, so the limit applies to each event: see
+        # max_sse_event_size below and
+        # https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         if not response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
             response.stream = _limit_body(response.stream)
 

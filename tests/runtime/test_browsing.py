@@ -36,7 +36,7 @@ def test_a_page_that_the_agent_serves_inside_is_browsed(
         assert (pressed.screenshot or "").startswith("data:image/jpeg;base64,")
         wrong = sandbox.execute(BrowseInteractive(code="press the button"))
         assert isinstance(wrong, BrowserOutput) and wrong.error
-        assert "Write one call a line" in wrong.content
+        assert "Write one call per line" in wrong.content
 
 
 @pytest.mark.engine

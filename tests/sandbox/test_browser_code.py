@@ -56,7 +56,7 @@ def test_lines_are_steps_in_order() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("", "holds no action"),
+        ("", "contains no action"),
         ("click(", "not readable (line 1)"),
         ("x = 1", "Line 1 is not a call"),
         ("page.click('1')", "Line 1 is not a call"),

@@ -130,7 +130,7 @@ def test_create_makes_folders_and_never_overwrites(editor: Editor, root: Path) -
     assert (root / "new/deep/f.txt").read_bytes() == b"one\ntwo"
     assert result["old_hash"] == "" and result["new_hash"] == _sha(b"one\ntwo")
     assert result["diff"].endswith("@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n")
-    assert "is there already" in _refused(editor.create, "new/deep/f.txt", "x")
+    assert "already exists" in _refused(editor.create, "new/deep/f.txt", "x")
     editor.undo_edit("new/deep/f.txt")
     assert not (root / "new/deep/f.txt").exists()
 
