@@ -93,8 +93,8 @@ Temporary paths, memory addresses, hashes, dates, times of day, durations, and p
 background jobs.
 """
 
-# Only what the model was shown, or what shows what happened, is compared. Ids, times and costs always
-# differ, and a difference in them does not lead to another run.
+# Only the actions and what the model was shown of their results are compared. Ids, times and costs
+# differ in every run, and don't change how the run continues.
 _COMPARED_FIELDS = (
     "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
     "new_str", "message", "content",

@@ -68,8 +68,8 @@ def _serve() -> None:
         load("shell").check_terminals()
     except OSError as error:
         sys.exit(
-            f"the machine provides no pseudo-terminal, which the shell needs: {error}. Mount devpts "
-            "at /dev/pts, with /dev/ptmx, or choose another runtime"
+            f"the machine provides no pseudo-terminal, which the shell needs: {error}. Mount "
+            "devpts at /dev/pts, with /dev/ptmx, or choose another runtime"
         )
     actions, processes = load("actions"), load("processes")
     variables = dict(item.partition("=")[::2] for item in options.variable)

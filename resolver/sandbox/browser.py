@@ -271,7 +271,7 @@ class _Request:
         self._look.replace_tab(tab)
         why = "did not answer, not even after its script was ended"
         if crashed:
-            why = "kept opening dialogs" if flooded else "crashed (usually because it ran out of memory)"
+            why = "kept opening dialogs" if flooded else "crashed (usually out of memory)"
         return f"The page {short_url(tab.url)} {why}; its tab was closed and an empty one opened."
 
     def _see(self, images: list[str]) -> str:

@@ -143,7 +143,7 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
 
     again = release(checkout, github, address)
     assert again.returncode == 2
-    assert "v9.8.7 is there already" in again.stderr
+    assert "v9.8.7 exists already" in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_the_same_event_twice_is_left_out_and_another_of_its_id_kept(tmp_path: P
         tmp_path, NULL % 0, NULL % 0, line(id=0, kind="think", content="other"), NULL % 1
     )
     assert [e.kind for e in events] == ["null", "think", "null"]
-    assert "is there already" in done.damages[0].what
+    assert "is a duplicate" in done.damages[0].what
 
 
 def test_zero_bytes_a_mark_and_a_missing_end_cost_no_event(tmp_path: Path) -> None:

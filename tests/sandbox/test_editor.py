@@ -170,7 +170,7 @@ def test_a_near_miss_is_shown(editor: Editor, root: Path) -> None:
     assert "white space only" in said and "     2\t    return a + 1" in said
     said = _refused(editor.str_replace, "f", "    retrun a + 1", "x")
     assert "nearest" in said and "     2\t    return a + 1" in said
-    assert "Nothing in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
+    assert "No lines in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
 
 
 def test_a_near_miss_in_a_huge_file_is_found_soon(editor: Editor, root: Path) -> None:
