@@ -156,18 +156,18 @@ def tokens(text: str) -> int:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_renders_where_nothing_is_known(name: str) -> None:
+def test_a_template_renders_without_values(name: str) -> None:
     text = environment(ChainableUndefined).get_template(name).render(NOTHING)
     assert "Undefined" not in text
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_renders_where_everything_is_known(name: str) -> None:
+def test_a_template_renders_with_all_values(name: str) -> None:
     assert filled(name).strip()
 
 
 @pytest.mark.parametrize("name", FOR_THE_MODEL)
-def test_no_words_for_the_model_are_long(name: str) -> None:
+def test_no_message_to_the_model_is_long(name: str) -> None:
     assert tokens(filled(name)) < MOST_OF_A_TEMPLATE
 
 
@@ -199,18 +199,18 @@ def test_the_system_prompt_of_each_agent_stays_small(name: str, dialect: Dialect
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_agent_has_the_same_words_each_time(name: str, dialect: Dialect) -> None:
+def test_the_system_prompt_of_an_agent_is_always_the_same(name: str, dialect: Dialect) -> None:
     prompts = [make_agent(name, ReplayModel([]), dialect, ALL).system_prompt() for _ in range(2)]
     assert prompts[0].content == prompts[1].content
     assert prompts[0].tools == prompts[1].tools
 
 
-def test_the_tools_of_the_main_agent_stay_small_with_all_that_can_be_offered() -> None:
+def test_the_tools_of_the_main_agent_stay_small_if_all_are_offered() -> None:
     agent = make_agent("CodeActAgent", ReplayModel([]), "tools", ALL)
     assert isinstance(agent, CodeActAgent)
     assert tokens(str(agent._tool_specs())) < MOST_OF_THE_TOOLS
 
 
-def test_each_tool_is_described_in_few_words() -> None:
+def test_each_tool_description_is_short() -> None:
     for spec in tool_specs():
         assert tokens(str(spec["function"])) < MOST_OF_A_TOOL, spec["function"]["name"]

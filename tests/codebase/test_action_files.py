@@ -33,14 +33,14 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
     ],
     ids=["action schema", "workflow schema", "workflow security"],
 )  # fmt: skip
-def test_the_published_checkers_are_content(command: list[str]) -> None:
+def test_the_published_checkers_report_nothing(command: list[str]) -> None:
     result = subprocess.run(
         [TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_input_of_the_action_sets_a_knob() -> None:
+def test_every_input_of_the_action_sets_a_setting() -> None:
     names = {n for k, f in Settings.model_fields.items() for n in variable_names(k, f)}
     for name in set(ACTION["inputs"]) - {"close"}:  # which is another command
         assert f"INPUT_{name.upper()}" in names, name
@@ -53,7 +53,7 @@ OF_THE_WORK = {
 """Knobs about how the work is made public: each is an input of the Action."""
 
 
-def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
+def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
     of_pulls = {
         n for n in PublishingSettings.model_fields if "thread" in n or n.startswith("pull_")
@@ -75,7 +75,7 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
 
 
-def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread() -> None:
+def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
     job = workflow["jobs"]["resolve"]
     listened = workflow[True]  # YAML's `on`
@@ -116,7 +116,7 @@ def heard_with(job: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in names}
 
 
-def test_the_job_that_closes_hears_an_event_as_the_job_before_it_does() -> None:
+def test_the_close_job_parses_an_event_like_the_job_before_it() -> None:
     for name, text in workflows_with_close().items():
         jobs = yaml.safe_load(text)["jobs"]
         heard = heard_with(jobs["resolve"])
@@ -125,6 +125,6 @@ def test_the_job_that_closes_hears_an_event_as_the_job_before_it_does() -> None:
         assert not key, "it asks no model"
 
 
-def test_the_workflow_that_others_call_takes_all_by_which_an_event_is_understood() -> None:
+def test_the_reusable_workflow_has_all_inputs_that_affect_event_parsing() -> None:
     called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
     assert "review-teams" in called[True]["workflow_call"]["inputs"]

@@ -139,7 +139,7 @@ def test_no_duration_is_asserted() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_nothing_sleeps_and_hopes() -> None:
+def test_no_test_sleeps_to_wait() -> None:
     wrong = {}
     for path in FILES:
         name, text = str(path.relative_to(ROOT / "tests")), path.read_text()
