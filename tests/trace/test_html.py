@@ -57,7 +57,7 @@ def check(html: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_words_everywhere_stay_words(text: str) -> None:
+def test_hostile_text_anywhere_stays_text(text: str) -> None:
     check(render_html(hostile(text)))
 
 
@@ -149,7 +149,7 @@ def beacon() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.chromium
-def test_in_a_browser_even_a_script_that_got_in_would_neither_run_nor_call_home(
+def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
     chromium: Browser, tmp_path: Path, beacon: tuple[str, list[str]]
 ) -> None:
     url, asked = beacon
