@@ -90,7 +90,7 @@ def identity() -> str:
     return f"github.com/octo/{uuid.uuid4()}"
 
 
-def test_an_environment_is_one_repository_s_and_one_tree_s(
+def test_an_environment_belongs_to_one_repository_and_tree(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     def choose(given: SetupRepository) -> Environment:
@@ -134,7 +134,7 @@ def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
     assert len(keys) == 7
 
 
-def test_the_newest_environments_of_a_repository_stay_and_others_are_left_alone(
+def test_only_old_environments_of_the_repository_are_removed(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     def kept(owner: str, number: int) -> Environment:

@@ -55,7 +55,7 @@ def closed_in(entry: str, new_machine: Callable[..., Machine]) -> Runtime:
 
 
 @pytest.mark.chromium
-def test_a_page_outside_is_reached_through_the_proxy_and_nothing_else_is_asked_for(
+def test_an_external_page_is_loaded_through_the_proxy_only(
     chromium_program: str, new_machine: Callable[..., Machine]
 ) -> None:
     with serving_outside() as outside, closed_in(outside.entry, new_machine) as sandbox:

@@ -28,7 +28,7 @@ def confined(
 
 
 @pytest.mark.engine
-def test_without_namespaces_the_program_runs_and_the_report_says_so(
+def test_without_namespaces_the_program_runs_and_the_report_is_honest(
     confined: docker.models.containers.Container,
 ) -> None:
     program = "(setsid sleep 100 &) ; echo ran; grep CapEff /proc/self/status; exit 7"
