@@ -1,4 +1,4 @@
-"""Fixtures that every room's tests may use (the real parts), and what holds for all tests."""
+"""Fixtures that the tests of every package may use, and hooks that apply to all tests."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""YAML is read within bounds, and says of everything else what is wrong with it."""
+"""Tests of reading YAML within limits."""
 
 import contextlib
 import time

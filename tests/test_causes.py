@@ -1,4 +1,4 @@
-"""Why a push or a request was refused, by GitHub's own words as they were seen."""
+"""Tests of recognizing why GitHub refused a push or a request, from its own messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long something that failed is tried again."""
+"""Tests of the retry policy."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""What stands around an issue, as the agent is told it: marked, bounded, and nothing when there is
-nothing.
-"""
+"""Tests of the issue context in the task prompt: it is marked and bounded, and absent if empty."""
 
 import re
 from typing import Any

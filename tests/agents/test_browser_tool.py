@@ -1,4 +1,4 @@
-"""The browser as the model is offered it, in both dialects."""
+"""Tests of the browser tool as it is offered to the model, in both dialects."""
 
 from resolver.agents.codeact import CodeActAgent, system_text
 from resolver.agents.definitions import AvailableTools

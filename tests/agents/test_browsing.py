@@ -1,4 +1,4 @@
-"""The agents that use a browser and nothing else."""
+"""Tests of the agents that use only a browser."""
 
 from collections.abc import Sequence
 from typing import Any

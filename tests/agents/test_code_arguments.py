@@ -1,4 +1,4 @@
-"""The tools of the agent that finds places: what models write in their arguments, and tags."""
+"""Tests of the arguments and tags of LocAgent's tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The agent's step: everything comes from the log."""
+"""Tests of the agent's step, which depends on the log alone."""
 
 from collections.abc import Sequence
 

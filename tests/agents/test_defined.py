@@ -1,4 +1,4 @@
-"""An agent that a repository brings: its words, its tools, and what it may not do."""
+"""Tests of agents that a repository defines: prompt, tools and restrictions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Agents by markdown file: what is read, what is left out, and with which words."""
+"""Tests of reading agent definitions from markdown files."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The agent that finds places: what it is offered, what it refuses, what its report becomes."""
+"""Tests of LocAgent: its tools, refusals and report."""
 
 import json
 

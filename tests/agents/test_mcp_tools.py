@@ -1,4 +1,4 @@
-"""Tools of MCP servers in both dialects: what a model is offered, and what its calls become."""
+"""Tests of MCP tools in both dialects: what is offered, and what calls become."""
 
 import json
 from typing import Any

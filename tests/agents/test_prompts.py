@@ -1,4 +1,4 @@
-"""The words for the model: rendered, complete, and safe to put other people's text in."""
+"""Tests of prompts: they render, are complete, and safely enclose untrusted text."""
 
 import re
 from datetime import UTC, datetime

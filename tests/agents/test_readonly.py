@@ -1,4 +1,4 @@
-"""The agent that answers questions: what it is offered, and what it refuses."""
+"""Tests of the agent that answers questions: its tools and refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A reply of a model and the actions read from it."""
+"""Tests of reading actions from a reply of a model."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The reviewer: what it is told, what it may do, and how its comments are read in both dialects."""
+"""Tests of the reviewer: prompt, tools, and review comments in both dialects."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The tag dialect: what counts as an action, what is text, what is refused."""
+"""Tests of the tag dialect: what is an action, what is text, and what is refused."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,5 +1,4 @@
-"""Every template renders with nothing in it and with everything; the words that each call pays for
-are short, whatever a repository brings."""
+"""Tests that every template renders with and without values, and that prompts stay short."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,4 @@
-"""What a finish says to the conversations on lines that a run was asked about, and what the agent
-is told of them."""
+"""Tests of answers to review threads in `finish`, and of threads in the task prompt."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Native tool calls: every call becomes an action, and a wrong one teaches."""
+"""Tests of native tool calls: each becomes an action, and a wrong one is explained."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Small repositories in each language, and an index of files that a test names."""
+"""Small repositories in each language, and an index of given files."""
 
 from collections.abc import Mapping
 from pathlib import Path

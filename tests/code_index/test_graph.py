@@ -1,4 +1,4 @@
-"""The graph, over small repositories in each language."""
+"""Tests of the graph over small repositories in each language."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An agent's questions to the index, and what it is told."""
+"""Tests of the agent's queries to the index and their answers."""
 
 import subprocess
 import sys

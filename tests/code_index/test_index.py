@@ -1,4 +1,4 @@
-"""The index of a commit through its own process: what goes in, what is kept out, how it ends."""
+"""Tests of the index of a commit and its process: content, exclusions and termination."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a process can still do once it is narrow."""
+"""Tests of what a confined process can still do."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is read off one file: names, kinds, lines."""
+"""Tests of parsing one file: names, kinds and lines of definitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""action.yml, the workflows, the generated docs and the package's face."""
+"""Tests of action.yml, the workflows and the generated documentation."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tests that share one thing of the machine run in one worker, as their marks ask."""
+"""Tests of running tests that share a resource of the machine in one worker."""
 
 import pytest
 

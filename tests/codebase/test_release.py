@@ -1,4 +1,4 @@
-"""scripts/release.sh against a real engine, a registry and a forge: the image, and its tag."""
+"""Tests of scripts/release.sh with a real engine, registry and git server."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is refused."""
+"""Tests of the sources of settings, their precedence, and what is refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The hard rules of the house, counted: sizes, cycles, lazy imports, broad handlers."""
+"""Tests of the structural rules: sizes, cycles, imports inside functions, broad handlers."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Git over HTTP on the test GitHub: clone, fetch and push with real git, and its refusals."""
+"""Tests of git over HTTP on the test GitHub: clone, fetch, push and refusals."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""The test GitHub is held against GitHub's own description, over all of its endpoints."""
+"""Compares all endpoints of the test GitHub with GitHub's own description."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who may do what on the test GitHub, and the words with which it refuses."""
+"""Tests of permissions on the test GitHub, and the messages of refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fetching what GitHub publishes: pinned, kept once, and never silently missing in CI."""
+"""Tests of fetching what GitHub publishes: pinned, cached, and required in CI."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Reviews, activity and pull request refs of the test GitHub, as PyGithub and git see them."""
+"""Tests of reviews, activity and pull request refs of the test GitHub, with PyGithub and git."""
 
 import subprocess
 from typing import Any

@@ -1,4 +1,4 @@
-"""Running a container action as the Actions runner does."""
+"""Tests of running a container action like the Actions runner."""
 
 from collections.abc import Iterator
 from pathlib import Path

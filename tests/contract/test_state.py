@@ -1,4 +1,4 @@
-"""The test GitHub as PyGithub sees it: what changes, what is refused, pages, and faults."""
+"""Tests of the test GitHub with PyGithub: changes, refusals, pages and faults."""
 
 import threading
 import time

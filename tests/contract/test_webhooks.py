@@ -1,4 +1,4 @@
-"""Webhook payloads: those made by the test GitHub, and the real examples."""
+"""Tests of webhook payloads: those of the test GitHub, and published examples."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run in memory, or on the events of an earlier one, with everything that it calls counted."""
+"""A run in memory, new or from the events of an earlier one, that counts all calls."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

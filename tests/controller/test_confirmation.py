@@ -1,4 +1,4 @@
-"""What stands between an action and its being done: refusals, waiting, approvals, in the log."""
+"""Tests of refusing, waiting for and approving actions."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The loop: what each action leads to, and how a run ends."""
+"""Tests of the step loop: what each action leads to, and how a run ends."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

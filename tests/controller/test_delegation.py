@@ -1,4 +1,4 @@
-"""A delegate works in its parent's log, by its share, and never takes the parent along."""
+"""Tests of delegates: they work in the parent's log, with a share of its limits."""
 
 import pytest
 

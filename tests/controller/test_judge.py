@@ -1,4 +1,4 @@
-"""A model's opinion of an action, beside the rules."""
+"""Tests of a model's risk rating in addition to the rules."""
 
 import pytest
 

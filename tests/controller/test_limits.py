@@ -1,4 +1,4 @@
-"""The bounds of a run: when they end it and when the agent is warned."""
+"""Tests of the limits of a run: when they end it, and when the agent is warned."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The outcome, as the log tells it."""
+"""Tests of deriving the outcome from the log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run that was killed at any event goes on from its log as if nothing had been."""
+"""Tests of continuing a run that was killed after any event."""
 
 from collections.abc import Sequence
 

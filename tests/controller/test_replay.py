@@ -1,4 +1,4 @@
-"""A replayed run is held against its recording; where they part is an event."""
+"""Tests of comparing a replayed run with its recording."""
 
 from hypothesis import given
 

@@ -1,4 +1,4 @@
-"""What people ask of a run at work: taken between two steps, written into its log."""
+"""Tests of requests of people to an active run."""
 
 import threading
 

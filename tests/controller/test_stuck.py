@@ -1,4 +1,4 @@
-"""Going in circles is found and quoted; real progress is left alone."""
+"""Tests of detecting repetition without mistaking progress for it."""
 
 import itertools
 

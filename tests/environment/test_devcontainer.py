@@ -1,4 +1,4 @@
-"""devcontainer.json, as people and editors write it."""
+"""Tests of devcontainer.json, as people and editors write it."""
 
 import json
 from collections.abc import Callable

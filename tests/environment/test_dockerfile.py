@@ -1,4 +1,4 @@
-"""The images that a Dockerfile names, and those that it may not name."""
+"""Tests of the images that a Dockerfile names, and those that it may not name."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which prepared environment a run starts in, on a real engine."""
+"""Tests of choosing a prepared environment, on a real engine."""
 
 import hashlib
 import os

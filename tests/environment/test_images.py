@@ -1,4 +1,4 @@
-"""The sandbox's image: named, described by the repository, or built."""
+"""Tests of the sandbox's image: named, described by the repository, or built."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Which setup a repository has, and when it has to run anew."""
+"""Tests of finding a repository's setup, and when it has to run again."""
 
 import pytest
 from hypothesis import given

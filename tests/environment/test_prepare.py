@@ -1,4 +1,4 @@
-"""The setup, run in real sandboxes."""
+"""Tests of running the setup in real sandboxes."""
 
 from collections.abc import Callable
 from pathlib import Path

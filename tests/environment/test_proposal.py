@@ -1,4 +1,4 @@
-"""The environment that `init` proposes: image and setup of one source, which is really there."""
+"""Tests of the environment that `init` proposes."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a repository seems to be, from the files at its root."""
+"""Tests of recognizing a project from the files at its root."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A damaged log, or something that is none: a clear error with the line, and its repair."""
+"""Tests of damaged logs: a clear error with the line, and the repair."""
 
 import hashlib
 import json

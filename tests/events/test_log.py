@@ -1,4 +1,4 @@
-"""One line of a log: written, read back, and what is refused."""
+"""Tests of writing and reading a line of the log."""
 
 import json
 

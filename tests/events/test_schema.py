@@ -1,4 +1,4 @@
-"""The format: one to one, described, published as a schema, and readable for good."""
+"""Tests of the log's format: consistent, described, published as a schema, and stable."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How large events get: an edit costs its hunk, whatever the file's size."""
+"""Tests of the size of events: an edit costs its hunk, whatever the file's size."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""State is a fold: derived, deterministic, and true at every prefix."""
+"""Tests of the state, which is a deterministic fold over the events."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Stores: one conformance suite for all of them, and what the file and the database survive."""
+"""The conformance suite of all event stores, and failures of the file and the database."""
 
 import itertools
 import os

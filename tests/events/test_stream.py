@@ -1,4 +1,4 @@
-"""The stream: numbering, order, redaction, and subscribers that fail."""
+"""Tests of the event stream: numbering, order, redaction, and failing subscribers."""
 
 import threading
 from datetime import UTC, datetime

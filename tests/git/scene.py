@@ -1,4 +1,4 @@
-"""A repository, a sandbox folder that it is checked out in, and a plain git to compare with."""
+"""A repository, a sandbox folder in which it is checked out, and plain git to compare with."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101, PTH103, PTH108, PTH118, PTH120, PTH211

@@ -1,4 +1,4 @@
-"""What a hostile agent does to the repository it was given."""
+"""Tests of what a hostile agent can do to the repository in its sandbox."""
 
 # Paths that are bytes have no Path.
 

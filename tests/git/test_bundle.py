@@ -1,4 +1,4 @@
-"""Bundles that no honest sandbox makes, built by hand."""
+"""Tests of malicious bundles, built by hand."""
 
 import hashlib
 import os

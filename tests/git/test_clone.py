@@ -1,4 +1,4 @@
-"""From a URL or a checkout to the host's bare clone, and what can go wrong on the way."""
+"""Tests of cloning from a URL or a checkout into the host's bare clone."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Commits of an earlier clone come from the host's cache, and only to who may read them."""
+"""Tests of the clone cache: what it saves, and who gets objects from it."""
 
 import shutil
 from collections.abc import Iterator

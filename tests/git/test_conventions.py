@@ -1,4 +1,4 @@
-"""How a repository writes, read at its default branch."""
+"""Tests of reading a repository's conventions at its default branch."""
 
 from pathlib import Path
 

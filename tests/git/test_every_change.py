@@ -1,4 +1,4 @@
-"""Every kind of change goes from the sandbox to a published branch with the same tree hash."""
+"""Tests that every kind of change reaches a published branch with the same tree hash."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101, PTH118

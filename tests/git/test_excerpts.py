@@ -1,4 +1,4 @@
-"""The code that a conversation on lines is about: now, or as it was when it began."""
+"""Tests of the code excerpt of a review thread, as it is now or was at its start."""
 
 from typing import Any
 

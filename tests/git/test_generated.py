@@ -1,4 +1,4 @@
-"""Caches and build output stay out of a change and are named; nothing else is touched."""
+"""Tests of leaving caches and build output out of a change."""
 
 import compileall
 import os

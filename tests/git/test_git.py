@@ -1,4 +1,4 @@
-"""Git on the host is bounded, and says what went wrong."""
+"""Tests of running git on the host: limits and error messages."""
 
 import os
 from pathlib import Path

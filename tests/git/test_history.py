@@ -1,4 +1,4 @@
-"""How much of a merge-heavy history comes with a clone, and that what comes is whole."""
+"""Tests of how much of a history with many merges is fetched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Large files, whose contents go into the bundle without git, make the tree that git makes."""
+"""Tests that large files, which are bundled without git, give the same tree as git."""
 
 import os
 import subprocess

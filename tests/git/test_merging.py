@@ -1,4 +1,4 @@
-"""Git's own merge of two commits as objects: clean, in conflict, replayed, and what is left."""
+"""Tests of merging commits as objects: clean, in conflict, and replayed."""
 
 from pathlib import Path
 

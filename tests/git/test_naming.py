@@ -1,4 +1,4 @@
-"""Branch names from any title, and free ones among those taken."""
+"""Tests of branch names made from titles."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A tree with some files of another, built without a checkout."""
+"""Tests of building a tree with some files of another one."""
 
 from pathlib import Path
 

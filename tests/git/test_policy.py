@@ -1,4 +1,4 @@
-"""What the policy stops, and what it lets through."""
+"""Tests of what the patch policy refuses and accepts."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101

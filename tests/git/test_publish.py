@@ -1,4 +1,4 @@
-"""Our commit, and the one branch it goes to: over HTTP, and in a person's own repository."""
+"""Tests of the commit and its branch, over HTTP and in a local repository."""
 
 import threading
 from collections.abc import Iterator

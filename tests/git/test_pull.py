@@ -1,4 +1,4 @@
-"""A pull request in the host's clone: its head, where it left its base, what it changes."""
+"""Tests of a pull request in the host's clone: head, merge base and diff."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Commits at the end of branches, over HTTP: forward only, and what a server refuses in words."""
+"""Tests of pushing commits onto branches over HTTP, and of refused pushes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whatever files a sandbox holds, the host gets the same tree (hypothesis)."""
+"""Property tests: any files in a sandbox give the same tree on the host."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH108, PTH112, PTH113, PTH114, PTH118

@@ -1,4 +1,4 @@
-"""Which lines can be titles: those that say what changed."""
+"""Tests of which lines can be titles: those that say what changed."""
 
 import pytest
 from hypothesis import given

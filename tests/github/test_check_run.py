@@ -1,4 +1,4 @@
-"""The check run that a verification becomes on the published commit."""
+"""Tests of the check run with a verification on the published commit."""
 
 from typing import Any
 

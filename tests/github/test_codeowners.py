@@ -1,4 +1,4 @@
-"""CODEOWNERS as GitHub reads it."""
+"""Tests of parsing CODEOWNERS like GitHub."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Subjects of commits, written as the repository's people write theirs."""
+"""Tests of commit subjects in the style of the repository."""
 
 import subprocess
 from pathlib import Path

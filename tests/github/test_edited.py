@@ -1,4 +1,4 @@
-"""What people have edited in our pull requests is told from what we wrote."""
+"""Tests of telling people's edits of a pull request from Resolver's text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Of a thread that is too long the beginning and the end are kept, and the gap is counted."""
+"""Tests of shortening a long conversation in the middle, with the number of omitted comments."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What a cut-off attempt has pushed is removed before the next one pushes, and nothing else."""
+"""Tests of deleting branches of interrupted attempts before the next push."""
 
 import pytest
 

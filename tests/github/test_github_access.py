@@ -1,4 +1,4 @@
-"""One client: rate limits, trouble of the server, pages, and answers that are known already."""
+"""Tests of the client: rate limits, server errors, pages and cached responses."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Working as a GitHub App: a token for one repository, renewed in time, known to redactors."""
+"""Tests of authenticating as a GitHub App: tokens per repository, renewal and redaction."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is read of failed checks, over a real socket: as they were, bounded, clean."""
+"""Tests of reading failed checks and their logs, over a real socket."""
 
 from collections.abc import Callable
 

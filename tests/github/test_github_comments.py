@@ -1,4 +1,4 @@
-"""The comments of runs on a GitHub over a real socket: who closes what a killed run has left."""
+"""Tests of the comments of runs, also of killed ones, over a real socket."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writes to a GitHub that fails: tried again for minutes, and done once."""
+"""Tests of writes to a failing GitHub, which are retried and done once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where our pull requests for an issue are, and what a run of ours has pushed there already."""
+"""Tests of finding Resolver's pull requests of an issue, and the commits of a run in them."""
 
 import pytest
 

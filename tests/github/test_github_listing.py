@@ -1,4 +1,4 @@
-"""What reading costs: one request a page of a list, however many elements the page has."""
+"""Tests of the number of requests for lists: one per page."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""A pull request of ours on a GitHub over a real socket: marked as wished, and brought up to date
-in what nobody has edited.
-"""
+"""Tests of opening and updating a pull request, over a real socket."""
 
 from typing import Any
 

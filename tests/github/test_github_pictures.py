@@ -1,4 +1,4 @@
-"""Pictures of an issue's texts are fetched from where uploads lie, and from nowhere else."""
+"""Tests of fetching pictures only from where uploads are stored."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Which commit of a pull request is worked on: the one that the requester saw."""
+"""Tests of pinning the commit of a pull request that the requester saw."""
 
 import pytest
 import requests

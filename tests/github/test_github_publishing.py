@@ -1,4 +1,4 @@
-"""Publishing to a GitHub over a real socket: once each, by us, and with words for each failure."""
+"""Tests of publishing over a real socket: once each, with a message for each failure."""
 
 from typing import Any
 

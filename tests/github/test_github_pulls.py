@@ -1,4 +1,4 @@
-"""Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
+"""Tests of reading a pull request and publishing a review, over a real socket."""
 
 import dataclasses
 import time

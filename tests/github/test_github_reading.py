@@ -1,4 +1,4 @@
-"""Reading issues from a GitHub over a real socket: what the requester saw, and no more."""
+"""Tests of reading issues as the requester saw them, over a real socket."""
 
 import json
 from collections.abc import Callable

@@ -1,5 +1,4 @@
-"""Other issues and pull requests that belong to one, over a real socket: as they were, and only the
-repository's own."""
+"""Tests of reading related issues and pull requests of the same repository."""
 
 from collections.abc import Callable
 

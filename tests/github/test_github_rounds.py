@@ -1,4 +1,4 @@
-"""Replying in review threads of a GitHub over a real socket: once each, and in no other thread."""
+"""Tests of replying in review threads, over a real socket."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Commits made through the API of a GitHub whose objects are made by real git."""
+"""Tests of creating commits through the API, with objects made by real git."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""One query shows the refs of a repository, and which of its owner's repositories exist."""
+"""Tests of the query for a repository's refs and its owner's repositories."""
 
 from pathlib import Path
 

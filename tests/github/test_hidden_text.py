@@ -1,4 +1,4 @@
-"""What people don't see is taken out; what they see stays."""
+"""Tests of removing hidden text and keeping visible text."""
 
 import pytest
 from hypothesis import given, settings

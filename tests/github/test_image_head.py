@@ -1,4 +1,4 @@
-"""What a picture is, by its first bytes: never by its name, and nothing is decoded."""
+"""Tests of recognizing images by their first bytes."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""Which issue template a description was written with, and what of it was filled in."""
+"""Tests of finding the issue template of a description, and what was filled in."""
 
 import time
 

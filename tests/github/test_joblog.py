@@ -1,4 +1,4 @@
-"""A log of CI is cut to what tells why the job failed, and shows nothing that nobody would see."""
+"""Tests of shortening a job's log to the lines about its failure."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""An issue in a file, and a pull request that is only text."""
+"""Tests of an issue in a file, and a pull request that is only text."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pictures are taken out of texts, with their alternative texts, and from nowhere else."""
+"""Tests of replacing pictures in texts, with their alternative texts."""
 
 import time
 

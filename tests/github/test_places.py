@@ -1,4 +1,4 @@
-"""Places that an answer names, as links."""
+"""Tests of linking the places that an answer names."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A model's markdown can be read, and can do nothing else."""
+"""Tests of making a model's markdown inert."""
 
 import re
 

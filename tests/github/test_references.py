@@ -1,4 +1,4 @@
-"""Names of issues in a text: those that GitHub links, and no others."""
+"""Tests of finding references to issues, as GitHub links them."""
 
 import re
 import time

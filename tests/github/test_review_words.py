@@ -1,4 +1,4 @@
-"""The words of a review: inert, within bounds, and a suggestion that stays letter by letter."""
+"""Tests of the text of a review: inert, bounded, with exact suggestions."""
 
 import re
 from typing import Any

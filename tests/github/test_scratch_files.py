@@ -1,4 +1,4 @@
-"""New files that look like scratch work are told apart from the change itself, and never hidden."""
+"""Tests of pointing out new files that look like scratch work."""
 
 from typing import Literal
 

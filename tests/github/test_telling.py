@@ -1,4 +1,4 @@
-"""The thread that keeps a run's comment up to date: never in the way, silent once it is closed."""
+"""Tests of the thread that updates a run's progress comment."""
 
 import threading
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A repository's pull request template, filled in: its headings stay, nothing is claimed."""
+"""Tests of filling in a repository's pull request template."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What people and models write takes processor time that grows with its length, not its square."""
+"""Tests that processing text takes time linear in its length."""
 
 import time
 from collections.abc import Callable

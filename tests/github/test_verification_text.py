@@ -1,4 +1,4 @@
-"""What a pull request, a final comment and a progress comment say about a verification."""
+"""Tests of how a verification is presented in pull requests and comments."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""Every ending has its words; they fit, they are closed, and they carry their marker."""
+"""Tests of the comment of every ending: text, size, closed markup and marker."""
 
 import re
 from datetime import timedelta

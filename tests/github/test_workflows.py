@@ -1,4 +1,4 @@
-"""What a repository's workflows say to somebody who wants to know whether CI starts."""
+"""Tests of reading a repository's workflows to see whether CI starts."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What is changed in messages for Anthropic's models, and what is left alone."""
+"""Tests of changes to messages for Anthropic's models."""
 
 import copy
 from typing import Any

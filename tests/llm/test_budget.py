@@ -1,4 +1,4 @@
-"""A call that the money would not pay is not made, and one that it pays is bounded by it."""
+"""Tests of the budget: which calls are made, and how long replies may be."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls to a model as files."""
+"""Tests of storing model calls as files."""
 
 import json
 from pathlib import Path

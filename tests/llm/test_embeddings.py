@@ -1,4 +1,4 @@
-"""Vectors of texts from an endpoint, and skills found by what a text is about."""
+"""Tests of embeddings, and of finding skills by similarity."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Reading what an endpoint says: any text and any header must give a clean, short, keyless line."""
+"""Property tests of reading errors: any text and header give a short line without the key."""
 
 import json
 

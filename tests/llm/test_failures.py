@@ -1,4 +1,4 @@
-"""What goes wrong between here and the model, provoked over a real socket."""
+"""Tests of failures between client and model, over a real socket."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Other models stand in for one that is down or refuses, and rules choose between them."""
+"""Tests of fallback models and model rules."""
 
 from typing import Any
 

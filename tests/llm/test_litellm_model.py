@@ -1,4 +1,4 @@
-"""What is asked and what comes back, over a real socket and through litellm."""
+"""Tests of requests and replies through litellm, over a real socket."""
 
 import copy
 import itertools

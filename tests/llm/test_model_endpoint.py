@@ -1,4 +1,4 @@
-"""The scripted endpoint itself, for what no other test of this room uses."""
+"""Tests of the scripted endpoint itself, for features that other tests of llm don't use."""
 
 import json
 

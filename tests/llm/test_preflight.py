@@ -1,4 +1,4 @@
-"""What is found out about a model before a run starts, and what it costs."""
+"""Tests of the check of a model before a run."""
 
 import pytest
 from pydantic import SecretStr

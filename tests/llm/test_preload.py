@@ -1,4 +1,4 @@
-"""litellm is loaded and made ready in the background, and a first call finds everything there."""
+"""Tests of loading litellm in the background."""
 
 import json
 import subprocess

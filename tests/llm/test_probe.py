@@ -1,4 +1,4 @@
-"""One tiny call, and one sentence for what is wrong."""
+"""Tests of the connection test: one tiny call, and one sentence about a failure."""
 
 import pytest
 

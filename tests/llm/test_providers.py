@@ -1,5 +1,4 @@
-"""Each provider's protocol over a real connection, whole and streamed: what is said to it and what
-is understood of its answers."""
+"""Tests of each provider's protocol over a real connection, plain and streamed."""
 
 import dataclasses
 import json

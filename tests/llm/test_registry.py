@@ -1,4 +1,4 @@
-"""From a configuration to a model."""
+"""Tests of building models from a configuration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The model that repeats a recording."""
+"""Tests of the model that repeats a recording."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Replies that a person wrote into a file."""
+"""Tests of the model with scripted replies."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The client's bounds, on real sockets."""
+"""Tests of the HTTP client's limits, on real sockets."""
 
 import gzip
 

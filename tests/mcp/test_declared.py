@@ -1,4 +1,4 @@
-"""What settings may say of MCP servers, and which of them a run has."""
+"""Tests of the settings of MCP servers, and which servers a run has."""
 
 from typing import Any
 

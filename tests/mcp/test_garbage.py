@@ -1,4 +1,4 @@
-"""Whatever a server sends, over either transport: servers are opened, called and closed."""
+"""Property tests: servers that send anything are opened, called and closed."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""The official servers as they are published, over both transports."""
+"""Tests with the official servers as they are published, over both transports."""
 
 import os
 import socket

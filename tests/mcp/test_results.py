@@ -1,4 +1,4 @@
-"""Results of tools, whatever they hold, as observations."""
+"""Tests of converting any tool result to an observation."""
 
 import json
 from typing import Any

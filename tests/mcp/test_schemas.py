@@ -1,4 +1,4 @@
-"""Schemas and listings of servers, reduced to what a model can be choose_tools."""
+"""Tests of reducing schemas and listings to what can be offered to a model."""
 
 import json
 

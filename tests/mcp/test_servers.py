@@ -1,4 +1,4 @@
-"""Servers of the host's side: the tools of good ones, and nothing that bad ones do ends a run."""
+"""Tests of servers on the host: tools of good ones, and failures of bad ones."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Events to messages: complete pairs, a stable prefix, linear cost."""
+"""Tests of converting events to messages: complete pairs, stable prefix, linear cost."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Heads of Markdown files: fields, their lines, and that no bytes do harm."""
+"""Tests of YAML front matter: fields, line numbers, and any bytes."""
 
 import json
 import time

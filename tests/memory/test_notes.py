@@ -1,4 +1,4 @@
-"""Notes for later runs: read off the log, kept by repository, bounded, never twice."""
+"""Tests of notes for later runs: derived from the log, stored by repository, bounded."""
 
 import json
 import tempfile

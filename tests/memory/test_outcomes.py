@@ -1,4 +1,4 @@
-"""What a command was for, and the lines that say how it ended."""
+"""Tests of recognizing check commands and the lines that say how they ended."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Images in a conversation: paired, bounded, and never a reason to change what was sent."""
+"""Tests of images in a conversation: paired, bounded, and stable."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""The task's pictures in a conversation: with the first words, always sent, and the same after a
-restart.
-"""
+"""Tests of the task's pictures: sent with the first message, and the same after a restart."""
 
 import json
 from datetime import UTC, datetime

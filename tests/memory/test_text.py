@@ -1,4 +1,4 @@
-"""Cutting text to a bound."""
+"""Tests of truncating text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The two directions of a stream: whatever is said twice, cut or late, the bytes are the same."""
+"""Tests of both directions of a stream: repetitions, cuts and delays don't change the bytes."""
 
 import asyncio
 import contextlib

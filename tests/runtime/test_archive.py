@@ -1,4 +1,4 @@
-"""One file in, one file out, and nothing that a hostile stream makes of it."""
+"""Tests of moving single files in and out, also with hostile streams."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""The browser of a running sandbox, and the sandbox that has none."""
+"""Tests of the browser of a running sandbox, and of a sandbox without one."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The host's end of the wire against servers that misbehave, each behind a real socket."""
+"""Tests of the host's end of the wire against misbehaving servers on a real socket."""
 
 import socket
 import struct

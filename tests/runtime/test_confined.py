@@ -1,4 +1,4 @@
-"""Host-side file access below a folder that the sandbox writes to."""
+"""Tests of host-side file access below a folder that the sandbox writes to."""
 
 import io
 import os

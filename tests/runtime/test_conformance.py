@@ -1,4 +1,4 @@
-"""One suite for every kind of sandbox, unchanged: what the rest of the program may rely on."""
+"""The conformance suite of all kinds of sandboxes."""
 
 import hashlib
 import random

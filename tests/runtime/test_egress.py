@@ -1,4 +1,4 @@
-"""Where a run may connect to: the allow-list, the addresses behind its names, the ledger."""
+"""Tests of egress: the allow-list, the resolved addresses, the connection log."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""Reaching an engine, near and far, and saying plainly when there is none."""
+"""Tests of reaching a local or remote engine, and of the error without one."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""The first process of the local sandbox where the kernel allows it nothing."""
+"""Tests of the first process of the local sandbox on a kernel that allows nothing."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What the agent must not see, reach or exhaust, tried from inside by an agent that tries."""
+"""Tests of what the agent must not see, reach or exhaust, tried from inside."""
 
 import contextlib
 import os

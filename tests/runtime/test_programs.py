@@ -1,4 +1,4 @@
-"""Programs of a running sandbox whose input and output are held here."""
+"""Tests of programs in a running sandbox whose input and output the host controls."""
 
 import threading
 import time

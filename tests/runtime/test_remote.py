@@ -1,4 +1,4 @@
-"""`resolver sandbox serve`: who is let in, what it gives, how it takes nonsense, how it ends."""
+"""Tests of `resolver sandbox serve`: access, limits, invalid requests and shutdown."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""What is left of a container when its sandbox ends: nothing."""
+"""Tests that a container leaves nothing behind."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The toolbox archive: what is in it, and when it is made."""
+"""Tests of the toolbox archive: its content, and when it is built."""
 
 import os
 import tarfile

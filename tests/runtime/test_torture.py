@@ -1,4 +1,4 @@
-"""What is left of a sandbox after the worst that its own commands can do to it, in containers."""
+"""Tests of the worst that commands can do to their sandbox, in containers."""
 
 import base64
 import time

@@ -1,4 +1,4 @@
-"""The toolbox's volume: whole or absent, filled by one, poisoned by nobody."""
+"""Tests of filling the toolbox's volume."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""The parts of the sandbox side, alive: a bash, an IPython session, an editor, a whole server."""
+"""Fixtures of the sandbox side: a bash, an IPython session, an editor, a whole server."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""A list of tortures for the one long-lived shell."""
+"""Tests of the long-lived shell under stress."""
 
 import os
 import re

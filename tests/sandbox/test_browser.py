@@ -1,4 +1,4 @@
-"""The browser behind the action server: pages, forms, tabs, dialogs, files, and what it shows."""
+"""Tests of the browser behind the action server: pages, forms, tabs, dialogs, files."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""The code that drives the browser: what is read, and how anything else is explained."""
+"""Tests of parsing the code that drives the browser."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Pages that do their worst: every request ends in bounded time, says why, and the next works."""
+"""Tests of hostile pages: every request ends in bounded time, and the next one works."""
 
 import time
 from collections.abc import Iterator

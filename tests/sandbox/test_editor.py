@@ -1,4 +1,4 @@
-"""The editor changes what it was told to and not one byte more."""
+"""Tests that the editor changes exactly what was requested."""
 
 import hashlib
 import os

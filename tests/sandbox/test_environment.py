@@ -1,4 +1,4 @@
-"""What the agent's programs find in their environment."""
+"""Tests of the environment variables of the agent's programs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The IPython session: state, errors, time, death, and what is preloaded."""
+"""Tests of the IPython session: state, errors, timeouts, crashes, and preloaded functions."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""The accessibility tree as text, from nodes as DevTools gives them."""
+"""Tests of rendering the accessibility tree, from nodes of DevTools."""
 
 from typing import Any
 

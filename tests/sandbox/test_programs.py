@@ -1,4 +1,4 @@
-"""Programs of the sandbox whose input and output the host holds."""
+"""Tests of programs in the sandbox whose input and output the host controls."""
 
 import base64
 import threading

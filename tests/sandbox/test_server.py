@@ -1,4 +1,4 @@
-"""The real server as a process, driven over its stdin and stdout by the contract alone."""
+"""Tests of the real server process, driven over stdin and stdout by the contract alone."""
 
 import json
 import os

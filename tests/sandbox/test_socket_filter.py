@@ -1,4 +1,4 @@
-"""The filter of sockets, tried by programs that want one all the same."""
+"""Tests of the socket filter with programs that try to bypass it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Output of any size: what is shown, what is counted, what is on disk."""
+"""Tests of output of any size: excerpt, counts and file."""
 
 from pathlib import Path
 

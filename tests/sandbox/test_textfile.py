@@ -1,4 +1,4 @@
-"""The hunk of an edit is a patch that git applies to get exactly the new file."""
+"""Tests that the hunk of an edit is a patch that gives exactly the new file."""
 
 import subprocess
 from pathlib import Path

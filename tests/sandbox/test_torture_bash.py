@@ -1,4 +1,4 @@
-"""What commands do to the shell that runs them, and what is left of it afterwards."""
+"""Tests of what commands can do to the shell that runs them."""
 
 import shutil
 import subprocess

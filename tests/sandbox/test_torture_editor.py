@@ -1,4 +1,4 @@
-"""What files and paths do to the editor, and what the editor must not do to them."""
+"""Tests of unusual files and paths in the editor."""
 
 import base64
 import os

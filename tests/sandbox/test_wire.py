@@ -1,4 +1,4 @@
-"""The frames, whatever comes over the line."""
+"""Tests of encoding and decoding frames, with any input."""
 
 import json
 

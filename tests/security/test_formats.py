@@ -1,4 +1,4 @@
-"""Credentials nobody knew beforehand are known by their form; innocent text is not taken."""
+"""Tests of recognizing credentials by their format, without false alarms."""
 
 import time
 

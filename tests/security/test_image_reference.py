@@ -1,4 +1,4 @@
-"""Which images a repository may name."""
+"""Tests of which images a repository may name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The operator's log holds no secret, in whatever part of a record it came."""
+"""Tests that the operator's log contains no secret in any part of a record."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""Secrets that come to be at work are known to every redactor from then on."""
+"""Tests that secrets issued during work are known to every redactor."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Known secrets don't survive, whatever they are wrapped in."""
+"""Tests of redacting known secrets in any form."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""How risky single actions are, and what the rules say of them."""
+"""Tests of the risk rules on single actions."""
 
 import pytest
 

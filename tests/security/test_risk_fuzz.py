@@ -1,4 +1,4 @@
-"""The rules take any text: they end, soon, and say nothing but a risk."""
+"""Property tests of the risk rules: any text is rated in bounded time."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The rules on the labelled lists: alarms that are none, and dangers that are not seen."""
+"""Tests of the rates of false alarms and missed dangers on labelled lists."""
 
 import pytest
 

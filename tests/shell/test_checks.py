@@ -1,4 +1,4 @@
-"""Which commands of a line are checks, and what the line's exit code says of them."""
+"""Tests of which commands of a line are checks, and what its exit code says about them."""
 
 import time
 

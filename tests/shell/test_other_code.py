@@ -1,4 +1,4 @@
-"""Which commands and cells may have checked something without being a check by name."""
+"""Tests of commands and cells that may check something without being a known check."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Commands as people read them: from the repository's root, whatever path it has in the sandbox."""
+"""Tests of showing commands relative to the repository's root."""
 
 import pytest
 

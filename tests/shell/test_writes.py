@@ -1,4 +1,4 @@
-"""What a command line writes in the repository, by its text."""
+"""Tests of which files of the repository a command line writes."""
 
 import time
 

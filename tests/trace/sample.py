@@ -1,4 +1,4 @@
-"""A log as a real run leaves it, and hostile texts, for the tests of all renderers."""
+"""A log like that of a real run, and hostile texts, for the tests of all renderers."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

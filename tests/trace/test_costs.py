@@ -1,4 +1,4 @@
-"""What each model and each service cost."""
+"""Tests of the cost of each model and each service in traces."""
 
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State

@@ -1,4 +1,4 @@
-"""What a delegate did stands in the trace below the step that started it."""
+"""Tests of showing a delegate's steps below the step that started it."""
 
 from playwright.sync_api import Browser
 

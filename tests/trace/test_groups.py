@@ -1,4 +1,4 @@
-"""The log of an Actions job, folded by the phases of a run."""
+"""Tests of the log of an Actions job, grouped by the phases of a run."""
 
 import io
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The page: complete, self-contained, and dead to whatever a log holds."""
+"""Tests of the HTML trace: complete, self-contained and inert."""
 
 import re
 import threading

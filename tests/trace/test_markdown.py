@@ -1,4 +1,4 @@
-"""Markdown stays closed and inert, whatever a log holds, and a comment stays within its limit."""
+"""Tests of markdown traces: closed, inert and within the limit of a comment."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""The view that all renderers share: what becomes a step, a note, a header."""
+"""Tests of the view that all renderers share: steps, notes and header."""
 
 from datetime import timedelta
 

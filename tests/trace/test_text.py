@@ -1,4 +1,4 @@
-"""Plain text and progress control neither the terminal nor GitHub's runner."""
+"""Tests that plain text controls neither the terminal nor GitHub's runner."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Ledgers for tests: runs and refusals by a few words."""
+"""Builds quota ledgers with runs and refusals for tests."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

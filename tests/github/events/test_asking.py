@@ -1,5 +1,4 @@
-"""Which words after a mention ask for help, for a review, answer a question of a run, or call
-something of the repository by its name."""
+"""Tests of instructions that ask for help or a review, answer a run, or name an agent or task."""
 
 import re
 

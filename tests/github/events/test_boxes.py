@@ -1,4 +1,4 @@
-"""The dashboard's boxes: which ticks ask for something, and which don't."""
+"""Tests of the dashboard's checkboxes."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which failing checks start work."""
+"""Tests of which failing checks start work."""
 
 from datetime import UTC, datetime
 from typing import Any

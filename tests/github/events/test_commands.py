@@ -1,4 +1,4 @@
-"""What is a command, what grants more, and what is work to be done."""
+"""Tests of commands and amounts, as opposed to work."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a dispatch asks for, by its inputs."""
+"""Tests of dispatches and their inputs."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the guard decides: ceilings of a day, and how long bots may answer each other."""
+"""Tests of the quota decision: daily quotas and chains of bots."""
 
 from dataclasses import replace
 from datetime import timedelta

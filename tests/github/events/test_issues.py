@@ -1,6 +1,4 @@
-"""What is done to an issue or a pull request itself: opened, labelled, assigned, its review asked
-for; GitHub's published payloads, as far as they go.
-"""
+"""Tests of events of issues and pull requests: opened, labeled, assigned, review requested."""
 
 from datetime import UTC, datetime
 

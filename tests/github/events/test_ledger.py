@@ -1,4 +1,4 @@
-"""The ledger as text: what is kept, what is summed up, and what is no entry."""
+"""Tests of the quota ledger's format: entries, totals and invalid lines."""
 
 import json
 from dataclasses import replace

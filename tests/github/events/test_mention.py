@@ -1,4 +1,4 @@
-"""A mention counts only where a person wrote it to ask for something."""
+"""Tests of mentions, which count only in prose of a person."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Events become triggers, or the reason why not; keys depend on the event alone."""
+"""Tests of parsing events into triggers, whose keys depend on the event alone."""
 
 import copy
 import json

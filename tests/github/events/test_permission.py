@@ -1,4 +1,4 @@
-"""Who may start work, asked of a GitHub over a real socket."""
+"""Tests of who may start work, with a test GitHub over a real socket."""
 
 from typing import Any
 

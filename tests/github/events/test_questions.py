@@ -1,4 +1,4 @@
-"""Which words after a mention are a question about the code."""
+"""Tests of which instructions are questions about the code."""
 
 import pytest
 from hypothesis import given

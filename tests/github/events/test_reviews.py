@@ -1,4 +1,4 @@
-"""Reviews and comments on the code become triggers, pinned to the commit that the event names."""
+"""Tests of triggers from reviews and comments on the code, pinned to the event's commit."""
 
 import copy
 import json

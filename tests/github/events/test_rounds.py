@@ -1,4 +1,4 @@
-"""One submitted review is one request, whichever of its events came first."""
+"""Tests that a submitted review is one request, whichever of its events arrives first."""
 
 import copy
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""When a labelled issue starts work later than its label event."""
+"""Tests of starting work on an issue that was labeled earlier."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

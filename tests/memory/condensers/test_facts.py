@@ -1,4 +1,4 @@
-"""What is known of the work, read off the log."""
+"""Tests of the facts about the work that are derived from the log."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The default: what the work is about survives, as facts of the log."""
+"""Tests of the default condenser, whose summary keeps the facts of the log."""
 
 from resolver.errors import ModelError
 from resolver.events import actions as a

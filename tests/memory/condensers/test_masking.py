@@ -1,4 +1,4 @@
-"""Masking: actions and ends stay, outputs go."""
+"""Tests of masking: actions stay, outputs are replaced."""
 
 from resolver.events import actions as a
 from resolver.events import observations as o

@@ -1,4 +1,4 @@
-"""Condensers that ask a model: what it is asked, what becomes of its answer, and of none."""
+"""Tests of condensers that ask a model: request, use of the reply, and failures."""
 
 import json
 import re

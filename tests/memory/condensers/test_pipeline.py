@@ -1,4 +1,4 @@
-"""Several condensers in a row, and condensers by name."""
+"""Tests of condensers in sequence, and of condensers by name."""
 
 import pytest
 

@@ -1,5 +1,4 @@
-"""What holds of every condenser on any run: valid messages, the user's words, one answer for one
-log."""
+"""Property tests of all condensers: valid messages, and the same result for the same log."""
 
 import json
 from itertools import pairwise

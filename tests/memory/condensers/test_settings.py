@@ -1,4 +1,4 @@
-"""The setting `condenser`, and what is made of the settings."""
+"""Tests of the setting `condenser`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Condensers that go by numbers alone."""
+"""Tests of condensers that depend only on counts."""
 
 from resolver.events import actions as a
 from resolver.events import observations as o

@@ -1,4 +1,4 @@
-"""The window: what goes, what stays, when."""
+"""Tests of the window condenser."""
 
 from hypothesis import given
 from hypothesis import strategies as st

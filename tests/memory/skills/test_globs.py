@@ -1,4 +1,4 @@
-"""Globs over repository paths."""
+"""Tests of globs over repository paths."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Which files are skills, what their heads say, and what is said of a bad one."""
+"""Tests of reading skills and instructions, and of reporting invalid ones."""
 
 from collections.abc import Mapping
 

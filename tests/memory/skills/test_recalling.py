@@ -1,4 +1,4 @@
-"""What a run is told: read off the log alone, once each, bounded."""
+"""Tests of loading knowledge during a run: derived from the log, once each, bounded."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Task skills: a person's values are checked and put in as data."""
+"""Tests of task skills: inputs are checked and inserted as data."""
 
 import pytest
 from hypothesis import given

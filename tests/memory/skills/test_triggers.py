@@ -1,4 +1,4 @@
-"""Triggers match words in their technical form, never parts of words."""
+"""Tests of triggers, which match whole words in their technical form."""
 
 import time
 
