@@ -27,7 +27,7 @@ IN_TAGS = f"<execute_browse>{CODE}</execute_browse>"
 
 
 class Seeing:
-    """A model that takes images, gives its replies in turn, and keeps what it was sent."""
+    """A model with image input that returns its replies in turn and stores its requests."""
 
     name = "seeing"
     supports_tools = True
@@ -52,7 +52,7 @@ def call(name: str, arguments: str) -> Completion:
 def stepped(
     agent: type[BrowsingAgent], dialect: Dialect, *replies: Completion, sees: bool = True
 ) -> tuple[list[ActionBase], Seeing]:
-    """What the agent does with the replies, each browser action answered with a picture."""
+    """Return the agent's actions; each browser action is answered with a picture."""
     stream, state = EventStream(MemoryStore()), State()
     stream.subscribe("state", state.apply, essential=True)
     model = Seeing(replies, sees)

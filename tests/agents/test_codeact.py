@@ -23,7 +23,7 @@ from resolver.models.run import CodePlace, Completion, RequestedToolCall
 
 
 class ListeningModel:
-    """Gives its replies in turn, raises those that are errors, and keeps what it was asked."""
+    """Returns its replies in turn, raises errors among them, and stores its requests."""
 
     def __init__(self, *replies: Completion | Exception, supports_tools: bool = True) -> None:
         self.name = "listening"
@@ -43,7 +43,7 @@ class ListeningModel:
 
 
 class Run:
-    """A log that grows as under the controller."""
+    """A log that grows like under the controller."""
 
     def __init__(self, events: Sequence[object] = ()) -> None:
         self.store = MemoryStore()

@@ -35,7 +35,7 @@ def reference(number: int = 3, **changes: Any) -> Reference:
 
 
 def block(prompt: str, name: str) -> str:
-    """The block whose name begins with this: name and words."""
+    """Return name and content of the block whose name starts with this."""
     marker = marker_of(prompt)
     found = re.search(
         rf"--- begin ({re.escape(name)}.*?) {marker} ---\n(.*?)\n--- end \1 {marker} ---",
@@ -161,7 +161,7 @@ def words(body: str) -> AuthoredText:
 
 
 def huge() -> Task:
-    """Everything that there can be, and all of it long."""
+    """Return a task with all possible parts, each of them long."""
     text = "word " * 40_000
     pull = PullRequestContext(
         number=7,

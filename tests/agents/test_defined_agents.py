@@ -33,7 +33,7 @@ def prompt_of(agent: AgentDefinition, dialect: Dialect, **offer: bool) -> System
 
 
 def taken(agent: AgentDefinition, action: ActionBase) -> ActionBase:
-    """What becomes of an action that the model asks for, in tags."""
+    """Return the action that the agent makes of an action written in tags."""
     model = ReplayModel([Completion(model="m", text=write_tags(action))])
     return make_agent("own", model, "tags", AvailableTools(definitions=(agent,))).step(State())
 

@@ -24,11 +24,11 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Extension, RunLimits
 
-MOST_OF_A_PROMPT = 4000
+MAX_PROMPT_TOKENS = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""
-MOST_OF_A_TEMPLATE = 4000
-MOST_OF_A_TOOL = 600
-MOST_OF_THE_TOOLS = 4000
+MAX_TEMPLATE_TOKENS = 4000
+MAX_TOOL_TOKENS = 600
+MAX_ALL_TOOLS_TOKENS = 4000
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 TEMPLATES = sorted(str(path.relative_to(folder())) for path in folder().rglob("*.j2"))
@@ -45,13 +45,13 @@ NOTHING = {
     "most_planned": 0,
     "block": lambda *_: "",
 }
-"""What some templates compute with, so that it can't be absent."""
+"""Values that some templates compute with, so that they can't be missing."""
 
 CHOSEN: dict[str, dict[str, object]] = {
     "comments/pull_request_part.md.j2": {"part": "change"},
     "verification/omitted_check.txt.j2": {"cause": "secrets", "names": ["TOKEN"]},
 }
-"""Of a template with parts, the one that is rendered."""
+"""The part that is rendered of a template with parts."""
 
 
 TEXT = {
@@ -59,15 +59,15 @@ TEXT = {
     "removeprefix", "replace", "rstrip", "split", "splitlines", "startswith", "strip", "translate",
     "upper",
 }  # fmt: skip
-"""What a text does as text does it."""
+"""Methods that are those of `str`."""
 
 
 DEEPEST = 8
-"""A template that walks down a tree comes to an end."""
+"""Depth at which a template that walks down a tree ends."""
 
 
 class Anything(str):
-    """A value that is whatever a template takes it for: text, a list of two, a number, a call."""
+    """A value that can be used as anything in a template: text, a list of two, a number, a call."""
 
     level: int
 
@@ -129,7 +129,7 @@ def environment(undefined: type) -> Environment:
 
 
 def names_in(name: str) -> set[str]:
-    """What the template and those that it includes may be given."""
+    """Return the names that the template and its includes may be given."""
     found: set[str] = set()
 
     jinja = environment(StrictUndefined)
@@ -167,7 +167,7 @@ def test_a_template_renders_with_all_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOR_THE_MODEL)
 def test_no_message_to_the_model_is_long(name: str) -> None:
-    assert tokens(filled(name)) < MOST_OF_A_TEMPLATE
+    assert tokens(filled(name)) < MAX_TEMPLATE_TOKENS
 
 
 WORDS = "Write the notes of a release in the style of the file NEWS, newest first. " * 100
@@ -193,7 +193,7 @@ NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_system_prompt_of_each_agent_stays_small(name: str, dialect: Dialect) -> None:
     agent = make_agent(name, ReplayModel([]), dialect, ALL)
-    assert 5 < tokens(agent.system_prompt().content) < MOST_OF_A_PROMPT
+    assert 5 < tokens(agent.system_prompt().content) < MAX_PROMPT_TOKENS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -207,9 +207,9 @@ def test_the_system_prompt_of_an_agent_is_always_the_same(name: str, dialect: Di
 def test_the_tools_of_the_main_agent_stay_small_if_all_are_offered() -> None:
     agent = make_agent("CodeActAgent", ReplayModel([]), "tools", ALL)
     assert isinstance(agent, CodeActAgent)
-    assert tokens(str(agent._tool_specs())) < MOST_OF_THE_TOOLS
+    assert tokens(str(agent._tool_specs())) < MAX_ALL_TOOLS_TOKENS
 
 
 def test_each_tool_description_is_short() -> None:
     for spec in tool_specs():
-        assert tokens(str(spec["function"])) < MOST_OF_A_TOOL, spec["function"]["name"]
+        assert tokens(str(spec["function"])) < MAX_TOOL_TOKENS, spec["function"]["name"]

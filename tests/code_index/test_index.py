@@ -17,7 +17,7 @@ SECRET = "canary-3f9a77c1"
 
 
 def process_of(index: CodeIndex) -> int:
-    """The number of the index's process, found as anybody could: our child that runs it."""
+    """Return the pid of the index's process, found among this process's children."""
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes()

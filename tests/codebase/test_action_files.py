@@ -46,11 +46,11 @@ def test_every_input_of_the_action_sets_a_setting() -> None:
         assert f"INPUT_{name.upper()}" in names, name
 
 
-OF_THE_WORK = {
+PUBLISHING_INPUTS = {
     "base_branch", "base_moved", "draft", "fork_changes", "resolve_threads", "reviewers",
     "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
 }  # fmt: skip
-"""Knobs about how the work is made public: each is an input of the Action."""
+"""Settings of how changes are published: each is an input of the Action."""
 
 
 def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
@@ -59,7 +59,7 @@ def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() ->
         n for n in PublishingSettings.model_fields if "thread" in n or n.startswith("pull_")
     }
     counted = {n for n in of_pulls if n.startswith("max_")}
-    assert (OF_THE_WORK | of_pulls) - counted <= inputs
+    assert (PUBLISHING_INPUTS | of_pulls) - counted <= inputs
 
 
 def test_the_inputs_defaults_are_the_settings_defaults() -> None:
@@ -96,7 +96,7 @@ def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() 
 
 
 def workflows_with_close() -> dict[str, str]:
-    """The texts of those that have a job to close what a killed one has left."""
+    """Return the workflows that have a job to close what a killed run has left."""
     ours = {n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")}
     written = {
         f"init {number}": workflow_text(
@@ -107,10 +107,10 @@ def workflows_with_close() -> dict[str, str]:
     return ours | written
 
 
-def heard_with(job: Any) -> dict[str, Any]:
-    """What its step is given of the knobs by which an event is understood, as variables."""
+def parsing_settings_of(job: Any) -> dict[str, Any]:
+    """Return the settings for event parsing that the job's step passes, as variables."""
     heard = [(k, f) for k, f in Settings.model_fields.items() if k in EVENT_SETTINGS]
-    names = {name for knob, field in heard for name in variable_names(knob, field)}
+    names = {name for setting, field in heard for name in variable_names(setting, field)}
     [step] = [s for s in job["steps"] if {"model", "close"} & set(s.get("with", {}))]
     given = step.get("env", {}) | {f"INPUT_{n.upper()}": v for n, v in step["with"].items()}
     return {name: value for name, value in given.items() if name in names}
@@ -119,8 +119,8 @@ def heard_with(job: Any) -> dict[str, Any]:
 def test_the_close_job_parses_an_event_like_the_job_before_it() -> None:
     for name, text in workflows_with_close().items():
         jobs = yaml.safe_load(text)["jobs"]
-        heard = heard_with(jobs["resolve"])
-        assert heard and heard_with(jobs["close"]) == heard, name
+        heard = parsing_settings_of(jobs["resolve"])
+        assert heard and parsing_settings_of(jobs["close"]) == heard, name
         key = [value for value in jobs["close"]["steps"][-1]["with"] if "llm" in value]
         assert not key, "it asks no model"
 

@@ -72,7 +72,7 @@ class Registry:
 
 @pytest.fixture
 def registry() -> Iterator[tuple[str, Registry]]:
-    """Where it is, and what it holds."""
+    """A registry, with its address and content."""
     app = Registry()
     with serve(app, "127.0.0.1") as address:
         yield f"127.0.0.1:{address.port}", app
@@ -80,7 +80,7 @@ def registry() -> Iterator[tuple[str, Registry]]:
 
 @pytest.fixture
 def checkout(tmp_path: Path, github: GitHubServer) -> Path:
-    """A repository like ours, with a small image, as a job of octo/Resolver has checked it out."""
+    """A small repository like this one, as a job of octo/Resolver has checked it out."""
     files = {
         "action.yml": (ROOT / "action.yml").read_text(),
         "Dockerfile": DOCKERFILE,

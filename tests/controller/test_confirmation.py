@@ -32,7 +32,7 @@ FINISH = a.Finish(message="ok")
 
 
 class Thread:
-    """Where people are asked. `answers`: what they say each time, taken from the front."""
+    """The conversation in which people are asked. `answers`: their answers, used in order."""
 
     def __init__(self, scene: Scene, *answers: list[Request]) -> None:
         self.shown: list[PendingApproval] = []
@@ -171,7 +171,7 @@ def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: dat
 
 
 def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
-    """As it is when the next action was shown while somebody wrote their answer to the last one."""
+    """This happens when the next action is shown while somebody answers the previous one."""
     first = run([a.CmdRun(command=DANGER)])
     [asked] = first.of(ConfirmationAsked)
     for word in (Approve, Deny):
@@ -296,7 +296,7 @@ WORK: tuple[Completion, ...] = (
 
 
 def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scene:
-    """The work, with people who approve the first and the second, and deny the third."""
+    """Execute the work, with people who approve the first and second action and deny the third."""
     scene = Scene(*WORK, earlier=earlier)
 
     def tell(wanted: PendingApproval) -> datetime | None:

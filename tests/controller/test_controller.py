@@ -24,7 +24,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sandbox:
-    """Answers each command with its own words."""
+    """Answers each command with a given output."""
 
     def __init__(self, fail: Exception | None = None) -> None:
         self.fail = fail
@@ -36,7 +36,7 @@ class Sandbox:
 
 
 class Paid(DummyAgent):
-    """A scripted agent each step of which costs a dollar."""
+    """A scripted agent whose steps cost a dollar each."""
 
     def __init__(self, actions: Sequence[ActionBase], stream: EventStream) -> None:
         super().__init__(actions)
@@ -71,7 +71,7 @@ class Forgetful:
 
 
 class Run:
-    """One run in memory; `seconds` pass at each look at the clock."""
+    """One run in memory; `seconds` pass each time the clock is read."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         ticks = count()

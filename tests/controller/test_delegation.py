@@ -164,7 +164,7 @@ def test_a_question_that_nobody_answers_comes_back_to_the_parent() -> None:
 
 
 class Sending(DummyAgent):
-    """Sends requests while it works, then does as its script says."""
+    """Sends requests while it works, then follows its script."""
 
     def __init__(self, scene: Scene, requests: list, script: list[ActionBase]) -> None:
         super().__init__(script)

@@ -54,7 +54,7 @@ def whole(condensers: Condensers | None = None) -> Scene:
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """What was done and seen at every level, without times."""
+    """Return what was done and observed at all levels, without times."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation)
     return [
         (e.kind, e.model_dump_json(exclude={"id", "timestamp", "cause", "reply", "outputs"}))
@@ -64,7 +64,7 @@ def told(events: Sequence[Event]) -> list[tuple[str, str]]:
 
 
 def done_in(events: Sequence[Event]) -> int:
-    """Sandbox actions with an observation in the log."""
+    """Return the sandbox actions with an observation in the log."""
     pending: dict[int, EventBase] = {}
     done = 0
     for event in all_events(events):

@@ -19,7 +19,7 @@ MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)
 
 
 class Scripted(DummyAgent):
-    """Sends the requests of `at` when it is asked for its step of that number."""
+    """Sends the requests in `at` at the step with that number."""
 
     def __init__(
         self, scene: Scene, at: dict[int, list[Request]], script: list[ActionBase]

@@ -37,7 +37,7 @@ def found(events: list[EventBase]) -> str | None:
 
 
 def ever_found(events: list[EventBase]) -> str | None:
-    """What the detector says first when it looks after each event."""
+    """Return the first repetition found when the log is examined after each event."""
     detector, state = StuckDetector(), State()
     for event in events:
         state.apply(event)
@@ -183,7 +183,7 @@ def test_examining_after_each_event_gives_the_same_result() -> None:
 
 
 class TestProgress:
-    """What looks alike and is work."""
+    """Logs that look repetitive but make progress."""
 
     def test_the_same_command_with_different_results(self) -> None:
         words = ("collected ok", "failed: alpha", "failed: beta", "failed: gamma", "passed")

@@ -39,7 +39,7 @@ FILES = {".agents/setup.sh": b"sh scripts/dep.sh\n"}
 
 @dataclass
 class Shelf:
-    """Images that a test makes of the smallest one, removed at its end."""
+    """Images made from the smallest one by a test, and removed at its end."""
 
     engine: docker.DockerClient
     names: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Shelf:
         return str(made.id)
 
     def names_now(self) -> list[str]:
-        """Those of the names that the engine still has, in the order of their making."""
+        """Return those of the names that the engine still has, in order of creation."""
         has = {tag for image in self.engine.images.list() for tag in image.tags}
         return [name for name in self.names if name in has]
 

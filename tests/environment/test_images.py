@@ -85,7 +85,7 @@ def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
 
 
 def test_a_proxy_is_not_a_build_argument() -> None:
-    """The engine would take what came through it for the same step of another repository."""
+    """The engine would reuse the step that ran with this proxy for another repository."""
     text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
     found = requested_image("devcontainer", {".devcontainer.json": text}.get)
     assert found == Build("D", args=(("A", "1"),))

@@ -28,7 +28,7 @@ every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSY
 
 
 class Scene:
-    """A sandbox with a repository in it, and the log of what was set up."""
+    """A sandbox with a repository in it, and the log of its setup."""
 
     def __init__(self, sandbox: Runtime, folder: Path) -> None:
         self.sandbox = sandbox

@@ -102,7 +102,7 @@ def test_a_huge_line_in_the_middle_is_left_out_by_repair(tmp_path: Path) -> None
 
 
 def repair(folder: Path, *lines: bytes) -> tuple[RepairedLog, list[Any]]:
-    """Repair a log of these lines; the original must stay as it is."""
+    """Repair a log of these lines, and check that the original is unchanged."""
     path, output = folder / "events.jsonl", folder / "repaired.jsonl"
     path.write_bytes(b"".join(lines))
     before = (hashlib.sha256(path.read_bytes()).digest(), path.stat().st_mtime_ns)
@@ -197,7 +197,7 @@ def test_a_log_of_a_newer_version_is_not_repaired(tmp_path: Path) -> None:
 
 @st.composite
 def damaged_logs(draw: st.DrawFn) -> tuple[list[bytes], int]:
-    """A log with some of its lines broken, lost, doubled or overwritten; how many were hit."""
+    """Generate logs with broken, lost, duplicate or overwritten lines, and their number."""
     lines = [dump_line(e).encode() + b"\n" for e in draw(logs(min_size=2, max_size=10))]
     hit = draw(st.sets(st.integers(0, len(lines) - 1), max_size=4))
     for index in sorted(hit, reverse=True):

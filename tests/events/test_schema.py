@@ -118,7 +118,7 @@ def test_the_golden_log_has_every_kind() -> None:
 
 
 def test_the_golden_log_is_read_and_written_unchanged() -> None:
-    """A line that fails here is in logs that people have: reading them must go on."""
+    """A line that fails here exists in logs of users, which have to stay readable."""
     for number, line in enumerate(GOLDEN.read_text().splitlines()):
         event = parse_line(line)
         assert event.id == number

@@ -22,7 +22,7 @@ CONTROLS = LONG_LINES.replace("@", "\\1")
 
 
 def edit(sandbox: Runtime, make: str, size: int) -> int:
-    """Size of the events of an edit of one line in the middle of the file."""
+    """Return the size of the events of an edit of one line in the middle of the file."""
     half = make.format(size=size // 2)
     command = (
         f"{half}; cp big.py a; echo 'MIDDLE = 1' >> a; cat a big.py > big; mv big big.py; rm a"

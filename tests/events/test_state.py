@@ -174,7 +174,7 @@ def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:
 
 
 def long_run(count: int) -> list[str]:
-    """Lines of a run as it is: a reply, its command and 1 kB of output, over and over."""
+    """Yield the lines of a typical run: a reply, its command and 1 kB of output, repeatedly."""
     lines = []
     for id in range(0, count, 3):
         arguments = json.dumps({"command": f"sed -n {id},{id + 40}p resolver/module.py"})

@@ -34,7 +34,7 @@ def thought(id: int, content: str = "") -> Think:
 
 @pytest.fixture(params=KINDS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    """Each kind of store in turn. What was opened is closed at the end."""
+    """Open each kind of store in turn, and close them at the end."""
     made: list[EventStore] = []
     memory: dict[str, EventStore] = {}
     own = str(hash(tmp_path))
@@ -144,7 +144,7 @@ def test_every_event_survives_the_round_trip(opened: Opened, runs, events) -> No
 
 @pytest.fixture
 def runs() -> Iterator[int]:
-    """Keys of runs: each example takes one of its own."""
+    """Yield keys of runs, a different one for each example."""
     return itertools.count()
 
 

@@ -37,7 +37,7 @@ def scene(tmp_path: Path) -> Scene:
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
-    """A program that leaves a mark when anybody runs it."""
+    """A program that leaves a mark when it is executed."""
     program = tmp_path / "canary"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/mark\ncat\n")
     program.chmod(0o755)
@@ -49,7 +49,7 @@ def _mark(canary: Path) -> Path:
 
 
 def _plant(git_dir: Path, canary: Path) -> None:
-    """Hooks, settings and attributes that each run the canary."""
+    """Plant hooks, settings and attributes that each execute the canary."""
     hooks = git_dir / "hooks"
     hooks.mkdir(exist_ok=True)
     for name in (
@@ -230,7 +230,7 @@ def test_a_git_folder_in_other_case_is_left_out_and_named(scene: Scene) -> None:
 
 
 def _exported(scene: Scene, *before: str) -> ChangeResult:
-    """What the sandbox gives, in a process of its own that may have a command in front."""
+    """Export the change in a process of its own, which may be started by another command."""
     code = (
         "import json, sys; from resolver.sandbox.change import export_change; "
         "print(json.dumps(export_change(*sys.argv[1:])))"

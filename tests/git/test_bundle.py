@@ -18,7 +18,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 class Forge:
-    """Makes any objects at all, and a bundle of them, the way an attacker would."""
+    """Creates arbitrary objects and a bundle of them, like an attacker."""
 
     def __init__(self, scene: Scene, place: Path) -> None:
         self.folder = place / "forged"
@@ -32,7 +32,7 @@ class Forge:
         return plain_git(self.folder, *args, stdin=data)
 
     def tree(self, *entries: tuple[str, str, str]) -> str:
-        """From (mode, name, id) as they are, in this order."""
+        """Create a tree of the given (mode, name, id) in this order."""
         return self.object(
             "tree", b"".join(f"{m} {n}".encode() + b"\0" + bytes.fromhex(i) for m, n, i in entries)
         )

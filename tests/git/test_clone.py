@@ -43,7 +43,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, source: Path) -> Iterator[str]:
-    """The source as a private repository over HTTP; the URL."""
+    """Serve the source as a private repository over HTTP; gives its URL."""
     bare = tmp_path / "served/ann/project.git"
     bare.parent.mkdir(parents=True)
     plain_git(tmp_path, "clone", "-q", "--bare", str(source), str(bare))

@@ -24,7 +24,7 @@ AGE = 15
 
 @dataclass(frozen=True)
 class Served:
-    """A repository in a folder, and its addresses: with and without filters."""
+    """A repository in a folder, and its addresses with and without filters."""
 
     path: Path
     url: str
@@ -47,7 +47,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def _stream() -> bytes:
-    """A history for `git fast-import`: each branch writes a file of its own and a common one."""
+    """Return a history for `git fast-import`: each branch writes its own file and a common one."""
     parts, mark = [_commit(1, "start", [], {"common.txt": "0\n", "start.txt": "x\n"})], 1
     main = [1]
     for step in range(1, STEPS):
@@ -81,7 +81,7 @@ def _count(folder: Path, commit: str = "HEAD") -> int:
 
 
 def _is_whole(folder: Path) -> None:
-    """No object is missing, and nothing in the folder makes git look for one elsewhere."""
+    """Return True if no object is missing and nothing refers git to objects elsewhere."""
     assert plain_git(folder, "fsck", "--strict") == ""
     config = plain_git(folder, "config", "--local", "--list")
     assert "promisor" not in config and "partialclone" not in config

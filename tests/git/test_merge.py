@@ -26,7 +26,7 @@ Files = dict[str | bytes, bytes | str | None]
 
 
 class Clone:
-    """A repository with a line of history from `start`, and our bare clone of all of it."""
+    """A repository with a line of history from `start`, and a bare clone of all of it."""
 
     def __init__(self, place: Path, files: Files) -> None:
         self.source = make_repository(place / "source", {k: v or "" for k, v in files.items()})
@@ -34,7 +34,7 @@ class Clone:
         self._bare = place / "bare.git"
 
     def commit(self, name: str, files: Files, onto: str = "") -> str:
-        """A commit on a branch of that name, which begins at `onto` (the start)."""
+        """Commit on a branch of that name, which starts at `onto` (by default the start)."""
         plain_git(self.source, "checkout", "-q", "-B", name, onto or self.start)
         for path, data in files.items():
             if data is None:
@@ -51,7 +51,7 @@ class Clone:
         return HostGit(git_dir=self._bare)
 
     def tree_with(self, base: str, files: Files) -> str:
-        """Tree of `base` with other contents."""
+        """Return the tree of `base` with other contents."""
         made = self.commit("resolved", files, base)
         assert self.git
         return plain_git(self.source, "rev-parse", f"{made}^{{tree}}")

@@ -48,7 +48,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
-    """The violation's words, "" when the change may be published."""
+    """Return the message of the violation; "" if the change may be published."""
     try:
         check(scene.workspace, scene.export(), policy)
     except PolicyViolation as violation:

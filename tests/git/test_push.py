@@ -16,7 +16,7 @@ NAME = "octo/demo"
 
 
 class Pushing:
-    """A repository with a branch `work`, our clone of its tip, and a token."""
+    """A repository with a branch `work`, a clone of its tip, and a token."""
 
     def __init__(self, github: GitHubServer, folder: Path) -> None:
         self.github = github

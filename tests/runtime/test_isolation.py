@@ -297,7 +297,7 @@ def test_a_killed_host_leaves_no_container(
 
 
 def eventually_none(found: Callable[[], list[str]], seconds: float = 20) -> bool:
-    """The kernel takes its time to end the processes of a namespace whose first one is gone."""
+    """Wait until there are none: the kernel takes time to end the processes of a namespace."""
     return becomes_true(lambda: not found(), seconds)
 
 

@@ -70,7 +70,7 @@ class Inside:
         return data, frame
 
     def lost(self) -> str:
-        """Why the client has given the sandbox up."""
+        """Return why the client has abandoned the sandbox."""
         with pytest.raises(SandboxError) as lost:
             self.client.call("interrupt", {}, wire.InterruptResult, 10)
         return lost.value.what

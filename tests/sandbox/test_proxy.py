@@ -66,7 +66,7 @@ class Host:
 
 
 def echo(host: Host, frame: wire.TunnelFrame) -> None:
-    """A host where every tunnel is opened and says back what it is told."""
+    """A host that opens every tunnel and echoes its data."""
     match frame.method:
         case "tunnel_open":
             host.say("tunnel_opened", frame.tunnel)
@@ -402,7 +402,7 @@ def test_proxy_variables_name_the_proxy_without_a_credential() -> None:
 
 @pytest.fixture
 def let_out(copied: Path, root: Path, tmp_path: Path) -> Iterator[Connection]:
-    """A whole action server, as a process, with its proxy."""
+    """A complete action server, as a process, with its proxy."""
     connection = Connection(copied / "__main__.py", root, tmp_path / "s", BASH, "--proxy")
     yield connection
     connection.kill()

@@ -18,7 +18,7 @@ def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
 
 
 def _said(bash: Bash, *commands: str) -> tuple[str, int | None]:
-    """What the last of the commands said and how it ended."""
+    """Return output and exit of the last of the commands."""
     for command in commands[:-1]:
         _run(bash, command)
     result = _run(bash, commands[-1])

@@ -16,7 +16,7 @@ from tests.trace.sample import HOSTILE
 
 
 def delegated(*inner: EventBase) -> list[EventBase]:
-    """A log in which action 0 has handed work to a delegate with these events."""
+    """Return a log in which action 0 has delegated to an agent with these events."""
     log: list[EventBase] = [a.Delegate(id=0, agent="CodeActAgent", task="find the callers")]
     for number, event in enumerate(inner):
         data = event.model_copy(update={"id": number}).model_dump(mode="json", exclude_none=True)

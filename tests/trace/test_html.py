@@ -128,7 +128,7 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
 
 @pytest.fixture
 def beacon() -> Iterator[tuple[str, list[str]]]:
-    """A server, and the paths it was asked for."""
+    """A server, and the paths that were requested from it."""
     asked: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):

@@ -69,7 +69,7 @@ class Page(HTMLParser):
 
 
 def read(markdown: str) -> Page:
-    """The rendered page, checked for what must hold for every trace."""
+    """Return the rendered page, checked for what applies to every trace."""
     page = Page(MARKDOWN.render(markdown))
     assert page.open == []
     assert set(page.tags) <= OURS

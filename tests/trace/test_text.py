@@ -24,7 +24,8 @@ STYLE = re.compile("\x1b\\[[0-9;]*m")
 
 
 def harmless(shown: str) -> None:
-    """No terminal control; no line that the runner reads as a command, by its own rules."""
+    """Return True if the text has no terminal control and no line that the runner reads as a
+    command."""
     assert not CONTROL.search(shown)
     for line in shown.split("\n"):
         assert not line.lstrip().startswith("::")

@@ -13,7 +13,7 @@ SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 
 
 def checked(name: str, branch: str | None = "main", /, **changes: Any) -> Payload:
-    """A failed check of a change on the branch, in GitHub's own example of the event."""
+    """Return a failed check of a change on the branch, from GitHub's own example of the event."""
     payload = example(name, "completed", 1)
     payload["repository"]["default_branch"] = "main"
     found = payload[name]

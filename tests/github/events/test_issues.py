@@ -11,7 +11,7 @@ SUBJECTS = [("issues", "issue"), ("pull_request", "pull_request")]
 
 
 def done(name: str, action: str, body: str = "2 + 2 is 0.") -> Payload:
-    """The example of the action, by a person, long after it was opened."""
+    """Return the example of the action, done by a person long after the opening."""
     payload = example(name, action)
     subject = payload["issue" if name == "issues" else name]
     subject |= {
@@ -35,7 +35,7 @@ def done(name: str, action: str, body: str = "2 + 2 is 0.") -> Payload:
 
 
 def at_once(payload: Payload, seconds: int = 1) -> Payload:
-    """The same, done by its author in the act of opening it."""
+    """Return the same action, done by the author while opening it."""
     subject = payload.get("issue") or payload["pull_request"]
     subject["updated_at"] = f"2026-01-01T10:00:{seconds:02}Z"
     return payload
