@@ -176,7 +176,7 @@ def test_stages_warnings_and_states_are_notes() -> None:
         ("stage", "cloned (1.5 s)"),
         ("warning", "near"),
         ("state", "limit: budget"),
-        ("memory", "2 events left the conversation to make room"),
+        ("memory", "The conversation was shortened: 2 events removed"),
     ]
 
 
@@ -184,11 +184,13 @@ def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
     both = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
     first, second = notes_of(both, life.Condensation(forgotten=(), masked=(3, 4)))
     assert first.text == (
-        "To make room 2 events left the conversation, and of 1 output only the end is shown from "
+        "The conversation was shortened: 2 events removed, only the end of 1 output shown from "
         "here on"
     )
     assert first.detail == "s\n\nNotes by a model:\nn"
-    assert second.text == "To make room of 2 outputs only the end is shown from here on"
+    assert second.text == (
+        "The conversation was shortened: only the end of 2 outputs shown from here on"
+    )
 
 
 def test_a_reply_without_an_action_is_shown() -> None:

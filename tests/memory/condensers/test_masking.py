@@ -24,7 +24,7 @@ def test_old_outputs_are_masked_and_actions_stay() -> None:
     assert "say 3'" in shown and "out 3 x" in shown  # its last line, cut
     assert "x" * 500 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
     assert "[exit code 1]" in str(messages[5])
-    assert "left out to save room; run the command again to see it" in shown
+    assert "left out to save space; run the command again to see it" in shown
 
 
 def test_masking_waits_for_a_number_of_outputs() -> None:
