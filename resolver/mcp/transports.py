@@ -105,7 +105,9 @@ async def open_pipe(
             return  # the session has ended
         except OverflowError:
             reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
-        _call_on_loop(loop, on_end, reason or f"it ended ({pipe.exit_details or 'without a word'})")
+        _call_on_loop(
+            loop, on_end, reason or f"it ended ({pipe.exit_details or 'no reason given'})"
+        )
         _call_on_loop(loop, lambda _: incoming.close(), "")
 
     async def send() -> None:
@@ -114,7 +116,7 @@ async def open_pipe(
             try:
                 await asyncio.to_thread(pipe.write, text.encode() + b"\n")
             except (OSError, ResolverError):
-                on_end(f"it takes no input ({pipe.exit_details or 'without a word'})")
+                on_end(f"it accepts no input ({pipe.exit_details or 'no reason given'})")
                 incoming.close()
                 return
 

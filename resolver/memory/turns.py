@@ -193,7 +193,7 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
         case a.Think():
             return "Noted."
         case a.Finish():
-            return "[the work was declared finished here, and goes on]"
+            return "[the work was declared finished here, and continues]"
         case a.Message():
             return ""
         case _:

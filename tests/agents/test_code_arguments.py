@@ -100,7 +100,7 @@ def test_the_name_for_call_edges_in_the_literature_is_accepted() -> None:
         ("report_places", {"message": "m", "places": [{"path": "a", "start": 9, "end": 3}]},
          "line 3 is before line 9"),
         ("report_places", {"message": "m", "places": [{"why": "x"}]}, "places"),
-        ("report_places", {"message": "m", "places": "- : nothing"}, "is no place"),
+        ("report_places", {"message": "m", "places": "- : nothing"}, "is not a place"),
         ("report_places", {"message": "m", "places": 7}, "places"),
     ],
 )  # fmt: skip

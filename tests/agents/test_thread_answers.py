@@ -63,7 +63,7 @@ def test_a_finish_without_thread_answers_has_none(nothing: Any) -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("All done.", "is no answer"),
+        ("All done.", "is not an answer"),
         ([{"addressed": True}], "threads"),
         ([{"id": "T1", "addressed": "perhaps"}], "threads"),
         ([{"id": "T1", "answer": "x" * (MAX_ANSWER_LENGTH + 1)}], "threads"),

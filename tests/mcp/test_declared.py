@@ -125,7 +125,7 @@ def test_an_empty_list_of_tools_allows_none() -> None:
 
 
 def test_an_unknown_server_is_reported() -> None:
-    assert "docs is no server" in chosen({}, {"docs": {"tools": ["a"]}}).warnings[0]
+    assert "docs is not a server" in chosen({}, {"docs": {"tools": ["a"]}}).warnings[0]
     assert chosen({}, {"docs": False}).warnings == ()
 
 

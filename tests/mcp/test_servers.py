@@ -219,7 +219,7 @@ def test_an_invalid_listing_means_no_tools(transport: str, scene: Scene) -> None
 @BOTH
 def test_an_invalid_result_is_shown_as_it_is(transport: str, scene: Scene) -> None:
     result = scene.open(scene.endpoint(transport, "odd-result")).call(ADD)
-    assert isinstance(result, McpResult) and "no result of a tool" in result.content
+    assert isinstance(result, McpResult) and "not a tool result" in result.content
 
 
 @BOTH

@@ -78,7 +78,7 @@ def test_a_program_that_is_not_polled_blocks_on_a_full_pipe(live: Programs) -> N
 def test_unread_input_is_abandoned(live: Programs, root: Path) -> None:
     number = shell(live, "exec 0<&-; sleep 30")
     time.sleep(0.3)
-    with pytest.raises(ActionFailed, match="takes no input"):
+    with pytest.raises(ActionFailed, match="accepts no input"):
         give(live, number, b"x" * 1_000_000)
 
 

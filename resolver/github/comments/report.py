@@ -171,18 +171,18 @@ class Report(FrozenModel):
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
     course: CheckHistory = CheckHistory()
     continues: bool = Field(
-        default=False, description="True when a comment can make it go on from its log."
+        default=False, description="True if a comment can continue the run from its log."
     )
     answers: bool = Field(default=False, description="True when it was a question about the code.")
     pending_approval: PendingApproval | None = Field(
-        default=None, description="The action that waits for a person's word, if one does."
+        default=None, description="The action that waits for a person's approval, if any."
     )
     publishable: Literal["", "comment", "folder"] = Field(
         default="",
-        description="By what its kept change can be made public: a comment, or the run's folder.",
+        description="How its kept change can be published: by a comment, or from the run's folder.",
     )
     progress_comment_id: int | None = Field(
-        default=None, description="The comment in which the run told how far it was, if it did."
+        default=None, description="Id of the run's progress comment, if it has one."
     )
     how: PublicationMethod = Field(
         default="new", description="As in Publication: what became of the change."
