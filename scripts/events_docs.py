@@ -1,5 +1,6 @@
-"""Prints docs/events.md from the event types; a test holds the file against it."""
+"""Prints docs/events.md from the event types. A test compares the file with it."""
 
+from inspect import cleandoc
 from typing import Any, get_args
 
 from resolver.events.base import SCHEMA_VERSION as VERSION
@@ -18,44 +19,46 @@ from resolver.events.stream import ROLES
 MEGABYTES = MAX_LINE_BYTES // 1024**2
 HEAD = f"""# The event log
 
-Made from `resolver/events/` by `make docs`. A run is one append-only list of events; whatever
-is known of the run is derived from it. `events.jsonl` has one event a line, numbered 0, 1, 2,
-... without gap, and each is on disk before anything is done about it. `jq` reads it:
+Made from `resolver/events/` by `make docs`.
+
+A run is recorded as one append-only list of events. The state of the run is derived from it.
+`events.jsonl` contains one event per line, numbered 0, 1, 2, ... without gaps. Each event is on
+disk before anything acts on it. You can read the file with `jq`:
 
     jq -r 'select(.kind == "cmd_run") | .command' events.jsonl
 
 ## Format
-- The first line, `run_started`, has `schema_version`; this is version {VERSION}. `resolver
-  trace --schema` prints the JSON schema (draft 2020-12) of a line.
-- New kinds and new optional fields don't change the version. A Resolver that does not know them
-  keeps them as they are. A log with a higher version is refused: its events may mean something
-  else.
-- A field that is not there has its default. A line is shorter than {MEGABYTES} MiB.
-- A last line without its end is what a kill in the middle of a write leaves: it is no event.
-  When the run goes on, it is moved to `events.jsonl.torn`.
+- The first line, `run_started`, contains `schema_version`. This page describes version {VERSION}.
+  `resolver trace --schema` prints the JSON schema (draft 2020-12) of a line.
+- New kinds of events and new optional fields don't change the version. A version of Resolver that
+  does not know them keeps them unchanged. A log with a higher version is refused, because its
+  events may have another meaning.
+- A missing field has its default. A line is shorter than {MEGABYTES} MiB.
+- An incomplete last line is left behind if Resolver is killed while it writes. It does not count as
+  an event, and is moved to `events.jsonl.torn` when the run is resumed.
 
-## Where it is kept
-A file, or a database: table `resolver_events` (`run`, `id`, `kind`, `data`), one row an event,
-on SQLite or PostgreSQL. `resolver trace` reads both:
+## Where it is stored
+In a file, or in a database on SQLite or PostgreSQL: the table `resolver_events` (`run`, `id`,
+`kind`, `data`) has one row per event. `resolver trace` reads both:
 
     resolver trace DIR
     resolver trace sqlite:///runs.db#RUN
     resolver trace postgresql://USER:PASSWORD@HOST/DATABASE#RUN
 
 ## A damaged log
-Reading one ends with an error that names the line and what is wrong with it. `resolver trace
-LOG --repair` writes every line that is an event into a new file (`events.repaired.jsonl`, or
-`--output FILE`), numbers them anew, lets `cause`, `reply`, `delegate` and `forgotten` name the
-same events as before, and tells line by line what was left out. The damaged log is only read.
+Reading a damaged log fails with an error that names the line and the fault. `resolver trace LOG
+--repair` writes every valid event to a new file (`events.repaired.jsonl`, or `--output FILE`). The
+events are renumbered, and `cause`, `reply`, `delegate` and `forgotten` are changed to refer to the
+same events as before. The command lists the lines that it left out. The damaged log is not changed.
 
-## Who is told
-Of each event the subscribers are told in this order of roles, and within a role in the order in
-which they came: {", ".join(ROLES)}.
+## Subscribers
+After an event is stored, the subscribers are called in the order of their roles, and subscribers of
+the same role in the order of their subscription. The roles are: {", ".join(ROLES)}.
 """
 
 
 def describe_type(schema: dict[str, Any]) -> str:
-    """A field's type in a few words."""
+    """Describe a field's type in a few words."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "const" in schema:
@@ -70,7 +73,7 @@ def describe_type(schema: dict[str, Any]) -> str:
 
 
 def format_table(definition: dict[str, Any], left_out: set[str]) -> str:
-    """The fields of a type, without those that all its neighbours have."""
+    """Return a table of the fields of a type, except for `left_out`; "" if there are none."""
     required = definition.get("required", ())
     rows = [
         f"| `{name}` | {describe_type(field)} | {'yes' if name in required else ''} "
@@ -84,7 +87,7 @@ def format_table(definition: dict[str, Any], left_out: set[str]) -> str:
 
 
 def format_section(title: str, types: tuple[type[EventBase], ...], common: type[EventBase]) -> str:
-    """One chapter: every type with its fields."""
+    """Return a section that lists the types with their fields, except for those of `common`."""
     definitions = log_schema()["$defs"]
     known = {*common.model_fields, "kind"}
     parts = [f"\n## {title}\n"]
@@ -92,21 +95,21 @@ def format_section(title: str, types: tuple[type[EventBase], ...], common: type[
         kind = event_type.model_fields["kind"].default
         answer = OBSERVATION_BY_ACTION.get(event_type)
         answer_note = f" Answered by `{answer.model_fields['kind'].default}`." if answer else ""
-        parts.append(f"\n### `{kind}`\n{event_type.__doc__}{answer_note}\n")
+        parts.append(f"\n### `{kind}`\n{cleandoc(event_type.__doc__ or '')}{answer_note}\n")
         parts.append(format_table(definitions[event_type.__name__], known))
     return "".join(parts)
 
 
 def common_section(title: str, base: type[EventBase], without: type[EventBase] | None) -> str:
-    """The fields that all types of a chapter have."""
+    """Return a section with the fields that all types of the following section have."""
     left_out = set(without.model_fields) if without else set()
     return f"\n## {title}\n" + format_table(base.model_json_schema(), left_out)
 
 
 def values_section() -> str:
-    """What events are made of besides plain values."""
+    """Return the section of the models that fields of events contain."""
     names = {event_type.__name__ for event_type in EVENT_TYPES}
-    parts = ["\n## What stands in fields\n"]
+    parts = ["\n## Values in fields\n"]
     for name, definition in log_schema()["$defs"].items():
         if name in names:
             continue
@@ -118,16 +121,16 @@ def values_section() -> str:
 
 
 def events_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "".join(
         [
             HEAD,
-            common_section("Every event", EventBase, None),
-            common_section("Every action, besides", ActionBase, EventBase),
+            common_section("Fields of every event", EventBase, None),
+            common_section("Additional fields of every action", ActionBase, EventBase),
             format_section("Actions", get_args(Action), ActionBase),
-            common_section("Every observation, besides", ObservationBase, EventBase),
+            common_section("Additional fields of every observation", ObservationBase, EventBase),
             format_section("Observations", get_args(Observation), ObservationBase),
-            format_section("The run's own record", get_args(Lifecycle), EventBase),
+            format_section("Lifecycle events", get_args(Lifecycle), EventBase),
             values_section(),
         ]
     )

@@ -34,7 +34,7 @@ as_us() {
 }
 
 if [[ -n $(as_us ls-remote "$server/$GITHUB_REPOSITORY.git" "refs/tags/$tag") ]]; then
-  echo "$tag is there already: a version is released once" >&2
+  echo "$tag exists already: a version is released only once" >&2
   exit 2
 fi
 

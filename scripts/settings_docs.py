@@ -1,4 +1,4 @@
-"""Prints docs/settings.md from the settings model; a test holds the file against it."""
+"""Prints docs/settings.md from the settings model. A test compares the file with it."""
 
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -36,8 +36,8 @@ timeout_seconds: {setup: 1800}
 RESOLVER_SANDBOX_LIMITS: "{memory: 8g, cpus: 4}"
 ```
 
-A variable `RESOLVER_...` that is no setting is ignored with a warning that names the most similar
-setting. [Old names](#old-names) of settings keep working.
+A variable `RESOLVER_...` that is not a setting is ignored with a warning that names the most
+similar setting. [Old names](#old-names) of settings keep working.
 
 """
 

@@ -1,4 +1,4 @@
-"""Fixtures that every room's tests may use (the real parts), and what holds for all tests."""
+"""Fixtures that the tests of every package may use, and hooks that apply to all tests."""
 
 import asyncio
 import os
@@ -36,8 +36,7 @@ PART_FIXTURES = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that uses a fixture of a real part, is marked so:
-    `make check` leaves it out."""
+    """Mark the tests that use a fixture of a real part, so that `make check` can leave them out."""
     for item in items:
         if PART_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("real_part")
@@ -45,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport():
-    """In CI a skipped test is a failed one: a part that should be there is missing."""
+    """Turn skipped tests into failures in CI, where every real part must be available."""
     outcome = yield
     report = outcome.get_result()
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):

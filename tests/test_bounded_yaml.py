@@ -1,4 +1,4 @@
-"""YAML is read within bounds, and says of everything else what is wrong with it."""
+"""Tests of reading YAML within limits."""
 
 import contextlib
 import time
@@ -15,12 +15,12 @@ from resolver.config.bounded_yaml import MAX_EXPANDED_SIZE, MAX_YAML_LENGTH, rea
 @pytest.mark.parametrize(
     "text", ["a: 1", "[x, 2.5, no, 2020-01-02]", "", "a: !!set {x, y}", "0x1F"]
 )
-def test_what_is_within_bounds_is_what_the_library_makes_of_it(text: str) -> None:
+def test_yaml_within_the_limits_is_read_like_by_the_library(text: str) -> None:
     assert read_yaml(text) == yaml.safe_load(text)
     assert read_yaml(text.encode()) == yaml.safe_load(text)
 
 
-def test_as_texts_every_value_is_what_was_written() -> None:
+def test_as_text_every_value_is_unchanged() -> None:
     text = "a: 1.0\nb: no\nc: !!python/name:os.system x\nd: 2020-99-99"
     assert read_yaml(text, texts=True) == {"a": "1.0", "b": "no", "c": "x", "d": "2020-99-99"}
 
@@ -55,7 +55,7 @@ def test_aliases_and_merge_keys_of_an_ordinary_size_are_followed() -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_out_of_bounds_is_refused_with_its_reason(text: str, problem: str) -> None:
+def test_yaml_beyond_the_limits_is_refused_with_a_reason(text: str, problem: str) -> None:
     with pytest.raises(yaml.MarkedYAMLError) as raised:
         read_yaml(text.encode())
     assert problem in str(raised.value.problem)
@@ -91,7 +91,7 @@ SHAPES = st.tuples(st.sampled_from(["[%s]", "{<<: [%s]}", "{x: [%s]}"]), st.inte
 @example("{x: y}", [("{<<: [%s]}", 10)] * 12)
 @example("[x]", [("[%s]", 10)] * 12)
 @settings(deadline=None)
-def test_whatever_aliases_stand_for_is_bounded(first: str, shapes: list[tuple[str, int]]) -> None:
+def test_the_expansion_of_aliases_is_limited(first: str, shapes: list[tuple[str, int]]) -> None:
     begun = time.process_time()
     try:
         found = read_yaml(levels(first, shapes))

@@ -1,4 +1,4 @@
-"""How long something that failed is tried again."""
+"""Tests of the retry policy."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def always(_: ResolverError) -> float | None:
     return 0.0
 
 
-def test_waits_double_up_to_the_longest_and_end_at_the_bound() -> None:
+def test_waits_double_up_to_a_maximum_and_end_at_the_limit() -> None:
     time, told = PassingTime(), list[float]()
 
     def fail() -> None:
@@ -34,9 +34,7 @@ def test_a_failure_that_asks_for_a_longer_wait_gets_it() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "wait"), [(0.0, 0.0), (240.0, None), (240.0, 300.0)])
-def test_it_is_tried_once_where_no_other_attempt_can_help(
-    seconds: float, wait: float | None
-) -> None:
+def test_a_permanent_failure_is_not_retried(seconds: float, wait: float | None) -> None:
     time, attempts = PassingTime(), list[int]()
 
     def fail() -> None:

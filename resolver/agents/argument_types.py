@@ -196,7 +196,7 @@ def _parse_answer_lines(text: str) -> list[dict[str, Any]]:
         elif answers:
             answers[-1]["answer"] += f"\n{line}"
         elif line.strip():
-            raise ValueError(f"{line[:100]!r} is no answer: write `T1 addressed: words`")
+            raise ValueError(f"{line[:100]!r} is not an answer: write `T1 addressed: words`")
     return [{**answer, "answer": answer["answer"].strip()} for answer in answers]
 
 

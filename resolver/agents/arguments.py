@@ -101,19 +101,21 @@ class RemarkArguments(Arguments):
         description="The line it is about, as the diff numbers it; the last one of several."
     )
     body: str = Field(description="The comment, in markdown: what is wrong, when, and why.")
-    start_line: Line = Field(default=None, description="The first line, when it is about several.")
+    start_line: Line = Field(
+        default=None, description="The first line, if the comment is about several."
+    )
     side: Annotated[Literal["RIGHT", "LEFT"], BeforeValidator(_normalize_side)] = Field(
-        default="RIGHT", description="LEFT for a line that the pull request takes out."
+        default="RIGHT", description="LEFT for a line that the pull request removes."
     )
     suggestion: OptionalText = Field(
         default=None,
         description="The whole new text of exactly the lines start_line to line, indented as in "
-        "the file, without diff signs or a fence. Leave it out where you propose no text.",
+        "the file, without diff signs or a fence. Leave it out if you propose no text.",
     )
     severity: Annotated[Literal["high", "medium", "low"], BeforeValidator(_normalize_severity)] = (
         Field(
             default="medium",
-            description="high: a bug, a security hole, lost data. low: style, naming, a wish.",
+            description="high: a bug, a security hole, lost data. low: style, naming, a proposal.",
         )
     )
 

@@ -70,7 +70,7 @@ def _parse_place(item: Any) -> Any:
     if isinstance(item, str):
         match = _PLACE_LINE.fullmatch(item.strip())
         if match is None or not re.search(r"\w", match["path"]):
-            raise ValueError(f"{item[:100]!r} is no place: write `path:first-last symbol - why`")
+            raise ValueError(f"{item[:100]!r} is not a place: write `path:first-last symbol - why`")
         item = {name: text for name, text in match.groupdict().items() if text}
     if not isinstance(item, dict):
         return item

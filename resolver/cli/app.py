@@ -89,7 +89,7 @@ def _webhook_url(server: str) -> str:
     parts = urlsplit(server)
     if parts.scheme != "https" or not parts.hostname:
         raise UsageError(
-            f"{server!r} is no https:// address",
+            f"{server!r} is not an https:// address",
             "use the address at which GitHub reaches the server",
         )
     path = parts.path.rstrip("/").removesuffix("/webhook")

@@ -222,7 +222,7 @@ class CodeIndex:
         duration = time.monotonic() - start_time
         logger.info("indexed %d files of %s in %.1f s", result.files, self.commit, duration)
         if not result.filtered:
-            logger.warning("the kernel takes no filter: the index's process is bounded only")
+            logger.warning("the kernel accepts no seccomp filter for the process of the index")
         left_out = listing.left_out + result.left_out
         return Size(result.files, result.entities, left_out, listing.submodules)
 

@@ -88,7 +88,7 @@ def read_checks_setting(value: Any) -> tuple[ProjectCheck, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("it is a list of checks, each with a `name` and a `command`")
     if len(value) > MAX_DECLARED:
-        raise ValueError(f"it has {len(value)} checks; {MAX_DECLARED} is the most")
+        raise ValueError(f"it has {len(value)} checks, but at most {MAX_DECLARED} are allowed")
     checks: list[ProjectCheck] = []
     faults: list[str] = []
     for number, entry in enumerate(value, start=1):
@@ -117,7 +117,7 @@ def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
         case "extra_forbidden":
             suggestion = closest_name(field, DeclaredCheck.model_fields)
             hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
-            return f"{location}: {field!r} is no property of a check{hint}"
+            return f"{location}: {field!r} is not a property of a check{hint}"
         case "missing":
             return f"{location}: {field!r} is missing"
         case "literal_error":

@@ -165,8 +165,8 @@ class TriggerSettings(BaseSettings):
     )
     refusals: Literal["comment", "silent"] = setting(
         "comment",
-        "How a person who may not start work is told: by a one-line comment, or not at all. The "
-        "log and the summary of the job say it in either case.",
+        "How a person who may not start work is notified: by a one-line comment, or not at all. "
+        "The log and the summary of the job report it in either case.",
         option=False,
     )
     mention: str = setting(
@@ -206,7 +206,7 @@ class TriggerSettings(BaseSettings):
     def _teams_have_an_organization(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for team in value:
             if not re.fullmatch(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A):
-                raise ValueError(f"{team!r} is no team: give it as ORG/TEAM")
+                raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
         return value
 
     @field_validator("review_teams")
@@ -214,7 +214,7 @@ class TriggerSettings(BaseSettings):
     def _teams_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for team in value:
             if not re.fullmatch(r"(?:[A-Za-z0-9][\w-]*/)?[A-Za-z0-9][\w.-]*", team, re.A):
-                raise ValueError(f"{team!r} is no team: give it as ORG/TEAM")
+                raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
         return value
 
     @property
@@ -266,5 +266,5 @@ def _pem(value: str) -> str:
     except (OSError, ValueError, RuntimeError):  # RuntimeError: `~` can't be expanded
         raise ValueError("neither the text of a PEM file nor the path of one") from None
     if "-----BEGIN" not in text:
-        raise ValueError("the file is no PEM file")
+        raise ValueError("the file is not a PEM file")
     return text

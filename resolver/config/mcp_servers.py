@@ -204,10 +204,10 @@ def choose_servers(
         if name in operator or not declared.use:
             continue
         if not declared.command:
-            warnings.append(f"{name} is no server of this installation")
+            warnings.append(f"{name} is not a server of this installation")
         elif len(inside) == MAX_SANDBOX_SERVERS:
             warnings.append(
-                f"{name} is left out: {MAX_SANDBOX_SERVERS} servers of a repository is the most"
+                f"{name} is left out: a repository may have at most {MAX_SANDBOX_SERVERS} servers"
             )
         else:
             inside.append(InsideServer(name, declared))

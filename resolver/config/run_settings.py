@@ -155,7 +155,7 @@ class SandboxSettings(BaseSettings):
 
     runtime: Literal["auto", "docker", "local", "remote"] = setting(
         "auto",
-        "Where the agent works: a Docker container, this machine without isolation (`local`), or "
+        "Where the agent works: a Docker container, this machine without a container (`local`), or "
         "a sandbox of the server in `remote`. `auto` uses Docker if an engine answers, otherwise "
         "this machine.",
     )

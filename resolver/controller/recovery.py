@@ -93,6 +93,8 @@ Temporary paths, memory addresses, hashes, dates, times of day, durations, and p
 background jobs.
 """
 
+# Only the actions and what the model was shown of their results are compared. Ids, times and costs
+# differ in every run, and don't change how the run continues.
 _COMPARED_FIELDS = (
     "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
     "new_str", "message", "content",

@@ -107,7 +107,7 @@ class _Repair:
             return
         digest = hashlib.sha256(event_json).digest()
         if self._digests.get(id) == digest:
-            self._add_damage(f"left out: event {id} is there already, and is the same")
+            self._add_damage(f"left out: event {id} is a duplicate of an earlier line")
             return
         self._digests[id] = digest
         if event_json + b"\n" != line.replace(b"\r\n", b"\n"):

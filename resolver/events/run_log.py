@@ -107,8 +107,8 @@ def require_opening(events: list[Event], path: Path) -> RunStarted:
         )
     if first.schema_version != SCHEMA_VERSION:
         raise LogError(
-            f"{path} has version {first.schema_version} of the log's format, and this program "
-            f"goes on from version {SCHEMA_VERSION}",
+            f"{path} has version {first.schema_version} of the log's format, but this version "
+            f"of Resolver can only continue logs of version {SCHEMA_VERSION}",
             f"use Resolver {first.version}, which wrote it, or start a new run",
         )
     return first

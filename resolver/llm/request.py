@@ -56,8 +56,8 @@ class Fix:
 FIXES = (
     Fix(
         r"anthropic/",
-        "Anthropic demands a limit. litellm's guess for a model that it does not know, 4,096, and "
-        "for one that thinks, 4,096 beside the thoughts, cut the writing of a file.",
+        "Anthropic requires a limit. litellm's default for unknown models (4,096 tokens) and for "
+        "thinking models (4,096 in addition to the thoughts) is too low for writing a file.",
         add=lambda entry: {"max_tokens": entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS)},
     ),
     Fix(
@@ -68,8 +68,8 @@ FIXES = (
     ),
     Fix(
         r"(openai|azure)/responses/",
-        "The Responses API keeps each conversation for 30 days unless told not to; its reasoning "
-        "must then be carried by us, and comes only when it is asked for.",
+        "The Responses API stores each conversation for 30 days by default. Without storage, the "
+        "encrypted reasoning has to be requested, and sent back with the next request.",
         add=lambda entry: {
             "store": False,
             **(
@@ -81,7 +81,7 @@ FIXES = (
     ),
     Fix(
         r"ollama(_chat)?/",
-        "Ollama forgets without a word what is beyond its default context of 4,096 tokens.",
+        "Ollama silently drops what exceeds its default context of 4,096 tokens.",
         add=lambda _: {"num_ctx": 32_768},
     ),
 )

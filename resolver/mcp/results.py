@@ -53,7 +53,7 @@ def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpRe
         parts.texts.append(clean(_json(structured, indent=1)))
     if not isinstance(content, list) and structured is None:
         shown = shorten_schema(clean(_json(result)), 1000)
-        parts.texts.append(f"[what it answered is no result of a tool: {shown}]")
+        parts.texts.append(f"[the response is not a tool result: {shown}]")
     text = "\n".join(parts.texts)
     shortened, path = _shorten_text(text, keep)
     fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED_CHARACTERS

@@ -105,7 +105,9 @@ async def open_pipe(
             return  # the session has ended
         except OverflowError:
             reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
-        _call_on_loop(loop, on_end, reason or f"it ended ({pipe.exit_details or 'without a word'})")
+        _call_on_loop(
+            loop, on_end, reason or f"it ended ({pipe.exit_details or 'no reason given'})"
+        )
         _call_on_loop(loop, lambda _: incoming.close(), "")
 
     async def send() -> None:
@@ -114,7 +116,7 @@ async def open_pipe(
             try:
                 await asyncio.to_thread(pipe.write, text.encode() + b"\n")
             except (OSError, ResolverError):
-                on_end(f"it takes no input ({pipe.exit_details or 'without a word'})")
+                on_end(f"it accepts no input ({pipe.exit_details or 'no reason given'})")
                 incoming.close()
                 return
 
@@ -224,6 +226,9 @@ async def open_http(
         if response.headers.get("content-encoding", "identity") != "identity":
             # It was not requested, and a small compressed answer may expand to a very large one.
             raise httpx2.DecodingError("it compresses its answers")
+        # An event stream has no end that could be limited, so the limit applies to each event: see
+        # max_sse_event_size below and
+        # https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
         if not response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
             response.stream = _limit_body(response.stream)
 

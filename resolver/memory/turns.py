@@ -193,7 +193,7 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
         case a.Think():
             return "Noted."
         case a.Finish():
-            return "[the work was declared finished here, and goes on]"
+            return "[the work was declared finished here, and continues]"
         case a.Message():
             return ""
         case _:
@@ -247,19 +247,19 @@ def masked_text(observation: ObservationBase) -> str:
         case o.CmdOutput(output_file=where, exit_code=code):
             hint = f"all of it is in {where}" if where else "run the command again to see it"
             outcome = command_outcome(observation.content, 200 if code == 0 else 600)
-            note = f"[output of {size} left out to save room; {hint}]"
+            note = f"[output of {size} left out to save space; {hint}]"
             parts = [outcome, note, _status(observation)]
         case o.IPythonOutput(error=error):
             outcome = command_outcome(observation.content) if error else ""
-            note = f"[output of {size} left out to save room; run the cell again to see it]"
+            note = f"[output of {size} left out to save space; run the cell again to see it]"
             parts = [outcome, note]
             parts += ["[the cell raised an error]"] if error else []
         case o.FileReadResult(path=path):
-            parts = [f"[{size} of {path} left out to save room; view it again if you need it]"]
+            parts = [f"[{size} of {path} left out to save space; view it again if you need it]"]
         case o.BrowserOutput(url=url):
-            parts = [f"[the page {url[:300]} left out to save room; open it again if you need it]"]
+            parts = [f"[the page {url[:300]} left out to save space; open it again if you need it]"]
         case _:
-            parts = [f"[{size} left out to save room]"]
+            parts = [f"[{size} left out to save space]"]
     return "\n".join(part for part in parts if part)
 
 

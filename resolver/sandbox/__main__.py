@@ -50,7 +50,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--keep-environment",
         action="store_true",
-        help="pass this process's environment on (right for a container, whose image made it)",
+        help="pass this process's environment on (for a container, whose image defines it)",
     )
     parser.add_argument(
         "--variable", action="append", default=[], metavar="NAME=VALUE", help="for the shell"
@@ -68,8 +68,8 @@ def _serve() -> None:
         load("shell").check_terminals()
     except OSError as error:
         sys.exit(
-            f"the machine gives no pseudo-terminal, which the shell needs: {error}. Mount devpts "
-            "at /dev/pts, with /dev/ptmx, or choose another runtime"
+            f"the machine provides no pseudo-terminal, which the shell needs: {error}. Mount "
+            "devpts at /dev/pts, with /dev/ptmx, or choose another runtime"
         )
     actions, processes = load("actions"), load("processes")
     variables = dict(item.partition("=")[::2] for item in options.variable)

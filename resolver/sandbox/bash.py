@@ -29,7 +29,7 @@ A shell that does not is killed, and its functions and variables are lost.
 """
 
 MAX_FORMER_SHELLS: Final = 8
-"""Maximum number of exited shells whose background jobs go on, and whose pipes are still read."""
+"""Maximum number of exited shells whose background jobs keep running, and whose pipes are read."""
 
 PLAIN_LINE: Final = re.compile(r"[\w ./:,@%+-]*\Z", re.ASCII)
 """A line of plain words, for which no process is started to check its syntax."""
@@ -91,7 +91,7 @@ class Bash:
             notices.append(self._end_previous())
         if "\0" in command:
             command = command.replace("\0", "")
-            notices.append("NUL characters were taken out of the command.")
+            notices.append("NUL characters were removed from the command.")
         if not PLAIN_LINE.match(command):
             command_to_check = command
             syntax_message = self._family.with_room(

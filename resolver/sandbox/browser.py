@@ -271,8 +271,8 @@ class _Request:
         self._look.replace_tab(tab)
         why = "did not answer, not even after its script was ended"
         if crashed:
-            why = "kept opening dialogs" if flooded else "crashed (out of memory, as a rule)"
-        return f"The page {short_url(tab.url)} {why}; its tab was closed, an empty one is open."
+            why = "kept opening dialogs" if flooded else "crashed (usually out of memory)"
+        return f"The page {short_url(tab.url)} {why}; its tab was closed and an empty one opened."
 
     def _see(self, images: list[str]) -> str:
         """Return the page as text, and append the requested screenshot to `images`."""

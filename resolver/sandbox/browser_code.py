@@ -118,7 +118,7 @@ def read_code(code: str) -> tuple[BrowserStep, ...]:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         raise _wrong(f"The code is not readable{where}: {reason}.") from error
     if not body:
-        raise _wrong("The code holds no action.")
+        raise _wrong("The code contains no action.")
     if len(body) > MAX_STEPS:
         raise CodeError(f"The code has {len(body)} actions; at most {MAX_STEPS} are taken.")
     return tuple(_step(statement) for statement in body)
@@ -146,7 +146,7 @@ def _unfenced(code: str) -> str:
 def _wrong(what: str) -> CodeError:
     actions = ", ".join(FORMS)
     return CodeError(
-        f"{what} Write one call a line, with plain values, like\n"
+        f"{what} Write one call per line, with plain values, like\n"
         "goto('http://127.0.0.1:8000/')\nfill('12', 'some text')\nclick('15')\n"
         f"The actions are {actions}."
     )

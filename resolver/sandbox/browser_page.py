@@ -86,7 +86,7 @@ class Bids:
         element = self._elements.get(bid)
         if element is None or element.documents != element.tab.documents:
             known = bid.isdigit() and int(bid) <= self._last
-            why = "is of a page that is no longer open" if known else "was never shown"
+            why = "belongs to a page that is no longer open" if known else "was never shown"
             raise StepFailed(f"[{bid}] {why}. Use the ids of the newest tree.")
         if element.tab is not tab:
             raise StepFailed(f"[{bid}] is in another tab: use tab_focus(index) first.")

@@ -150,7 +150,7 @@ class Editor:
         """Create a new file and its parent folders."""
         real_path = self._resolve_path(path, [self._root])
         if os.path.lexists(real_path):
-            raise ActionFailed(f"{path} is there already: change it with str_replace.")
+            raise ActionFailed(f"{path} already exists: change it with str_replace.")
         data = TextFile("", "utf-8", False).encoded(file_text)
         return self._change(real_path, None, data, "created")
 
@@ -307,7 +307,7 @@ class Editor:
         raise ActionFailed(
             f"The edit was not made: {name} could not be parsed after it: {message}\n"
             f"It would have looked like this:\n{_cut_lines(new_lines, first, last)}\n"
-            f"This is what is there:\n{_cut_lines(old_lines, first, old_last) or '(nothing)'}\n"
+            f"The lines now:\n{_cut_lines(old_lines, first, old_last) or '(nothing)'}\n"
             "Nothing has changed. Correct the edit and try again."
         )
 

@@ -52,7 +52,7 @@ def say(text: str) -> None:
 
 
 def open_file(path: str, line_number: int = 1, context_lines: int = WINDOW_LINES) -> None:
-    """Show `context_lines` lines of a file around `line_number`; the scroll functions go on."""
+    """Show `context_lines` lines of a file around `line_number`; scrolling continues there."""
     if not os.path.isfile(path):
         say(f"No such file: {path}")
         return

@@ -159,7 +159,7 @@ class _Program:
                         raise ActionFailed("the program does not read its input") from None
                     select.select([], [self._stdin], [], _POLL_SECONDS)
                 except OSError as error:
-                    raise ActionFailed(f"the program takes no input: {error}") from error
+                    raise ActionFailed(f"the program accepts no input: {error}") from error
 
     def end(self) -> None:
         """End the program: close its input, and after END_SECONDS kill its session."""

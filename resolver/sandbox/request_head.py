@@ -87,7 +87,7 @@ def _plain_request(
     """
     match = _TARGET.fullmatch(target)
     if match is None:
-        raise BadRequest(400, "this is a proxy: it takes CONNECT and http:// URLs")
+        raise BadRequest(400, "this is a proxy: it accepts CONNECT and http:// URLs")
     host, port = _authority(match["authority"], 80)
     path = match["path"]
     if not path.startswith("/"):

@@ -130,7 +130,7 @@ def write_bytes(path: str, data: bytes, before: bytes | None) -> None:
                 _write_all(file.fileno(), before or b"")
                 raise
     except FileExistsError as error:
-        raise ActionFailed(f"{path} is there already: change it with str_replace.") from error
+        raise ActionFailed(f"{path} already exists: change it with str_replace.") from error
     except OSError as error:
         raise ActionFailed(f"{path} can't be written: {error.strerror}.") from error
 
@@ -339,7 +339,7 @@ def describe_nearest(lines: list[str], sought: str) -> str:
     starts = starts or [index - offset for index in _similar_lines(lines[:MAX_COMPARED_LINES], key)]
     starts = [max(0, index) for index in starts[:50]]
     if not starts:
-        return " Nothing in it is like it: view the file."
+        return " No lines in it are similar: view the file."
     best = max(starts, key=lambda at: _similarity(lines[at : at + len(sought_lines)], sought_lines))
     candidates = lines[best : best + len(sought_lines)]
     # The most frequent reason, which is hard to see in the lines themselves: indentation.

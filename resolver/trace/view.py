@@ -279,12 +279,12 @@ def _describe_verification(
 
 
 def _describe_condensation(event: life.Condensation) -> str:
-    parts = [f"{plural(len(event.forgotten), 'event')} left the conversation"]
+    parts = []
+    if event.forgotten or not event.masked:
+        parts.append(f"{plural(len(event.forgotten), 'event')} removed")
     if event.masked:
-        outputs = f"of {plural(len(event.masked), 'output')} only the end is shown from here on"
-        parts = [*parts, outputs] if event.forgotten else [outputs]
-    text = ", and ".join(parts)
-    return f"To make room {text}" if event.masked else f"{text} to make room"
+        parts.append(f"only the end of {plural(len(event.masked), 'output')} shown from here on")
+    return f"The conversation was shortened: {', '.join(parts)}"
 
 
 def _condensation_detail(event: life.Condensation) -> str:

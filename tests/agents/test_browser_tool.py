@@ -1,4 +1,4 @@
-"""The browser as the model is offered it, in both dialects."""
+"""Tests of the browser tool as it is offered to the model, in both dialects."""
 
 from resolver.agents.codeact import CodeActAgent, system_text
 from resolver.agents.definitions import AvailableTools
@@ -23,13 +23,13 @@ def test_a_call_and_a_tag_are_the_same_action() -> None:
     assert isinstance(tagged, BrowseInteractive) and tagged.code == CODE
 
 
-def test_no_code_is_explained() -> None:
+def test_browser_calls_without_code_are_explained() -> None:
     call = RequestedToolCall(id="1", name="browser", arguments='{"code": " "}')
     answer = parse_tool_call(call)
     assert isinstance(answer, Invalid) and "code is empty" in answer.reason
 
 
-def test_it_is_offered_only_where_there_is_one() -> None:
+def test_the_browser_tool_is_offered_only_if_there_is_a_browser() -> None:
     assert "browser" in available_tools(False, True) and "browser" not in available_tools(True)
     for may in (True, False):
         agent = CodeActAgent(

@@ -1,4 +1,4 @@
-"""The agents that use a browser and nothing else."""
+"""Tests of the agents that use only a browser."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ IN_TAGS = f"<execute_browse>{CODE}</execute_browse>"
 
 
 class Seeing:
-    """A model that takes images, gives its replies in turn, and keeps what it was sent."""
+    """A model with image input that returns its replies in turn and stores its requests."""
 
     name = "seeing"
     supports_tools = True
@@ -52,7 +52,7 @@ def call(name: str, arguments: str) -> Completion:
 def stepped(
     agent: type[BrowsingAgent], dialect: Dialect, *replies: Completion, sees: bool = True
 ) -> tuple[list[ActionBase], Seeing]:
-    """What the agent does with the replies, each browser action answered with a picture."""
+    """Return the agent's actions; each browser action is answered with a picture."""
     stream, state = EventStream(MemoryStore()), State()
     stream.subscribe("state", state.apply, essential=True)
     model = Seeing(replies, sees)
@@ -88,13 +88,13 @@ def browse(dialect: Dialect) -> Completion:
     return Completion(model="m", text=IN_TAGS)
 
 
-def test_it_is_offered_a_browser_and_nothing_else() -> None:
+def test_a_browsing_agent_is_offered_only_the_browser() -> None:
     _, model = stepped(BrowsingAgent, "tools", call("think", '{"thought": "x"}'))
     assert [x["function"]["name"] for x in model.tools or ()] == ["think", "browser", "finish"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_is_not_its_tool_is_not_done(dialect: Dialect) -> None:
+def test_a_browsing_agent_can_not_use_other_tools(dialect: Dialect) -> None:
     reply = (
         call("execute_bash", '{"command": "ls"}')
         if dialect == "tools"
@@ -106,7 +106,7 @@ def test_what_is_not_its_tool_is_not_done(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_visual_one_gets_a_picture_with_marks_after_each_action(dialect: Dialect) -> None:
+def test_the_visual_agent_gets_a_marked_screenshot_after_each_action(dialect: Dialect) -> None:
     (first, _), model = stepped(VisualBrowsingAgent, dialect, browse(dialect), browse(dialect))
     assert isinstance(first, a.BrowseInteractive)
     assert first.code == f"{CODE}\nscreenshot(marks=True)"
@@ -117,21 +117,23 @@ def test_the_visual_one_gets_a_picture_with_marks_after_each_action(dialect: Dia
 @pytest.mark.parametrize(
     ("agent", "sees"), [(BrowsingAgent, True), (BrowsingAgent, False), (VisualBrowsingAgent, False)]
 )
-def test_without_pictures_it_works_with_the_tree(agent: type[BrowsingAgent], sees: bool) -> None:
+def test_without_image_input_the_visual_agent_works_with_the_tree(
+    agent: type[BrowsingAgent], sees: bool
+) -> None:
     (first, _), model = stepped(agent, "tools", browse("tools"), browse("tools"), sees=sees)
     assert isinstance(first, a.BrowseInteractive) and first.code == CODE
     assert not pictures(model.messages)
     assert "[1] link" in model.messages[-1]["content"]
 
 
-def test_a_visual_one_whose_model_does_not_see_is_told_to_say_so() -> None:
+def test_a_visual_agent_without_image_input_is_told_to_report_it() -> None:
     agent = VisualBrowsingAgent(ReplayModel([]), "tools")
     assert "this model can't see images" in agent.system_prompt().content
     assert "can't see" not in BrowsingAgent(ReplayModel([]), "tools").system_prompt().content
 
 
 @pytest.mark.parametrize("agent", [BrowsingAgent, VisualBrowsingAgent])
-def test_its_examples_are_ones_the_parser_takes(agent: type[BrowsingAgent]) -> None:
+def test_the_examples_of_browsing_agents_can_be_parsed(agent: type[BrowsingAgent]) -> None:
     prompt = agent(ReplayModel([]), "tags").system_prompt()
     assert prompt.tools == ("think", "execute_browse", "finish")
     actions = parse_tags(prompt.content.split("# How to act")[1])

@@ -1,4 +1,4 @@
-"""The tools of the agent that finds places: what models write in their arguments, and tags."""
+"""Tests of the arguments and tags of LocAgent's tools."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_any_report_survives_the_tags(message: str, places: list[CodePlace], don
         ("src/a.py:7", ("src/a.py", 7, 7, "")),
     ],
 )
-def test_a_place_is_read_off_a_line(line: str, place: tuple[object, ...]) -> None:
+def test_a_place_is_parsed_from_a_line(line: str, place: tuple[object, ...]) -> None:
     action = parse_action("report_places", {"message": "m", "places": line})
     assert isinstance(action, a.Finish)
     [found] = action.places
@@ -75,11 +75,13 @@ def test_a_place_is_read_off_a_line(line: str, place: tuple[object, ...]) -> Non
         {"terms": ["f", "", "g"], "path": None},
     ],
 )
-def test_terms_are_taken_in_the_forms_that_models_write(arguments: dict[str, object]) -> None:
+def test_search_terms_are_accepted_in_the_forms_that_models_write(
+    arguments: dict[str, object],
+) -> None:
     assert parse_action("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
 
 
-def test_the_papers_word_for_a_call_is_known() -> None:
+def test_the_name_for_call_edges_in_the_literature_is_accepted() -> None:
     action = parse_action("explore_code", {"start": "f", "edges": "invokes, imports"})
     assert isinstance(action, a.CodeExplore)
     assert action.edges == ("calls", "imports")
@@ -98,11 +100,13 @@ def test_the_papers_word_for_a_call_is_known() -> None:
         ("report_places", {"message": "m", "places": [{"path": "a", "start": 9, "end": 3}]},
          "line 3 is before line 9"),
         ("report_places", {"message": "m", "places": [{"why": "x"}]}, "places"),
-        ("report_places", {"message": "m", "places": "- : nothing"}, "is no place"),
+        ("report_places", {"message": "m", "places": "- : nothing"}, "is not a place"),
         ("report_places", {"message": "m", "places": 7}, "places"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(tool: str, arguments: dict[str, object], says: str) -> None:
+def test_wrong_code_arguments_are_explained(
+    tool: str, arguments: dict[str, object], says: str
+) -> None:
     problems = parse_action(tool, arguments)
     assert isinstance(problems, tuple)
     assert any(says in problem for problem in problems)
@@ -124,7 +128,9 @@ def test_what_is_wrong_is_said(tool: str, arguments: dict[str, object], says: st
         ),
     ),
 )
-def test_any_arguments_give_an_action_or_words(tool: str, arguments: dict[str, object]) -> None:
+def test_any_code_arguments_give_an_action_or_an_explanation(
+    tool: str, arguments: dict[str, object]
+) -> None:
     outcome = parse_action(tool, {"message": "m", **arguments} if "places" in tool else arguments)
     assert outcome
     if not isinstance(outcome, tuple):

@@ -1,4 +1,4 @@
-"""Agents by markdown file: what is read, what is left out, and with which words."""
+"""Tests of reading agent definitions from markdown files."""
 
 import pytest
 from hypothesis import given
@@ -34,7 +34,7 @@ def problem(data: bytes) -> str:
     return caught.value.what
 
 
-def test_a_file_gives_an_agent_that_is_named_like_it() -> None:
+def test_a_file_defines_an_agent_with_its_name() -> None:
     agent = read_definition(file_of(), PATH)
     assert (agent.name, agent.description, agent.prompt) == (
         "notes",
@@ -48,24 +48,24 @@ def test_a_file_gives_an_agent_that_is_named_like_it() -> None:
     }  # fmt: skip
 
 
-def test_the_head_says_name_tools_and_model() -> None:
+def test_the_front_matter_sets_name_tools_and_model() -> None:
     head = "name: release-notes\ntools: [str_replace_editor, execute_bash]\nmodel: openai/small\n"
     agent = read_definition(file_of(head), PATH)
     assert (agent.name, agent.model) == ("release-notes", "openai/small")
     assert agent.tools == ("execute_bash", "str_replace_editor", "think", "finish")
 
 
-def test_tools_may_be_words_with_commas_between_them() -> None:
+def test_tools_may_be_separated_by_commas() -> None:
     agent = read_definition(file_of("tools: execute_bash, plan\n"), PATH)
     assert agent.tools == ("execute_bash", "think", "plan", "finish")
 
 
 @pytest.mark.parametrize("head", ["tools: []\n", "tools: [browser]\n", "read_only: true\n"])
-def test_an_agent_that_can_change_nothing_or_says_so_is_read_only(head: str) -> None:
+def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str) -> None:
     assert read_definition(file_of(head), PATH).read_only
 
 
-def test_an_agent_with_a_shell_is_not() -> None:
+def test_an_agent_with_a_shell_is_not_read_only() -> None:
     assert not read_definition(file_of("tools: execute_bash\n"), PATH).read_only
 
 
@@ -89,12 +89,12 @@ def test_an_agent_with_a_shell_is_not() -> None:
         ("x: [\n", 3, "not valid YAML"),
     ],
 )
-def test_a_wrong_field_is_told_with_its_line(head: str, line: int, words: str) -> None:
+def test_a_wrong_field_is_reported_with_its_line(head: str, line: int, words: str) -> None:
     what = problem(file_of(head))
     assert what.startswith(f"{PATH}:{line}: ") and words in what
 
 
-def test_fields_of_other_programs_do_no_harm() -> None:
+def test_fields_of_other_programs_are_ignored() -> None:
     read_definition(file_of("color: blue\nmax_turns: 3\n"), PATH)
 
 
@@ -111,43 +111,43 @@ def test_fields_of_other_programs_do_no_harm() -> None:
         (b"---\ndescription: x\n", "no closing"),
     ],
 )
-def test_a_file_that_is_no_agent_says_why(data: bytes, words: str) -> None:
+def test_an_invalid_definition_is_reported_with_the_reason(data: bytes, words: str) -> None:
     assert words in problem(data)
 
 
-def test_a_bad_file_is_left_out_and_the_others_stay() -> None:
+def test_an_invalid_file_does_not_affect_the_others() -> None:
     found = read({f"{FOLDER}a.md": b"nothing", PATH: file_of()})
     assert [agent.name for agent in found.agents] == ["notes"]
     [line] = found.problems
     assert line.startswith(f"{FOLDER}a.md:1: ") and line.endswith("The agent was left out.")
 
 
-def test_a_file_whose_name_is_no_name_needs_one_in_its_head() -> None:
+def test_a_file_whose_name_is_no_valid_agent_name_needs_a_name_field() -> None:
     found = read({f"{FOLDER}My Agent.md": file_of(), f"{FOLDER}B.md": file_of("name: b\n")})
     assert [agent.name for agent in found.agents] == ["b"]
     assert "set `name`" in found.problems[0]
 
 
 @pytest.mark.parametrize("name", ["codeactagent", "help"])
-def test_no_agent_takes_a_name_of_ours(name: str) -> None:
+def test_a_reserved_name_can_not_be_used(name: str) -> None:
     found = read({PATH: file_of(f"name: {name}\n")}, "CodeActAgent", "help")
     assert not found.agents
     assert "one of Resolver's own" in found.problems[0]
 
 
-def test_of_two_with_one_name_the_first_file_counts() -> None:
+def test_of_two_agents_with_one_name_the_first_counts() -> None:
     found = read({f"{FOLDER}z.md": file_of("name: notes\n"), PATH: file_of()})
     assert [agent.path for agent in found.agents] == [PATH]
     assert f"{FOLDER}z.md" in found.problems[0] and PATH in found.problems[0]
 
 
-def test_too_many_are_said_to_be() -> None:
+def test_too_many_agents_are_reported() -> None:
     found = read({f"{FOLDER}a{n:02}.md": file_of() for n in range(MAX_DEFINITIONS + 3)})
     assert len(found.agents) == MAX_DEFINITIONS
     assert f"{MAX_DEFINITIONS + 3} agents" in found.problems[-1]
 
 
-def test_a_link_in_the_place_of_a_file_is_no_agent() -> None:
+def test_a_symbolic_link_is_not_an_agent() -> None:
     assert read_definitions(lambda _: None, [PATH], ()) == Definitions()
 
 
@@ -163,7 +163,7 @@ def test_a_link_in_the_place_of_a_file_is_no_agent() -> None:
         ("a.md", False),
     ],
 )
-def test_only_markdown_right_in_the_folder_counts(path: str, is_one: bool) -> None:
+def test_only_markdown_files_directly_in_the_folder_count(path: str, is_one: bool) -> None:
     assert is_definition(path) == is_one
 
 
@@ -178,7 +178,7 @@ HEADS = st.lists(
 
 
 @given(st.one_of(st.binary(max_size=300), HEADS.map(lambda h: f"---\n{h}\n---\nDo.\n".encode())))
-def test_any_bytes_give_an_agent_or_a_line_that_says_why(data: bytes) -> None:
+def test_any_bytes_give_an_agent_or_a_reason(data: bytes) -> None:
     found = read({PATH: data}, "help")
     assert len(found.agents) + len(found.problems) == 1
     for agent in found.agents:

@@ -1,4 +1,4 @@
-"""The agent that finds places: what it is offered, what it refuses, what its report becomes."""
+"""Tests of LocAgent: its tools, refusals and report."""
 
 import json
 
@@ -28,7 +28,7 @@ def called(tool: str, **arguments: object) -> Completion:
     return Completion(model="m", tool_calls=(call,))
 
 
-def test_it_is_offered_questions_and_no_edits() -> None:
+def test_the_read_only_agent_is_offered_no_edits() -> None:
     tools = agent().system_prompt().tools
     assert {"search_code", "explore_code", "report_places", "execute_bash"} <= set(tools)
     assert not {"str_replace_editor", "delegate", "finish"} & set(tools)
@@ -50,7 +50,7 @@ def test_without_an_index_there_is_no_such_agent() -> None:
         make_agent("LocAgent", ReplayModel([]), "tools")
 
 
-def test_places_are_held_against_the_base() -> None:
+def test_reported_places_are_checked_against_the_base() -> None:
     given = [
         {"path": "src/a.py", "start": 3, "end": 10, "why": "x"},
         {"path": "src/a.py", "start": 3, "end": 11, "why": "x"},
@@ -73,20 +73,20 @@ def test_places_are_held_against_the_base() -> None:
         a.Finish(message="It is in src/a.py."),
     ],
 )
-def test_what_is_not_its_own_is_refused_with_words(action: a.FileWrite | a.Finish) -> None:
+def test_tools_of_other_agents_are_refused_with_a_reason(action: a.FileWrite | a.Finish) -> None:
     reply = Completion(model="m", text=write_tags(action))
     done = agent(reply, dialect="tags").step(State())
     assert isinstance(done, a.Invalid)
     assert "report_places" in done.reason
 
 
-def test_giving_up_is_taken() -> None:
+def test_a_report_without_places_is_accepted() -> None:
     reply = called("report_places", message="not here", places=[], task_completed=False)
     action = agent(reply).step(State())
     assert isinstance(action, a.Finish) and not action.task_completed
 
 
-def test_a_place_reads_as_links_want_it() -> None:
+def test_a_place_is_written_in_the_form_that_links_use() -> None:
     assert CodePlace(path="a.py").where == "a.py"
     assert CodePlace(path="a.py", start=3, end=3).where == "a.py:3"
     assert CodePlace(path="a.py", start=3, end=9).where == "a.py:3-9"

@@ -1,4 +1,4 @@
-"""Tools of MCP servers in both dialects: what a model is offered, and what its calls become."""
+"""Tests of MCP tools in both dialects: what is offered, and what calls become."""
 
 import json
 from typing import Any
@@ -72,18 +72,18 @@ def test_a_tag_without_content_is_a_call_without_arguments() -> None:
     assert same(found, CALL.model_copy(update={"arguments": {}}))
 
 
-def test_without_such_tools_there_is_no_such_tag() -> None:
+def test_without_mcp_tools_there_is_no_mcp_tag() -> None:
     assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
 
 
-def test_a_server_that_is_called_like_a_tool_of_ours_takes_nothing_over() -> None:
+def test_a_server_named_like_a_built_in_tool_does_not_replace_it() -> None:
     shadows = tuple(McpTool(server=n, name="execute_bash") for n in ("execute_bash", "docs"))
     assert not native_names(shadows).keys() & set(TOOL_NAMES)
     (found,) = read_reply(native("execute_bash", '{"command": "ls"}'), "tools", shadows)
     assert isinstance(found, a.CmdRun)
 
 
-def test_what_is_wrong_with_a_call_is_said() -> None:
+def test_faults_of_an_mcp_call_are_explained() -> None:
     for completion, words in (
         (native("docs__search", "{"), "docs__search(query: string, limit?: integer)"),
         (native("docs__serch", "{}"), "did you mean 'docs__search'"),
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_call_is_said() -> None:
         assert isinstance(found, a.Invalid) and words in found.reason
 
 
-def test_the_model_is_offered_them_natively() -> None:
+def test_mcp_tools_are_offered_as_native_tools() -> None:
     (spec,) = native_specs((SEARCH,))
     assert spec["function"]["name"] == "docs__search"
     assert spec["function"]["parameters"] == SEARCH.parameters
@@ -111,19 +111,19 @@ def test_the_model_is_offered_them_natively() -> None:
     assert "never what you are to do" in prompt.content
 
 
-def test_the_model_is_offered_them_as_text() -> None:
+def test_mcp_tools_are_offered_as_text_in_the_tag_dialect() -> None:
     prompt = agent("tags", SEARCH).system_prompt()
     assert "mcp" in prompt.tools and "docs__search" not in prompt.tools
     assert 'server="docs" tool="search"' in prompt.content and '"query"' in prompt.content
 
 
-def test_without_them_the_prompt_says_nothing_of_them() -> None:
+def test_without_mcp_tools_the_prompt_does_not_mention_them() -> None:
     for dialect in ("tools", "tags"):
         prompt = agent(dialect).system_prompt()
         assert "mcp" not in prompt.tools and "MCP" not in prompt.content
 
 
-def test_replies_are_read_by_the_tools_that_the_log_has() -> None:
+def test_replies_are_read_with_the_mcp_tools_in_the_log() -> None:
     state = State.fold(
         [
             SystemPrompt(id=0, content="", dialect="tools", mcp_tools=(SEARCH,)),
@@ -160,7 +160,7 @@ arguments = st.dictionaries(
 
 
 @given(arguments)
-def test_a_call_that_is_written_as_a_tag_reads_the_same(given_: dict[str, Any]) -> None:
+def test_a_call_written_as_a_tag_gives_the_same_action(given_: dict[str, Any]) -> None:
     action = CALL.model_copy(update={"arguments": given_})
     (found,) = parse_tags(write_call(action), mcp=(SEARCH,))
     assert same(found, action), json.dumps(given_)

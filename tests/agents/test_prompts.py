@@ -1,4 +1,4 @@
-"""The words for the model: rendered, complete, and safe to put other people's text in."""
+"""Tests of prompts: they render, are complete, and safely enclose untrusted text."""
 
 import re
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ def marker_of(prompt: str) -> str:
     return found[1]
 
 
-def test_the_task_holds_all_that_is_known() -> None:
+def test_the_task_prompt_contains_everything_that_is_known() -> None:
     task = make_task(
         labels=("bug", "p1"),
         comments=(comment("me too"),),
@@ -69,7 +69,7 @@ def test_the_task_holds_all_that_is_known() -> None:
         assert words in prompt
 
 
-def test_what_is_not_there_leaves_no_heading() -> None:
+def test_missing_parts_of_a_task_leave_no_heading() -> None:
     bare = make_task("").trigger.model_copy(update={"number": None, "instruction": ""})
     prompt = rendered(make_task("", trigger=bare, author=""))
     assert "(empty)" in prompt and "the issue below" in prompt
@@ -78,13 +78,13 @@ def test_what_is_not_there_leaves_no_heading() -> None:
     assert "\n\n\n" not in prompt
 
 
-def test_a_pull_request_is_called_one() -> None:
+def test_the_task_prompt_calls_a_pull_request_by_that_name() -> None:
     trigger = make_task().trigger.model_copy(update={"is_pull_request": True})
     assert rendered(make_task(trigger=trigger)).startswith("Resolve pull request #7 in")
 
 
 @pytest.mark.parametrize("words", ["", "for v1.2"])
-def test_an_agent_with_a_work_of_its_own_is_asked_no_question_of_the_issue(words: str) -> None:
+def test_an_agent_with_a_fixed_task_is_not_asked_the_question_of_the_issue(words: str) -> None:
     plain = make_task()
     asked = plain.trigger.model_copy(update={"instruction": words})
     task = plain.model_copy(update={"trigger": asked})
@@ -112,7 +112,9 @@ def test_no_text_can_end_its_own_block() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=40), st.text(max_size=40))
-def test_the_marker_stands_on_our_lines_only(body: str, author: str, title: str) -> None:
+def test_the_marker_occurs_only_on_lines_of_the_template(
+    body: str, author: str, title: str
+) -> None:
     task = make_task(body, author=author, title=title, comments=(comment(body, author),))
     prompt = rendered(task)
     marker = marker_of(prompt)
@@ -122,7 +124,7 @@ def test_the_marker_stands_on_our_lines_only(body: str, author: str, title: str)
     assert len(lines) == 1 + 2 * 4
 
 
-def test_long_threads_are_bounded_and_keep_their_oldest_and_newest_comments() -> None:
+def test_long_conversations_keep_their_oldest_and_newest_comments() -> None:
     comments = tuple(comment(f"number {i} " + "x" * 5000) for i in range(100))
     prompt = rendered(make_task("y" * 10**6, comments=comments))
     assert len(prompt) < 130_000
@@ -131,13 +133,13 @@ def test_long_threads_are_bounded_and_keep_their_oldest_and_newest_comments() ->
     assert re.search(r"\n89 comments before the next one are not shown", prompt)
 
 
-def test_tags_of_ours_in_an_issue_are_shown_as_they_are() -> None:
+def test_action_tags_in_an_issue_are_shown_unchanged() -> None:
     assert "<execute_bash>ls</execute_bash>" in rendered(
         make_task("<execute_bash>ls</execute_bash>")
     )
 
 
-def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
+def test_every_example_of_the_tag_dialect_can_be_parsed() -> None:
     tools = available_tools(True, True, True, True)
     shown = system_text("tags", tools).split("# How to act")[1]
     actions = parse_tags(shown)
@@ -149,7 +151,7 @@ def test_every_example_of_the_tag_dialect_is_one_the_parser_takes() -> None:
     assert all(f"<{name}" in shown for name in available_tags(tools))
 
 
-def test_what_is_not_offered_is_not_shown() -> None:
+def test_tools_that_are_not_offered_are_not_shown() -> None:
     assert "<delegate" not in system_text("tags", available_tools(False))
 
 
@@ -169,7 +171,7 @@ def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
         "Do not commit", "add one or adjust one",
     ],
 )  # fmt: skip
-def test_the_house_rules_are_told(rule: str) -> None:
+def test_the_system_prompt_states_the_general_rules(rule: str) -> None:
     assert rule in system_text("tools", available_tools(False))
 
 
@@ -180,7 +182,7 @@ def test_a_warning_names_its_limit(limit: str) -> None:
     assert "call finish" in text
 
 
-def test_the_other_words_for_the_agent_render() -> None:
+def test_the_other_messages_to_the_agent_render() -> None:
     assert "Nobody can answer" in render("agent/continue.md.j2")
     assert "circles: the same message." in render(
         "agent/stuck_warning.md.j2", repeats="the same message"

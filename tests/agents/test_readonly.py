@@ -1,4 +1,4 @@
-"""The agent that answers questions: what it is offered, and what it refuses."""
+"""Tests of the agent that answers questions: its tools and refusals."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def test_no_tool_that_edits_is_offered() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_the_prompt_says_how_to_act_in_its_dialect(dialect: Dialect) -> None:
+def test_the_prompt_explains_actions_in_its_dialect(dialect: Dialect) -> None:
     prompt = make_agent("ReadOnlyAgent", ReplayModel([]), dialect).system_prompt()
     assert ("<execute_bash>" in prompt.content) == (dialect == "tags")
 
 
-def test_an_edit_is_refused_with_words() -> None:
+def test_an_edit_is_refused_with_a_reason() -> None:
     text = write_tags(a.FileWrite(path="a.py", content="x = 1\n"))
     model = ReplayModel([Completion(model="m", text=text)])
     action = make_agent("ReadOnlyAgent", model, "tags").step(State())

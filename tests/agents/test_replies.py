@@ -1,4 +1,4 @@
-"""A reply of a model and the actions read from it."""
+"""Tests of reading actions from a reply of a model."""
 
 from datetime import UTC, datetime
 
@@ -59,7 +59,7 @@ def test_what_follows_a_finish_tag_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_words_alone_wait_for_an_answer(dialect: Dialect) -> None:
+def test_text_without_an_action_waits_for_an_answer(dialect: Dialect) -> None:
     (action,) = read_reply(reply("Shall I go on?"), dialect)
     assert action == a.Message(content="Shall I go on?", wait_for_response=True)
 
@@ -73,7 +73,7 @@ def test_words_alone_wait_for_an_answer(dialect: Dialect) -> None:
         ("tools", "python", '{"code": "ls -la"}'),
     ],
 )
-def test_fenced_code_without_a_call_is_told_at_once_and_shown_as_a_call(
+def test_fenced_code_without_a_call_is_reported_with_the_correct_call(
     dialect: Dialect, fence: str, form: str
 ) -> None:
     (action,) = read_reply(reply(f"I look around:\n\n```{fence}\nls -la\n```\n"), dialect)
@@ -82,7 +82,7 @@ def test_fenced_code_without_a_call_is_told_at_once_and_shown_as_a_call(
     assert form in action.reason
 
 
-def test_a_fence_in_a_list_counts_and_long_code_is_shown_shortened() -> None:
+def test_a_fence_in_a_list_counts_and_long_code_is_shortened() -> None:
     code = "\n".join(f"    echo {'x' * 60}{n}" for n in range(50))
     (action,) = read_reply(reply(f"1. Run\n\n    ```bash\n{code}\n    ```"), "tags")
     assert isinstance(action, a.Invalid)
@@ -90,7 +90,7 @@ def test_a_fence_in_a_list_counts_and_long_code_is_shown_shortened() -> None:
     assert "left out" in action.reason and len(action.reason) < 1000
 
 
-def test_fenced_code_that_the_agent_has_no_tool_for_names_the_tools_it_has() -> None:
+def test_fenced_code_without_a_matching_tool_lists_the_tools() -> None:
     (action,) = read_reply(reply("```bash\nls\n```"), "tags", (), ("think", "finish"))
     assert isinstance(action, a.Invalid)
     assert "Your tags are think, finish" in action.reason
@@ -107,7 +107,7 @@ def test_a_question_that_quotes_something_is_still_a_question(dialect: Dialect, 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_fenced_code_beside_a_call_is_a_part_of_the_thought(dialect: Dialect) -> None:
+def test_fenced_code_next_to_a_call_is_part_of_the_thought(dialect: Dialect) -> None:
     fenced = "```bash\nls\n```\n"
     replied = reply(fenced, LS) if dialect == "tools" else reply(fenced + "<think>so it is</think>")
     (action,) = read_reply(replied, dialect)
@@ -115,30 +115,30 @@ def test_fenced_code_beside_a_call_is_a_part_of_the_thought(dialect: Dialect) ->
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_exit_alone_ends_the_run_and_claims_nothing(dialect: Dialect) -> None:
+def test_a_bare_exit_ends_the_run_as_not_completed(dialect: Dialect) -> None:
     assert read_reply(reply(" /exit\n"), dialect) == (a.Finish(message="", task_completed=False),)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_exit_in_a_sentence_is_words(dialect: Dialect) -> None:
+def test_the_word_exit_in_a_sentence_is_text(dialect: Dialect) -> None:
     (action,) = read_reply(reply("The program ends with /exit"), dialect)
     assert isinstance(action, a.Message)
 
 
-def test_both_dialects_in_one_reply_run_the_native_calls_alone() -> None:
+def test_of_both_dialects_in_one_reply_only_native_calls_run() -> None:
     text = "First\n<finish>x</finish>"
     first, second = read_reply(reply(text, LS, LS), "tags")
     assert isinstance(first, a.CmdRun) and isinstance(second, a.CmdRun)
     assert first.thought == text
 
 
-def test_tags_are_never_run_where_tool_calls_are_the_way() -> None:
+def test_tags_are_never_executed_in_the_tool_call_dialect() -> None:
     (action,) = read_reply(reply("<execute_bash>curl evil</execute_bash>"), "tools")
     assert isinstance(action, a.Invalid)
     assert "native tool calls only" in action.reason
 
 
-def test_reasoning_in_think_tags_is_words_where_tool_calls_are_the_way() -> None:
+def test_reasoning_in_think_tags_is_text_in_the_tool_call_dialect() -> None:
     (action,) = read_reply(reply("<think>hm</think>\nDone?"), "tools")
     assert isinstance(action, a.Message)
 
@@ -160,7 +160,7 @@ def test_a_reply_without_anything_usable_is_told_so(
     assert words in action.reason
 
 
-def test_who_can_not_be_understood_is_told_of_its_own_tools_only() -> None:
+def test_an_unreadable_reply_is_answered_with_the_agents_own_tools() -> None:
     (tagged,) = read_reply(
         reply("<think>x</think>/y</think>"), "tags", (), ("think", "execute_browse", "finish")
     )
@@ -173,7 +173,7 @@ def test_who_can_not_be_understood_is_told_of_its_own_tools_only() -> None:
     assert "The tools are think, finish." in native.reason
 
 
-def test_the_tools_that_are_told_are_those_of_the_log() -> None:
+def test_the_listed_tools_are_those_in_the_log() -> None:
     prompt = SystemPrompt(id=0, timestamp=NOW, content="p", tools=("think",), dialect="tags")
     replied = ModelReplied(id=1, timestamp=NOW, completion=reply("<think>x</think>/y</think>"))
     told = next_action(State.fold([prompt, replied]), "tags")

@@ -1,4 +1,4 @@
-"""The reviewer: what it is told, what it may do, and how its comments are read in both dialects."""
+"""Tests of the reviewer: prompt, tools, and review comments in both dialects."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def called(name: str = "review_comment", **arguments: Any) -> ActionBase:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_it_has_its_own_rules_and_tools(dialect: Dialect) -> None:
+def test_the_reviewer_has_its_own_rules_and_tools(dialect: Dialect) -> None:
     agent = make_agent(REVIEWER, ReplayModel([]), dialect)
     assert isinstance(agent, ReviewerAgent)
     prompt = agent.system_prompt()
@@ -43,18 +43,18 @@ def test_it_has_its_own_rules_and_tools(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_its_rules_are_short(dialect: Dialect) -> None:
+def test_the_rules_of_the_reviewer_are_short(dialect: Dialect) -> None:
     prompt = make_agent(REVIEWER, ReplayModel([]), dialect).system_prompt().content
     assert litellm().token_counter(model="gpt-4o", text=prompt) < 2_500
 
 
-def test_no_other_agent_is_offered_its_tools() -> None:
+def test_no_other_agent_is_offered_the_tools_of_the_reviewer() -> None:
     for name in ("CodeActAgent", "ReadOnlyAgent"):
         tools = make_agent(name, ReplayModel([]), "tools").system_prompt().tools
         assert not {"review_comment", "submit_review"} & set(tools)
 
 
-def test_a_comment_is_read_as_models_write_it() -> None:
+def test_a_review_comment_is_accepted_in_the_forms_that_models_write() -> None:
     found = called(
         path="./src/a.py",
         line="12",
@@ -70,7 +70,7 @@ def test_a_comment_is_read_as_models_write_it() -> None:
 
 
 @pytest.mark.parametrize("idle", ["", "  \n", None])
-def test_an_idle_suggestion_is_none(idle: str | None) -> None:
+def test_an_empty_suggestion_counts_as_none(idle: str | None) -> None:
     found = called(path="a.py", line=1, body="x", suggestion=idle, start_line="", severity="nit")
     assert isinstance(found, a.ReviewComment)
     assert (found.suggestion, found.start_line, found.severity) == (None, None, "low")
@@ -95,7 +95,7 @@ def test_a_range_of_one_line_is_a_line() -> None:
         ({"path": "a.py", "line": 3, "body": "x", "sugestion": "y"}, "did you mean 'suggestion'"),
     ],
 )
-def test_a_comment_that_cannot_be_read_teaches_the_right_form(
+def test_an_unreadable_review_comment_is_answered_with_the_correct_form(
     arguments: dict[str, Any], says: str
 ) -> None:
     found = called(**arguments)
@@ -114,7 +114,7 @@ def test_the_end_of_a_review_is_a_finish_with_a_verdict(given_: str, verdict: st
     assert (found.message, found.verdict, found.remaining) == ("Fine.", verdict, "Windows")
 
 
-def test_a_plain_finish_ends_it_as_well() -> None:
+def test_an_ordinary_finish_ends_a_review_too() -> None:
     found = called("finish", message="Fine.")
     assert isinstance(found, a.Finish)
     assert found.verdict == ""
@@ -164,7 +164,7 @@ def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> R
     )
 
 
-def test_of_many_conversations_the_open_and_the_newest_are_told() -> None:
+def test_of_many_review_threads_the_open_and_the_newest_are_shown() -> None:
     threads = tuple(thread(n, resolved=n == 19) for n in range(20))
     told = render_pull_request(
         PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads), ""

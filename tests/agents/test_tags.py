@@ -1,4 +1,4 @@
-"""The tag dialect: what counts as an action, what is text, what is refused."""
+"""Tests of the tag dialect: what is an action, what is text, and what is refused."""
 
 import pytest
 from hypothesis import given, settings
@@ -136,7 +136,7 @@ def test_any_text_gives_actions_or_one_invalid(reply: str, cut: bool) -> None:
     assert all(x.reason for x in invalid)
 
 
-def test_the_words_around_are_the_thought_of_the_first_action() -> None:
+def test_the_text_around_the_tags_is_the_thought_of_the_first_action() -> None:
     first, second = parse_tags(
         "I look.\n<execute_bash>\nls\n</execute_bash>\nThen\n<execute_bash>pwd</execute_bash>."
     )
@@ -144,7 +144,7 @@ def test_the_words_around_are_the_thought_of_the_first_action() -> None:
     assert second == a.CmdRun(command="pwd")
 
 
-def test_prose_alone_gives_nothing() -> None:
+def test_prose_without_tags_gives_no_action() -> None:
     assert parse_tags("I would say that 1 < 2 and <b>bold</b> is HTML.") == ()
 
 
@@ -159,12 +159,12 @@ def test_a_tag_in_inline_code_is_text(reply: str) -> None:
     assert parse_tags(reply) == ()
 
 
-def test_a_tag_in_a_fence_does_not_count_beside_a_real_one() -> None:
+def test_a_tag_in_a_fence_is_ignored_if_there_is_one_outside() -> None:
     reply = "They wrote\n```\n<finish>done</finish>\n```\n<execute_bash>ls</execute_bash>"
     assert [type(x) for x in parse_tags(reply)] == [a.CmdRun]
 
 
-def test_a_reply_with_its_only_tag_in_a_fence_is_told_so() -> None:
+def test_a_reply_whose_only_tag_is_in_a_fence_is_told_so() -> None:
     assert "code fence" in reason("```xml\n<execute_bash>ls</execute_bash>\n```")
 
 
@@ -184,7 +184,7 @@ def test_another_tag_inside_of_content_is_content() -> None:
     assert only(reply) == a.CmdRun(command="echo '<finish>no</finish>'")
 
 
-def test_a_tag_inside_of_itself_is_refused_with_the_way_out() -> None:
+def test_a_tag_nested_in_itself_is_refused_with_the_correct_form() -> None:
     told = reason("<execute_bash>grep '<execute_bash>' -r .</execute_bash>")
     assert 'end="WORD"' in told
 
@@ -193,12 +193,12 @@ def test_a_closing_tag_in_the_content_runs_nothing() -> None:
     assert "closes nothing" in reason("<execute_bash>rm -rf ./a</execute_bash>/b</execute_bash>")
 
 
-def test_the_end_word_lets_content_hold_its_own_tag() -> None:
+def test_the_end_word_lets_content_contain_its_own_tag() -> None:
     reply = '<execute_bash end="X">echo "</execute_bash>"</execute_bash X>'
     assert only(reply) == a.CmdRun(command='echo "</execute_bash>"')
 
 
-def test_a_finish_holds_its_parts_as_tags_behind_the_message() -> None:
+def test_a_finish_has_its_sections_as_tags_after_the_message() -> None:
     reply = (
         '<finish task_completed="false">\nMend it\n\nIn short.\n<cause>\nA < B.\n</cause>\n\n'
         "<verification>\nRan\n\n- a\n- b\n</verification>\n</finish>"
@@ -221,15 +221,15 @@ def test_a_finish_holds_its_parts_as_tags_behind_the_message() -> None:
         "Done\n<reason>a</reason>",
     ],
 )
-def test_what_is_not_clearly_a_part_stays_in_the_message(content: str) -> None:
+def test_text_that_is_not_clearly_a_section_stays_in_the_message(content: str) -> None:
     assert only(f"<finish>\n{content}\n</finish>") == a.Finish(message=content)
 
 
-def test_a_last_block_cut_by_a_stop_sequence_is_taken() -> None:
+def test_a_last_block_cut_off_by_a_stop_sequence_is_accepted() -> None:
     assert only("Look:\n<execute_bash>\nls\n") == a.CmdRun(command="ls", thought="Look:")
 
 
-def test_a_last_block_cut_by_the_output_limit_is_not_run() -> None:
+def test_a_last_block_cut_off_by_the_output_limit_is_not_executed() -> None:
     told = reason("<execute_bash>\nrm -rf /tmp/x", cut=True)
     assert "is not closed" in told and "output limit" in told
 
@@ -276,7 +276,7 @@ def test_attributes_are_coerced() -> None:
         ),
     ],
 )
-def test_a_wrong_form_is_taught(reply: str, words: str) -> None:
+def test_a_wrong_form_of_a_tag_is_explained(reply: str, words: str) -> None:
     told = reason(reply)
     assert words in told
     assert "nothing of it was run" in told
@@ -288,7 +288,7 @@ def test_one_bad_block_keeps_the_others_from_running() -> None:
     )
 
 
-def test_the_editor_takes_its_arguments_as_attributes_or_as_tags() -> None:
+def test_the_editor_accepts_arguments_as_attributes_or_as_tags() -> None:
     as_tags = (
         "<str_replace_editor>\n<command>view</command>\n<path>a.py</path>\n"
         "<view_range>1-40</view_range>\n</str_replace_editor>"
@@ -307,7 +307,7 @@ def test_a_file_keeps_its_last_newline_and_a_replacement_its_indentation() -> No
     assert edit == a.FileEdit(command="str_replace", path="a", old_str="  one", new_str="")
 
 
-def test_reasoning_that_nothing_opened_is_not_acted_on() -> None:
+def test_unopened_reasoning_is_not_executed() -> None:
     reply = "Maybe <finish>x</finish>? No.\n</think>\n<execute_bash>ls</execute_bash>"
     assert only(reply) == a.CmdRun(command="ls", thought="Maybe <finish>x</finish>? No.")
 

@@ -1,5 +1,4 @@
-"""Every template renders with nothing in it and with everything; the words that each call pays for
-are short, whatever a repository brings."""
+"""Tests that every template renders with and without values, and that prompts stay short."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,11 +24,11 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Extension, RunLimits
 
-MOST_OF_A_PROMPT = 4000
+MAX_PROMPT_TOKENS = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""
-MOST_OF_A_TEMPLATE = 4000
-MOST_OF_A_TOOL = 600
-MOST_OF_THE_TOOLS = 4000
+MAX_TEMPLATE_TOKENS = 4000
+MAX_TOOL_TOKENS = 600
+MAX_ALL_TOOLS_TOKENS = 4000
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 TEMPLATES = sorted(str(path.relative_to(folder())) for path in folder().rglob("*.j2"))
@@ -46,13 +45,13 @@ NOTHING = {
     "most_planned": 0,
     "block": lambda *_: "",
 }
-"""What some templates compute with, so that it can't be absent."""
+"""Values that some templates compute with, so that they can't be missing."""
 
 CHOSEN: dict[str, dict[str, object]] = {
     "comments/pull_request_part.md.j2": {"part": "change"},
     "verification/omitted_check.txt.j2": {"cause": "secrets", "names": ["TOKEN"]},
 }
-"""Of a template with parts, the one that is rendered."""
+"""The part that is rendered of a template with parts."""
 
 
 TEXT = {
@@ -60,15 +59,15 @@ TEXT = {
     "removeprefix", "replace", "rstrip", "split", "splitlines", "startswith", "strip", "translate",
     "upper",
 }  # fmt: skip
-"""What a text does as text does it."""
+"""Methods that are those of `str`."""
 
 
 DEEPEST = 8
-"""A template that walks down a tree comes to an end."""
+"""Depth at which a template that walks down a tree ends."""
 
 
 class Anything(str):
-    """A value that is whatever a template takes it for: text, a list of two, a number, a call."""
+    """A value that can be used as anything in a template: text, a list of two, a number, a call."""
 
     level: int
 
@@ -130,7 +129,7 @@ def environment(undefined: type) -> Environment:
 
 
 def names_in(name: str) -> set[str]:
-    """What the template and those that it includes may be given."""
+    """Return the names that the template and its includes may be given."""
     found: set[str] = set()
 
     jinja = environment(StrictUndefined)
@@ -156,19 +155,19 @@ def tokens(text: str) -> int:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_renders_where_nothing_is_known(name: str) -> None:
+def test_a_template_renders_without_values(name: str) -> None:
     text = environment(ChainableUndefined).get_template(name).render(NOTHING)
     assert "Undefined" not in text
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_renders_where_everything_is_known(name: str) -> None:
+def test_a_template_renders_with_all_values(name: str) -> None:
     assert filled(name).strip()
 
 
 @pytest.mark.parametrize("name", FOR_THE_MODEL)
-def test_no_words_for_the_model_are_long(name: str) -> None:
-    assert tokens(filled(name)) < MOST_OF_A_TEMPLATE
+def test_no_message_to_the_model_is_long(name: str) -> None:
+    assert tokens(filled(name)) < MAX_TEMPLATE_TOKENS
 
 
 WORDS = "Write the notes of a release in the style of the file NEWS, newest first. " * 100
@@ -194,23 +193,23 @@ NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_system_prompt_of_each_agent_stays_small(name: str, dialect: Dialect) -> None:
     agent = make_agent(name, ReplayModel([]), dialect, ALL)
-    assert 5 < tokens(agent.system_prompt().content) < MOST_OF_A_PROMPT
+    assert 5 < tokens(agent.system_prompt().content) < MAX_PROMPT_TOKENS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_agent_has_the_same_words_each_time(name: str, dialect: Dialect) -> None:
+def test_the_system_prompt_of_an_agent_is_always_the_same(name: str, dialect: Dialect) -> None:
     prompts = [make_agent(name, ReplayModel([]), dialect, ALL).system_prompt() for _ in range(2)]
     assert prompts[0].content == prompts[1].content
     assert prompts[0].tools == prompts[1].tools
 
 
-def test_the_tools_of_the_main_agent_stay_small_with_all_that_can_be_offered() -> None:
+def test_the_tools_of_the_main_agent_stay_small_if_all_are_offered() -> None:
     agent = make_agent("CodeActAgent", ReplayModel([]), "tools", ALL)
     assert isinstance(agent, CodeActAgent)
-    assert tokens(str(agent._tool_specs())) < MOST_OF_THE_TOOLS
+    assert tokens(str(agent._tool_specs())) < MAX_ALL_TOOLS_TOKENS
 
 
-def test_each_tool_is_described_in_few_words() -> None:
+def test_each_tool_description_is_short() -> None:
     for spec in tool_specs():
-        assert tokens(str(spec["function"])) < MOST_OF_A_TOOL, spec["function"]["name"]
+        assert tokens(str(spec["function"])) < MAX_TOOL_TOKENS, spec["function"]["name"]

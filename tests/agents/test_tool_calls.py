@@ -1,4 +1,4 @@
-"""Native tool calls: every call becomes an action, and a wrong one teaches."""
+"""Tests of native tool calls: each becomes an action, and a wrong one is explained."""
 
 import json
 
@@ -153,7 +153,9 @@ def test_a_call_becomes_its_action(
         ("delegate", {"agent": "CodeActAgent", "task": " "}, "task is empty"),
     ],
 )
-def test_a_wrong_call_is_taught(tool: str, arguments: dict[str, object], words: str) -> None:
+def test_a_wrong_call_is_answered_with_the_correct_form(
+    tool: str, arguments: dict[str, object], words: str
+) -> None:
     assert words in reason(tool, **arguments)
 
 
@@ -167,14 +169,14 @@ def test_a_wrong_call_is_taught(tool: str, arguments: dict[str, object], words: 
         "<execute_bash>ls</execute_bash>", '{"command": "' + "x" * 10**6, "\x00",
     ],
 )  # fmt: skip
-def test_arguments_that_are_no_json_object_are_taught(raw: str) -> None:
+def test_arguments_that_are_not_a_json_object_are_explained(raw: str) -> None:
     told = reason("execute_bash", raw)
     assert "JSON" in told
     assert "execute_bash(command: string, timeout?: number, is_input?: boolean)" in told
     assert len(told) < 1500
 
 
-def test_a_raw_line_break_in_a_json_string_is_understood() -> None:
+def test_a_raw_line_break_in_a_json_string_is_accepted() -> None:
     assert call("think", '{"thought": "a\nb"}') == a.Think(content="a\nb")
 
 
@@ -182,7 +184,7 @@ def test_no_text_means_no_arguments() -> None:
     assert "message is missing" in reason("finish", "")
 
 
-def test_a_call_cut_by_the_output_limit_says_so() -> None:
+def test_a_call_cut_off_by_the_output_limit_is_reported_as_such() -> None:
     request = RequestedToolCall(id="c", name="execute_bash", arguments='{"command": "l')
     action = parse_tool_call(request, is_truncated=True)
     assert isinstance(action, a.Invalid)
@@ -204,13 +206,13 @@ arguments = (
 
 
 @given(names, arguments)
-def test_any_call_becomes_an_action_that_the_log_can_hold(name: str, raw: str) -> None:
+def test_any_call_becomes_an_action_that_can_be_logged(name: str, raw: str) -> None:
     action = parse_tool_call(RequestedToolCall(id="c", name=name, arguments=raw))
     assert isinstance(action, ACTION_TYPES)
     assert parse_line(dump_line(action).encode()) == action  # type: ignore[arg-type]
 
 
-def test_the_offered_tools_are_those_that_work() -> None:
+def test_only_executable_tools_are_offered() -> None:
     offered = {s["function"]["name"]: s["function"] for s in tool_specs(has_threads=True)}
     assert set(offered) == set(TOOLS)
     for name, spec in offered.items():

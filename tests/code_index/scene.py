@@ -1,4 +1,4 @@
-"""Small repositories in each language, and an index of files that a test names."""
+"""Small repositories in each language, and an index of given files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,7 +66,7 @@ REPOSITORIES: dict[str, dict[str, str]] = {
 
 
 def syntax(path: str) -> Syntax:
-    """The syntax of a file whose language is understood."""
+    """Return the syntax of a file whose language is supported."""
     found = syntax_of(path)
     assert found is not None
     return found
@@ -77,12 +77,12 @@ def sources_of(files: Mapping[str, str]) -> list[SourceFile]:
 
 
 def graph_of(files: Mapping[str, str]) -> Graph:
-    """The graph, made in this process."""
+    """Return the graph, built in this process."""
     return build_graph(sources_of(files))
 
 
 def code_of(files: Mapping[str, str]) -> CodeBase:
-    """What the child process holds, in this process."""
+    """Return in this process what the child process holds."""
     code = CodeBase()
     for path, text in files.items():
         code.add(path, text.encode(), lambda: False)
@@ -91,7 +91,7 @@ def code_of(files: Mapping[str, str]) -> CodeBase:
 
 
 def commit_of(folder: Path, files: Mapping[str, str]) -> tuple[HostGit, str]:
-    """A bare clone of a repository with these files, and its commit."""
+    """Return a bare clone of a repository with these files, and its commit."""
     return clone_of(folder, make_checkout(folder / "checkout", files))
 
 
@@ -105,5 +105,5 @@ def clone_of(folder: Path, checkout: Path) -> tuple[HostGit, str]:
 def index_of(
     folder: Path, files: Mapping[str, str], bounds: IndexBounds = DEFAULT_BOUNDS
 ) -> CodeIndex:
-    """The index of a real commit of these files, not built yet; close it."""
+    """Return the index of a real commit of these files, not built yet; close it afterwards."""
     return CodeIndex(*commit_of(folder, files), bounds)

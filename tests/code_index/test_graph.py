@@ -1,4 +1,4 @@
-"""The graph, over small repositories in each language."""
+"""Tests of the graph over small repositories in each language."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_a_base_class_and_a_method_of_the_same_class_are_known(language: str) ->
     assert [(e.kind, e.guessed) for e in calls] == [("calls", False)]
 
 
-def test_folders_hold_files_and_the_root_holds_folders() -> None:
+def test_folders_contain_files_and_the_root_contains_folders() -> None:
     graph = graph_of({"src/shop/a.py": "", "src/b.py": "", "c.py": ""})
     held = {node: {e.end for e in graph.downstream(node)} for node in (ROOT, "src/", "src/shop/")}
     assert held == {
@@ -43,12 +43,12 @@ def test_a_method_of_an_unknown_object_is_marked_as_guessed() -> None:
     assert (edge.end, edge.guessed) == ("b.py::B.save", True)
 
 
-def test_a_name_that_many_define_says_nothing_of_a_call() -> None:
+def test_a_name_with_many_definitions_resolves_no_call() -> None:
     files = {f"m{n}.py": "def run(): ...\n" for n in range(9)} | {"a.py": "def go():\n    run()\n"}
     assert graph_of(files).downstream("a.py::go") == ()
 
 
-def test_what_is_defined_again_keeps_a_place_of_its_own() -> None:
+def test_a_redefinition_has_its_own_entry() -> None:
     text = "class A:\n    @property\n    def x(self): ...\n    @x.setter\n    def x(self, v): ...\n"
     graph = graph_of({"a.py": text})
     lines = {id: (e.start, e.end) for id, e in graph.entities.items() if e.kind == "method"}
@@ -61,13 +61,13 @@ def test_a_walk_is_bounded_and_says_so() -> None:
     assert (len(rows), cut) == (MAX_WALK_ROWS, True)
 
 
-def test_a_circle_of_calls_ends() -> None:
+def test_a_walk_along_circular_calls_ends() -> None:
     graph = graph_of({"a.py": "def f():\n    g()\n\n\ndef g():\n    f()\n"})
     rows, _ = explore(graph, "a.py::f", "downstream", 5)
     assert [(row.node.id, row.again) for row in rows] == [("a.py::g", False), ("a.py::f", True)]
 
 
-def test_a_walk_goes_as_deep_as_it_is_told() -> None:
+def test_a_walk_respects_its_depth() -> None:
     body = "".join(f"def f{n}():\n    f{n + 1}()\n" for n in range(9))
     graph = graph_of({"a.py": body})
     for depth in (1, 2, 3):

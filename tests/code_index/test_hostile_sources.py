@@ -1,5 +1,4 @@
-"""Sources that were written to hurt: whatever a file holds, it is read in bounded time, and what is
-said of its lines is true."""
+"""Tests of hostile sources: any file is parsed in bounded time with correct line numbers."""
 
 import time
 
@@ -53,9 +52,7 @@ def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)))
-def test_any_bytes_make_a_graph_whose_edges_and_lines_are_there(
-    path: str, parts: list[bytes]
-) -> None:
+def test_any_bytes_give_a_consistent_graph(path: str, parts: list[bytes]) -> None:
     content = b"".join(parts)
     source = read_source(path, content, syntax(path))
     graph = build_graph([source])
@@ -80,7 +77,7 @@ def test_any_bytes_make_a_graph_whose_edges_and_lines_are_there(
     st.lists(st.text(max_size=20) | st.sampled_from(["A", "A.f", "a.py", "a.py:1", "a.py::A"])),
     st.text(max_size=4),
 )
-def test_any_question_has_an_answer(files: dict[str, bytes], terms: list[str], below: str) -> None:
+def test_any_query_has_an_answer(files: dict[str, bytes], terms: list[str], below: str) -> None:
     code = CodeBase()
     for path, content in files.items():
         code.add(path, content, lambda: False)
@@ -90,7 +87,7 @@ def test_any_question_has_an_answer(files: dict[str, bytes], terms: list[str], b
 
 
 @pytest.mark.deep
-def test_the_time_grows_with_the_size_and_not_with_its_square() -> None:
+def test_the_time_grows_linearly_with_the_size() -> None:
     """Calls of one name that many files define: each call looks at all of them, or at few."""
 
     def seconds(files: int) -> float:

@@ -1,4 +1,4 @@
-"""The index of a commit through its own process: what goes in, what is kept out, how it ends."""
+"""Tests of the index of a commit and its process: content, exclusions and termination."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ SECRET = "canary-3f9a77c1"
 
 
 def process_of(index: CodeIndex) -> int:
-    """The number of the index's process, found as anybody could: our child that runs it."""
+    """Return the pid of the index's process, found among this process's children."""
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes()
@@ -46,7 +46,7 @@ def test_definitions_passages_and_code_are_found(tmp_path: Path) -> None:
     assert (words.how, words.definitions, words.passages) == ("words", (), ())
 
 
-def test_words_are_found_where_they_stand(tmp_path: Path) -> None:
+def test_words_are_found_at_their_positions(tmp_path: Path) -> None:
     filler = "x = 1\n" * 100
     files = {"a.py": filler + "# the retryBudget of a shipment\n" + filler, "b.py": filler}
     with index_of(tmp_path, files) as index:
@@ -56,14 +56,14 @@ def test_words_are_found_where_they_stand(tmp_path: Path) -> None:
     assert passage.lines[101 - passage.start] == "# the retryBudget of a shipment"
 
 
-def test_texts_that_are_no_code_are_found_by_their_words(tmp_path: Path) -> None:
+def test_text_files_are_found_by_their_words(tmp_path: Path) -> None:
     files = {"docs/use.md": "# Flurbing\n\nFlurb it.\n", "a.py": "x = 1\n"}
     with index_of(tmp_path, files) as index:
         [found] = index.search(["flurbing"])
     assert [p.path for p in found.passages] == ["docs/use.md"]
 
 
-def test_a_name_that_is_nearly_right_is_found(tmp_path: Path) -> None:
+def test_a_similar_name_is_found(tmp_path: Path) -> None:
     with index_of(tmp_path, REPOSITORIES["python"]) as index:
         found = index.search(["totl", "CART.PAY", "src/shop/cart.py::pay"])
         nothing = index.search(["nothing_like_it"])
@@ -72,14 +72,14 @@ def test_a_name_that_is_nearly_right_is_found(tmp_path: Path) -> None:
     assert nothing[0].definitions == ()
 
 
-def test_only_what_lies_below_a_path_is_told(tmp_path: Path) -> None:
+def test_results_can_be_restricted_to_a_path(tmp_path: Path) -> None:
     files = {"src/a.py": "def f(): ...\n", "tests/a.py": "def f(): ...\n"}
     with index_of(tmp_path, files) as index:
         [found] = index.search(["f"], "tests/")
     assert [d.path for d in found.definitions] == ["tests/a.py"]
 
 
-def test_paths_of_a_sandbox_and_folders_are_understood(tmp_path: Path) -> None:
+def test_sandbox_paths_and_folders_are_accepted(tmp_path: Path) -> None:
     with index_of(tmp_path, REPOSITORIES["python"]) as index:
         line, code, folder, none = index.search(
             [
@@ -116,19 +116,19 @@ def test_what_is_not_in_the_commit_is_not_in_the_index(tmp_path: Path) -> None:
         assert index.search(["g"])[0].how == "words"
 
 
-def test_nothing_is_built_before_the_first_question(tmp_path: Path) -> None:
+def test_the_index_is_built_at_the_first_query(tmp_path: Path) -> None:
     with index_of(tmp_path, {"a.py": "x = 1\n"}) as index, pytest.raises(AssertionError):
         process_of(index)
 
 
-def test_the_process_is_gone_when_the_index_is_closed(tmp_path: Path) -> None:
+def test_closing_the_index_ends_its_process(tmp_path: Path) -> None:
     with index_of(tmp_path, {"a.py": "x = 1\n"}) as index:
         index.build()
         number = process_of(index)
     assert not Path(f"/proc/{number}").exists()
 
 
-def test_the_process_knows_no_secret_and_can_do_nothing(tmp_path: Path) -> None:
+def test_the_process_has_no_secret_and_no_privileges(tmp_path: Path) -> None:
     environment = {**os.environ, "LLM_API_KEY": SECRET, "GITHUB_TOKEN": SECRET}
     program = (
         "import sys; from pathlib import Path; from resolver.code_index.index import CodeIndex\n"
@@ -151,7 +151,7 @@ def test_the_process_knows_no_secret_and_can_do_nothing(tmp_path: Path) -> None:
     assert "fd/5" not in done.stdout  # two pipes, nothing, its own size, the mark
 
 
-def test_files_beyond_a_bound_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_files_beyond_a_limit_are_omitted_and_counted(tmp_path: Path) -> None:
     files = {"big.py": "x = 1\n" * 1000, "small.py": "def f(): ...\n", "z.py": "y = 1\n"}
     with index_of(tmp_path, files, IndexBounds(file_bytes=100, files=1)) as index:
         size = index.build()
@@ -168,7 +168,7 @@ def test_the_projects_own_sources_are_read_first(tmp_path: Path) -> None:
         assert index.search(["src/i.js"])[0].how == "file"
 
 
-def test_a_file_that_takes_too_long_to_parse_is_given_up(tmp_path: Path) -> None:
+def test_a_file_that_takes_too_long_to_parse_is_skipped(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000, "b.py": "def f(): ...\n"}
     with index_of(tmp_path, files, IndexBounds(file_seconds=0.2)) as index:
         assert index.build().left_out == 1
@@ -176,7 +176,7 @@ def test_a_file_that_takes_too_long_to_parse_is_given_up(tmp_path: Path) -> None
         assert index.search(["slow.cpp"])[0].how == "file"
 
 
-def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> None:
+def test_an_index_that_takes_too_long_is_abandoned(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000}
     bounds = IndexBounds(file_seconds=100.0, seconds=1.0, end_seconds=0.5)
     with (
@@ -186,7 +186,7 @@ def test_an_index_that_takes_too_long_as_a_whole_is_given_up(tmp_path: Path) -> 
         index.build()
 
 
-def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path) -> None:
+def test_a_file_that_crashes_the_process_is_omitted_from_the_next(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 1_500_000, "b.py": "def f(): ...\n"}
     bounds = IndexBounds(file_bytes=4_000_000, file_seconds=100.0, seconds=5.0, end_seconds=1.0)
     with index_of(tmp_path, files, bounds) as index:
@@ -196,7 +196,7 @@ def test_a_file_that_the_process_ends_at_is_left_out_of_the_next(tmp_path: Path)
         assert (index.build().files, index.build().left_out) == (1, 1)
 
 
-def test_more_memory_than_is_allowed_is_not_taken(tmp_path: Path) -> None:
+def test_the_memory_limit_is_enforced(tmp_path: Path) -> None:
     body = "".join(f"def unusual_{n}(): other_{n}(word_{n})\n" for n in range(5_000))
     files = {f"m{n}.py": body.replace("_", f"_{n}_") for n in range(30)}
     with index_of(tmp_path, files, IndexBounds(memory=250_000_000)) as index:
@@ -217,7 +217,7 @@ def test_a_process_that_was_killed_is_started_again_once(tmp_path: Path) -> None
             index.search(["f"])
 
 
-def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
+def test_a_query_can_be_interrupted(tmp_path: Path) -> None:
     files = {"slow.cpp": "a<" * 200_000}
     with index_of(tmp_path, files, IndexBounds(file_seconds=100.0)) as index:
         threading.Timer(1.0, index.interrupt).start()
@@ -225,7 +225,7 @@ def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
             index.search(["f"])
 
 
-def test_a_commit_that_is_not_there_is_said_and_leaves_no_process(tmp_path: Path) -> None:
+def test_a_missing_commit_is_reported_and_leaves_no_process(tmp_path: Path) -> None:
     source, _ = commit_of(tmp_path, {"a.py": "x = 1\n"})
     with CodeIndex(source, "1" * 40) as index:
         with pytest.raises(Exception, match="ls-tree failed"):
@@ -234,7 +234,7 @@ def test_a_commit_that_is_not_there_is_said_and_leaves_no_process(tmp_path: Path
             process_of(index)
 
 
-def test_links_submodules_odd_paths_and_binaries_are_kept_out(tmp_path: Path) -> None:
+def test_links_submodules_odd_paths_and_binaries_are_not_indexed(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout", {"a.py": "def f(): ...\n"})
     (checkout / "loop").symlink_to("loop")
     (checkout / "above.py").symlink_to("../../../etc/passwd")
@@ -255,7 +255,7 @@ def test_links_submodules_odd_paths_and_binaries_are_kept_out(tmp_path: Path) ->
     assert (odd.definitions, linked.passages) == ((), ())
 
 
-def test_a_million_definitions_in_one_file_are_left_out(tmp_path: Path) -> None:
+def test_a_file_with_a_million_definitions_is_omitted(tmp_path: Path) -> None:
     files = {"many.py": "def f():0\n" * 1_000_000, "b.py": "def g(): ...\n"}
     with index_of(tmp_path, files) as index:
         assert index.build().left_out == 1

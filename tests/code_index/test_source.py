@@ -1,4 +1,4 @@
-"""What is read off one file: names, kinds, lines."""
+"""Tests of parsing one file: names, kinds and lines of definitions."""
 
 import pytest
 
@@ -10,13 +10,13 @@ def read(path: str, text: str) -> SourceFile:
     return read_source(path, text.encode(), syntax(path))
 
 
-def test_lines_are_those_of_the_file_with_its_decorators() -> None:
+def test_the_lines_of_a_definition_include_its_decorators() -> None:
     [entity] = read("a.py", "import x\n\n@x.y\ndef f():\n    return 1\n").entities
     assert (entity.start, entity.end) == (3, 5)
 
 
 @pytest.mark.parametrize("language", REPOSITORIES)
-def test_every_range_of_lines_holds_its_name(language: str) -> None:
+def test_every_range_of_lines_contains_its_name(language: str) -> None:
     files = REPOSITORIES[language]
     for source in sources_of(files):
         lines = files[source.path].split("\n")
@@ -80,11 +80,13 @@ def test_every_range_of_lines_holds_its_name(language: str) -> None:
          ["class V", "class u64", "variable H"]),
     ],
 )  # fmt: skip
-def test_definitions_are_named_by_what_they_are_in(path: str, text: str, found: list[str]) -> None:
+def test_definitions_are_qualified_by_their_containers(
+    path: str, text: str, found: list[str]
+) -> None:
     assert [f"{e.kind} {e.name}" for e in read(path, text).entities] == found
 
 
-def test_a_file_with_a_fault_keeps_what_can_be_read() -> None:
+def test_a_file_with_a_syntax_error_keeps_its_readable_parts() -> None:
     source = read("a.py", "def f():\n    return (\n\ndef g(): ...\n")
     assert {"f", "g"} & {entity.name for entity in source.entities}
 
@@ -95,7 +97,7 @@ def test_windows_line_ends_count_as_one_line() -> None:
     assert source.lines == 4
 
 
-def test_parsing_that_is_late_is_given_up() -> None:
+def test_parsing_stops_at_its_deadline() -> None:
     content = b"a<" * 200_000
     source = read_source("a.cpp", content, syntax("a.cpp"), lambda: True)
     assert not source.complete and not source.entities

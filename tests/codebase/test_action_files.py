@@ -1,4 +1,4 @@
-"""action.yml, the workflows, the generated docs and the package's face."""
+"""Tests of action.yml, the workflows and the generated documentation."""
 
 import subprocess
 import sys
@@ -33,33 +33,33 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
     ],
     ids=["action schema", "workflow schema", "workflow security"],
 )  # fmt: skip
-def test_the_published_checkers_are_content(command: list[str]) -> None:
+def test_the_published_checkers_report_nothing(command: list[str]) -> None:
     result = subprocess.run(
         [TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_input_of_the_action_sets_a_knob() -> None:
+def test_every_input_of_the_action_sets_a_setting() -> None:
     names = {n for k, f in Settings.model_fields.items() for n in variable_names(k, f)}
     for name in set(ACTION["inputs"]) - {"close"}:  # which is another command
         assert f"INPUT_{name.upper()}" in names, name
 
 
-OF_THE_WORK = {
+PUBLISHING_INPUTS = {
     "base_branch", "base_moved", "draft", "fork_changes", "resolve_threads", "reviewers",
     "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
 }  # fmt: skip
-"""Knobs about how the work is made public: each is an input of the Action."""
+"""Settings of how changes are published: each is an input of the Action."""
 
 
-def test_what_is_set_about_branches_and_pull_requests_is_an_input_of_the_action() -> None:
+def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
     of_pulls = {
         n for n in PublishingSettings.model_fields if "thread" in n or n.startswith("pull_")
     }
     counted = {n for n in of_pulls if n.startswith("max_")}
-    assert (OF_THE_WORK | of_pulls) - counted <= inputs
+    assert (PUBLISHING_INPUTS | of_pulls) - counted <= inputs
 
 
 def test_the_inputs_defaults_are_the_settings_defaults() -> None:
@@ -75,7 +75,7 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
 
 
-def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread() -> None:
+def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
     job = workflow["jobs"]["resolve"]
     listened = workflow[True]  # YAML's `on`
@@ -96,7 +96,7 @@ def test_the_example_workflow_listens_to_what_starts_work_and_queues_by_thread()
 
 
 def workflows_with_close() -> dict[str, str]:
-    """The texts of those that have a job to close what a killed one has left."""
+    """Return the workflows that have a job to close what a killed run has left."""
     ours = {n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")}
     written = {
         f"init {number}": workflow_text(
@@ -107,24 +107,24 @@ def workflows_with_close() -> dict[str, str]:
     return ours | written
 
 
-def heard_with(job: Any) -> dict[str, Any]:
-    """What its step is given of the knobs by which an event is understood, as variables."""
+def parsing_settings_of(job: Any) -> dict[str, Any]:
+    """Return the settings for event parsing that the job's step passes, as variables."""
     heard = [(k, f) for k, f in Settings.model_fields.items() if k in EVENT_SETTINGS]
-    names = {name for knob, field in heard for name in variable_names(knob, field)}
+    names = {name for setting, field in heard for name in variable_names(setting, field)}
     [step] = [s for s in job["steps"] if {"model", "close"} & set(s.get("with", {}))]
     given = step.get("env", {}) | {f"INPUT_{n.upper()}": v for n, v in step["with"].items()}
     return {name: value for name, value in given.items() if name in names}
 
 
-def test_the_job_that_closes_hears_an_event_as_the_job_before_it_does() -> None:
+def test_the_close_job_parses_an_event_like_the_job_before_it() -> None:
     for name, text in workflows_with_close().items():
         jobs = yaml.safe_load(text)["jobs"]
-        heard = heard_with(jobs["resolve"])
-        assert heard and heard_with(jobs["close"]) == heard, name
+        heard = parsing_settings_of(jobs["resolve"])
+        assert heard and parsing_settings_of(jobs["close"]) == heard, name
         key = [value for value in jobs["close"]["steps"][-1]["with"] if "llm" in value]
         assert not key, "it asks no model"
 
 
-def test_the_workflow_that_others_call_takes_all_by_which_an_event_is_understood() -> None:
+def test_the_reusable_workflow_has_all_inputs_that_affect_event_parsing() -> None:
     called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
     assert "review-teams" in called[True]["workflow_call"]["inputs"]

@@ -64,7 +64,7 @@ def findings(maker: Path, *files: Path) -> list[str]:
     return [line for line in shown if not re.search("|".join(NEWS), line)]
 
 
-def test_our_workflows_are_clean(maker: Path) -> None:
+def test_the_workflows_of_this_repository_are_clean(maker: Path) -> None:
     workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
     assert len(workflows) >= 4
     assert findings(maker, *workflows) == []
@@ -95,7 +95,7 @@ def test_the_workflows_of_the_docs_are_clean(maker: Path, tmp_path: Path, page: 
     assert not files or findings(maker, *files) == []
 
 
-def test_what_is_wrong_is_found(maker: Path, tmp_path: Path) -> None:
+def test_faults_in_a_workflow_are_found(maker: Path, tmp_path: Path) -> None:
     file = tmp_path / "bad.yml"
     file.write_text(
         "on: issues\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n"

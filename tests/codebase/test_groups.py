@@ -1,4 +1,4 @@
-"""Tests that share one thing of the machine run in one worker, as their marks ask."""
+"""Tests of running tests that share a resource of the machine in one worker."""
 
 import pytest
 
@@ -6,7 +6,7 @@ pytestmark = pytest.mark.xdist_group("groups")
 
 
 def test_a_mark_reaches_the_scheduler(request: pytest.FixtureRequest) -> None:
-    """The scheduler goes by the end of a test's id; a pytest that xdist doesn't know leaves it."""
+    """The scheduler reads the end of a test's id, which an incompatible pytest leaves unchanged."""
     if not hasattr(request.config, "workerinput"):
         return
     assert request.node.nodeid.endswith("@groups")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
     ],
     ids=lambda c: " ".join(c[:2]),
 )
-def test_the_linters_are_content(command: list[str]) -> None:
+def test_the_linters_report_nothing(command: list[str]) -> None:
     tool = Path(sys.executable).parent / command[0]
     result = subprocess.run(
         [tool, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""scripts/release.sh against a real engine, a registry and a forge: the image, and its tag."""
+"""Tests of scripts/release.sh with a real engine, registry and git server."""
 
 import hashlib
 import os
@@ -72,7 +72,7 @@ class Registry:
 
 @pytest.fixture
 def registry() -> Iterator[tuple[str, Registry]]:
-    """Where it is, and what it holds."""
+    """A registry, with its address and content."""
     app = Registry()
     with serve(app, "127.0.0.1") as address:
         yield f"127.0.0.1:{address.port}", app
@@ -80,7 +80,7 @@ def registry() -> Iterator[tuple[str, Registry]]:
 
 @pytest.fixture
 def checkout(tmp_path: Path, github: GitHubServer) -> Path:
-    """A repository like ours, with a small image, as a job of octo/Resolver has checked it out."""
+    """A small repository like this one, as a job of octo/Resolver has checked it out."""
     files = {
         "action.yml": (ROOT / "action.yml").read_text(),
         "Dockerfile": DOCKERFILE,
@@ -143,7 +143,7 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
 
     again = release(checkout, github, address)
     assert again.returncode == 2
-    assert "v9.8.7 is there already" in again.stderr
+    assert "v9.8.7 exists already" in again.stderr
 
 
 @pytest.mark.parametrize(

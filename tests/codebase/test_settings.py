@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is refused."""
+"""Tests of the sources of settings, their precedence, and what is refused."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def test_options_win_over_inputs_over_environment_over_repository_over_defaults(
         ("RESOLVER_IMAGE", "image"),
     ],
 )
-def test_the_names_people_have_work(variable: str, field: str) -> None:
+def test_common_variable_names_work(variable: str, field: str) -> None:
     assert getattr(load_settings({}, {variable: "https://x.example"}), field) == "https://x.example"
 
 
@@ -47,14 +47,14 @@ def test_the_names_people_have_work(variable: str, field: str) -> None:
     "variable",
     ["LLM_API_KEY", "INPUT_LLM-API-KEY", "INPUT_LLM_API_KEY", "GITHUB_TOKEN", "INPUT_GITHUB-TOKEN"],
 )
-def test_a_secret_is_known_and_never_shown(variable: str) -> None:
+def test_a_secret_is_collected_and_never_shown(variable: str) -> None:
     settings = load_settings({}, {variable: "canary-123456"})
     assert settings.secrets == ("canary-123456",)
     assert "canary" not in repr(settings)
     assert "canary" not in settings.model_dump_json()
 
 
-def test_an_empty_input_is_no_input() -> None:
+def test_an_empty_input_counts_as_unset() -> None:
     assert load_settings({}, {"INPUT_MODEL": " ", "LLM_MODEL": "m"}).model == "m"
 
 
@@ -85,7 +85,7 @@ def test_a_wrong_value_names_its_source(
     assert caught.value.next_step
 
 
-def test_a_typo_in_the_repository_file_gets_a_suggestion_and_all_faults_are_told_at_once() -> None:
+def test_a_typo_gets_a_suggestion_and_all_faults_are_reported_at_once() -> None:
     wrong = {"max_bugdet": 3, "max_iterations": "many", "draft": "perhaps", "base_url": "x"}
     with pytest.raises(UsageError) as caught:
         load_settings({}, {}, wrong)
@@ -97,7 +97,7 @@ def test_a_typo_in_the_repository_file_gets_a_suggestion_and_all_faults_are_told
     assert caught.value.next_step.startswith("a repository may set: ")
 
 
-def test_a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() -> None:
+def test_an_unknown_variable_is_reported_with_the_most_similar_one() -> None:
     told = environment_warnings(
         {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"},
         Settings.model_fields,
@@ -108,7 +108,7 @@ def test_a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() -> N
     ]
 
 
-def test_every_setting_and_what_a_cluster_sets_are_no_unknown_variables() -> None:
+def test_settings_and_cluster_variables_are_not_reported_as_unknown() -> None:
     known = {f"RESOLVER_{name.upper()}": "1" for name in Settings.model_fields}
     cluster = {
         "RESOLVER_SERVICE_HOST": "10.0.0.1",
@@ -132,13 +132,13 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     }  # fmt: skip
 
 
-def test_a_repository_may_lower_a_bound_and_never_raise_the_hosts() -> None:
+def test_a_repository_can_not_raise_a_limit_of_the_operator() -> None:
     environment = {"RESOLVER_MAX_BUDGET": "2"}
     assert load_settings({}, environment, {"max_budget": 50}).max_budget == 2
 
 
 @pytest.mark.parametrize("content", [None, b"", b"# nothing\n"])
-def test_no_file_and_an_empty_one_set_nothing(content: bytes | None) -> None:
+def test_a_missing_or_empty_file_sets_nothing(content: bytes | None) -> None:
     assert repository_settings(content) == {}
 
 
@@ -214,7 +214,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_works_in_every_source_and_is_warned_of_once(old: str) -> None:
+def test_an_old_name_works_in_every_source_with_one_warning(old: str) -> None:
     value, text = sample(old), as_text(sample(old))
     assert plain(value_of(load_settings({old: value}, {}), old)) == value
     variables = [
@@ -268,7 +268,7 @@ def test_a_part_comes_from_the_first_source_that_has_it() -> None:
 
 
 @pytest.mark.parametrize("value", ["window", {"stages": "window"}])
-def test_the_part_that_matters_most_may_be_written_plainly(value: object) -> None:
+def test_the_main_part_may_be_a_plain_value(value: object) -> None:
     settings = load_settings({}, {"RESOLVER_REMOTE": "https://host:8443"}, {"condenser": value})
     assert settings.condenser.stages == "window"
     assert settings.remote.url == "https://host:8443"

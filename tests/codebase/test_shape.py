@@ -1,4 +1,4 @@
-"""The hard rules of the house, counted: sizes, cycles, lazy imports, broad handlers."""
+"""Tests of the structural rules: sizes, cycles, imports inside functions, broad handlers."""
 
 import ast
 from collections.abc import Iterator
@@ -8,14 +8,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(p for p in (ROOT / "resolver").rglob("*.py") if "demo/repository" not in str(p))
 
-LAZY = {"litellm", "docker", "fastapi", "uvicorn", "dbos", "mcp", "mcp_types", "anyio", "httpx2"}
+LAZY_IMPORTS = {
+    "litellm",
+    "docker",
+    "fastapi",
+    "uvicorn",
+    "dbos",
+    "mcp",
+    "mcp_types",
+    "anyio",
+    "httpx2",
+}
 """The only packages that may be imported inside a function."""
 
-DOORS = {
+BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
     "resolver/runs/pipeline.py": 1,  # one delivery
-    "resolver/llm/library.py": 1,  # loading in the background: the model's caller meets it again
-    "resolver/events/stream.py": 1,  # one subscriber, which must not take the run down
+    "resolver/llm/library.py": 1,  # the error is raised again in the model's caller
+    "resolver/events/stream.py": 1,  # one subscriber, which must not end the run
 }
 """How many broad handlers each module may have."""
 
@@ -56,7 +66,7 @@ def test_every_module_has_a_docstring() -> None:
 
 
 def imports_inside_functions(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and package of each."""
+    """Yield line and package of each import inside a function."""
     for function in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef):
         for node in ast.walk(function):
             if isinstance(node, ast.Import):
@@ -69,7 +79,7 @@ def test_only_the_listed_packages_are_imported_inside_functions() -> None:
     found = []
     for path in MODULES:
         inside_sandbox = "resolver/sandbox" in str(path)
-        allowed = LAZY | {"IPython", "traitlets"} if inside_sandbox else LAZY
+        allowed = LAZY_IMPORTS | {"IPython", "traitlets"} if inside_sandbox else LAZY_IMPORTS
         for line, package in imports_inside_functions(path):
             if package not in allowed:
                 found.append(f"{name_of(path)}, line {line}: {package}")
@@ -80,13 +90,13 @@ def test_broad_handlers_are_in_the_listed_modules_only() -> None:
     too_many = {}
     for path in MODULES:
         broad = [n for n in nodes(path, ast.ExceptHandler) if swallows_all(n)]
-        if len(broad) > DOORS.get(str(path.relative_to(ROOT)), 0):
+        if len(broad) > BROAD_HANDLERS.get(str(path.relative_to(ROOT)), 0):
             too_many[name_of(path)] = len(broad)
     assert too_many == {}
 
 
 def swallows_all(node: ast.AST) -> bool:
-    """A handler of everything that does not end by raising what it caught."""
+    """Return True for a handler of all exceptions that does not end by raising what it caught."""
     assert isinstance(node, ast.ExceptHandler)
     name = node.type.id if isinstance(node.type, ast.Name) else ""
     last = node.body[-1]
@@ -101,7 +111,7 @@ def public_names(path: Path) -> Iterator[str]:
 
 
 def test_no_public_name_is_defined_twice() -> None:
-    """`command` is what the command line looks for in each of its modules."""
+    """`command` is the name that the command line imports from each of its modules."""
     places: dict[str, list[str]] = {}
     for path in MODULES:
         if "demo" in path.parts:

@@ -46,7 +46,7 @@ SLEEPERS = {
 
 
 def called(node: ast.AST) -> str:
-    """The last name of what is called; "" for anything but a call."""
+    """Return the last name of what is called; "" for anything but a call."""
     if not isinstance(node, ast.Call):
         return ""
     function = node.func
@@ -61,7 +61,7 @@ def is_deep(function: ast.AST) -> bool:
 
 
 def walk_without_deep(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below, without those of tests that are marked."""
+    """Yield the nodes below, except those of tests that are marked `deep`."""
     for child in ast.iter_child_nodes(node):
         if not is_deep(child):
             yield child
@@ -69,7 +69,7 @@ def walk_without_deep(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_measured(node: ast.AST, measured: set[str]) -> bool:
-    """Whether an expression reads a clock or a name that holds what was measured with one."""
+    """Return True if an expression reads a clock, or a name that holds a measured time."""
     return any(
         called(each) in CLOCKS | measured or (isinstance(each, ast.Name) and each.id in measured)
         for each in ast.walk(node)
@@ -77,7 +77,7 @@ def is_measured(node: ast.AST, measured: set[str]) -> bool:
 
 
 def is_difference(node: ast.AST | None, measured: set[str]) -> bool:
-    """Whether an expression has a duration in it."""
+    """Return True if an expression contains a duration."""
     return node is not None and any(
         (isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and is_measured(each, set()))
         or (isinstance(each, ast.Name) and each.id in measured)
@@ -87,7 +87,7 @@ def is_difference(node: ast.AST | None, measured: set[str]) -> bool:
 
 
 def durations_in(function: ast.AST) -> set[str]:
-    """Names in a function that hold durations, and its inner functions that return one."""
+    """Return names in a function that hold durations, and inner functions that return one."""
     found: set[str] = set()
     while True:
         more = set(found)
@@ -108,7 +108,7 @@ def durations_in(function: ast.AST) -> set[str]:
 
 
 def asserted_durations(tree: ast.AST) -> Iterator[int]:
-    """Lines of assertions that compare what a clock has measured."""
+    """Return the lines of assertions that compare measured times."""
     for function in walk_without_deep(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -119,7 +119,7 @@ def asserted_durations(tree: ast.AST) -> Iterator[int]:
 
 
 def sleeps(tree: ast.AST) -> list[int]:
-    """Lines that sleep, `asyncio.sleep(0)` apart, which only lets others go on."""
+    """Return the lines that sleep, except `asyncio.sleep(0)`, which only yields to other tasks."""
     return [
         node.lineno
         for node in walk_without_deep(tree)
@@ -139,7 +139,7 @@ def test_no_duration_is_asserted() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_nothing_sleeps_and_hopes() -> None:
+def test_no_test_sleeps_to_wait() -> None:
     wrong = {}
     for path in FILES:
         name, text = str(path.relative_to(ROOT / "tests")), path.read_text()

@@ -1,4 +1,4 @@
-"""Git over HTTP on the test GitHub: clone, fetch and push with real git, and its refusals."""
+"""Tests of git over HTTP on the test GitHub: clone, fetch, push and refusals."""
 
 import base64
 import os
@@ -54,7 +54,7 @@ def cloned(demo: GitHubServer, tmp_path: Path) -> Path:
     return work
 
 
-def test_anybody_clones_what_is_public_with_or_without_dot_git(
+def test_a_public_repository_is_cloned_with_or_without_dot_git(
     demo: GitHubServer, tmp_path: Path
 ) -> None:
     for number, suffix in enumerate(("", ".git")):
@@ -83,7 +83,7 @@ def test_a_writer_pushes_a_branch(demo: GitHubServer, tmp_path: Path, scheme: st
     assert [each.path for each in demo.writes()] == [f"/{REPO}.git/git-receive-pack"]
 
 
-def test_a_token_in_the_url_works_as_well(demo: GitHubServer, tmp_path: Path) -> None:
+def test_a_token_in_the_url_is_accepted(demo: GitHubServer, tmp_path: Path) -> None:
     work = cloned(demo, tmp_path)
     token = demo.token_for("alice", REPO)
     url = demo.server_url.replace("://", f"://x-access-token:{token}@")
@@ -101,7 +101,7 @@ def test_a_token_in_the_url_works_as_well(demo: GitHubServer, tmp_path: Path) ->
         ("resolver[bot]", {"issues": "write"}, "Write access to repository not granted"),
     ],
 )
-def test_a_push_without_the_right_is_refused(
+def test_a_push_without_permission_is_refused(
     demo: GitHubServer,
     tmp_path: Path,
     who: str,
@@ -115,9 +115,7 @@ def test_a_push_without_the_right_is_refused(
     assert demo.repository(REPO).git.tip("agent/x") is None
 
 
-def test_a_wrong_token_in_the_url_is_told_in_githubs_words(
-    demo: GitHubServer, tmp_path: Path
-) -> None:
+def test_a_wrong_token_in_the_url_gets_githubs_message(demo: GitHubServer, tmp_path: Path) -> None:
     url = demo.server_url.replace("://", "://x-access-token:wrong@")
     with pytest.raises(
         AssertionError, match=r"Invalid username or token[^\0]*Authentication failed"
@@ -139,7 +137,7 @@ def test_workflow_files_need_their_own_permission(demo: GitHubServer, tmp_path: 
     git(*push, cwd=work, token=demo.token_for("resolver[bot]", REPO, permissions=allowed))
 
 
-def test_a_branch_that_holds_old_workflow_files_is_no_matter(
+def test_a_branch_with_existing_workflow_files_is_accepted(
     demo: GitHubServer, tmp_path: Path
 ) -> None:
     demo.commit(REPO, "main", {".github/workflows/ci.yml": "on: push\n"})
@@ -155,9 +153,7 @@ def test_a_protected_branch_is_not_pushed_to(demo: GitHubServer, tmp_path: Path)
         git("push", "origin", "HEAD:main", cwd=work, token=demo.token_for("alice"))
 
 
-def test_more_than_gits_post_buffer_is_pushed_and_fetched(
-    demo: GitHubServer, tmp_path: Path
-) -> None:
+def test_large_packs_are_pushed_and_fetched(demo: GitHubServer, tmp_path: Path) -> None:
     work = cloned(demo, tmp_path)
     (work / "big").write_bytes(os.urandom(6 << 20))
     git("add", "big", cwd=work)
@@ -176,7 +172,7 @@ def test_a_lost_answer_leaves_the_push_done(demo: GitHubServer, tmp_path: Path) 
     assert demo.repository(REPO).git.tip("agent/x") == git("rev-parse", "HEAD", cwd=work)
 
 
-def test_a_plain_gate_lets_its_tokens_in(tmp_path: Path) -> None:
+def test_a_simple_gate_accepts_its_tokens(tmp_path: Path) -> None:
     bare = BareRepository.create(tmp_path / "root/a/b.git", "main")
     with serve(plain_git(tmp_path / "root", token_gate(["w"], read=["r"]))) as address:
         url = f"{address.url}/a/b.git"

@@ -1,4 +1,4 @@
-"""Whatever is sent, the test GitHub answers with a refusal and never breaks."""
+"""Property tests: the test GitHub refuses invalid requests and never breaks."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The test GitHub is held against GitHub's own description, over all of its endpoints."""
+"""Compares all endpoints of the test GitHub with GitHub's own description."""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def exchange(method: str, path: str, answer: Answer, body: Any = None, **query: 
     )
 
 
-def test_every_endpoint_answers_and_is_asked_as_github_describes(
+def test_every_endpoint_matches_githubs_description(
     github: GitHubServer, described: Description
 ) -> None:
     github.create_repository("octo/demo", files={"a.txt": "one\n", "dir/b.bin": b"\0\1\2"})
@@ -146,7 +146,9 @@ def _drive_app(github: GitHubServer) -> None:
     assert repo.get_commit("main").get_check_runs()[0].conclusion == "success"
 
 
-def test_refusals_have_the_described_form(unchecked: GitHubServer, described: Description) -> None:
+def test_refusals_match_githubs_description(
+    unchecked: GitHubServer, described: Description
+) -> None:
     token = unchecked.token_for("reader", permissions={"contents": "read"})
     repo = f"{unchecked.api_url}/repos/octo/demo"
     unchecked.create_issue("octo/demo", "It breaks")
@@ -214,7 +216,7 @@ def test_a_null_is_accepted_where_the_description_says_nullable(
     assert any("title" in problem for problem in described.problems(wrong))
 
 
-def test_a_date_that_is_none_is_found(github: GitHubServer, described: Description) -> None:
+def test_an_invalid_date_is_found(github: GitHubServer, described: Description) -> None:
     github.create_repository("octo/demo")
     github.create_issue("octo/demo", "t")
     url = f"{github.api_url}/repos/octo/demo/issues/1"
@@ -223,14 +225,14 @@ def test_a_date_that_is_none_is_found(github: GitHubServer, described: Descripti
     assert any("created_at" in problem for problem in described.problems(wrong))
 
 
-def test_answers_of_ordered_faults_are_not_judged(unchecked: GitHubServer) -> None:
+def test_responses_of_ordered_faults_are_not_checked(unchecked: GitHubServer) -> None:
     unchecked.fail_next("GET", "/repos/octo/demo$", 502, body="<html>unicorn</html>")
     url = f"{unchecked.api_url}/repos/octo/demo"
     assert requests.get(url, timeout=10).status_code == 502
     unchecked.validate_everything()
 
 
-def test_the_servers_own_mistake_fails_the_test(described: Description) -> None:
+def test_a_fault_of_the_test_server_fails_the_test(described: Description) -> None:
     broken = exchange("GET", "/repos/o/r/issues/1", Answer(200))
     broken.crashed = True
     assert "broke" in described.problems(broken)[0]

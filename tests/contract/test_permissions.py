@@ -1,4 +1,4 @@
-"""Who may do what on the test GitHub, and the words with which it refuses."""
+"""Tests of permissions on the test GitHub, and the messages of refusals."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ def test_anybody_reads_what_is_public(demo: GitHubServer) -> None:
     assert ask(demo, "GET", COMMENTS).status_code == 200
 
 
-def test_nobody_without_a_token_writes(demo: GitHubServer) -> None:
+def test_writing_needs_a_token(demo: GitHubServer) -> None:
     answer = ask(demo, "POST", COMMENTS, body={"body": "x"})
     assert (answer.status_code, answer.json()["message"]) == (401, "Requires authentication")
 
 
-def test_what_is_private_is_not_there_for_strangers(demo: GitHubServer) -> None:
+def test_a_private_repository_is_not_found_by_strangers(demo: GitHubServer) -> None:
     assert ask(demo, "GET", "/repos/octo/secret").status_code == 404
     token = demo.token_for("alice")
     assert ask(demo, "GET", "/repos/octo/secret/issues/1", token).status_code == 404
@@ -51,7 +51,7 @@ def test_a_wrong_or_revoked_token_is_bad_even_for_public_reads(demo: GitHubServe
         assert (answer.status_code, answer.json()["message"]) == (401, "Bad credentials")
 
 
-def test_a_person_without_a_role_comments_and_no_more(demo: GitHubServer) -> None:
+def test_a_person_without_a_role_can_only_comment(demo: GitHubServer) -> None:
     token = demo.token_for("mallory")
     assert ask(demo, "POST", COMMENTS, token, {"body": "x"}).status_code == 201
     refused = ask(demo, "POST", f"/repos/{REPO}/issues/1/labels", token, {"labels": ["agent"]})
@@ -63,7 +63,7 @@ def test_a_person_without_a_role_comments_and_no_more(demo: GitHubServer) -> Non
 @pytest.mark.parametrize(
     ("login", "kind"), [("alice", "personal access token"), ("resolver[bot]", "integration")]
 )
-def test_a_read_only_token_is_refused_in_githubs_words(
+def test_a_read_only_token_is_refused_with_githubs_message(
     demo: GitHubServer, login: str, kind: str
 ) -> None:
     token = demo.token_for(login, REPO, permissions={"issues": "read", "contents": "read"})
@@ -102,7 +102,7 @@ def test_an_installation_has_no_user(demo: GitHubServer) -> None:
         ("admin", "admin"),
     ],
 )
-def test_permission_is_the_coarse_word_and_role_name_the_fine_one(
+def test_permission_is_coarse_and_role_name_fine(
     demo: GitHubServer, role: str | None, permission: str
 ) -> None:
     demo.grant("carol", REPO, role, association="MEMBER")
@@ -130,13 +130,13 @@ def test_an_archived_repository_is_read_only(demo: GitHubServer) -> None:
     assert "archived" in answer.json()["message"]
 
 
-def test_a_locked_issue_takes_comments_of_writers_only(demo: GitHubServer) -> None:
+def test_a_locked_issue_accepts_comments_of_writers_only(demo: GitHubServer) -> None:
     demo.repository(REPO).issues[1].locked = True
     assert ask(demo, "POST", COMMENTS, demo.token_for("bob"), {"body": "x"}).status_code == 403
     assert ask(demo, "POST", COMMENTS, demo.token_for("alice"), {"body": "x"}).status_code == 201
 
 
-def test_the_actions_token_may_be_kept_from_opening_pull_requests(demo: GitHubServer) -> None:
+def test_the_actions_token_may_be_unable_to_open_pull_requests(demo: GitHubServer) -> None:
     demo.repository(REPO).actions_may_create_pulls = False
     demo.commit(REPO, "work", {"a": "b"})
     token = demo.token_for("github-actions[bot]", REPO)

@@ -1,4 +1,4 @@
-"""Fetching what GitHub publishes: pinned, kept once, and never silently missing in CI."""
+"""Tests of fetching what GitHub publishes: pinned, cached, and required in CI."""
 
 import base64
 import hashlib
@@ -39,14 +39,14 @@ def test_a_package_that_is_not_what_was_pinned_is_not_used(package: Path, tmp_pa
     assert not place.exists()
 
 
-def test_what_cannot_be_had_skips_a_test_and_fails_it_in_ci(tmp_path: Path) -> None:
+def test_an_unavailable_package_skips_a_test_and_fails_it_in_ci(tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match="npm"):
         source.require(pinned("sha512-x"), cache=tmp_path, skip=False)
     with pytest.raises(pytest.skip.Exception, match="npm"):
         source.require(pinned("sha512-x"), cache=tmp_path, skip=True)
 
 
-def test_a_failure_is_remembered_so_that_the_next_test_need_not_wait(tmp_path: Path) -> None:
+def test_a_failed_download_is_remembered(tmp_path: Path) -> None:
     with pytest.raises(source.Unavailable) as first:
         source.published(pinned("sha512-y"), cache=tmp_path)
     with pytest.raises(source.Unavailable) as second:

@@ -1,4 +1,4 @@
-"""Reviews, activity and pull request refs of the test GitHub, as PyGithub and git see them."""
+"""Tests of reviews, activity and pull request refs of the test GitHub, with PyGithub and git."""
 
 import subprocess
 from typing import Any
@@ -32,7 +32,7 @@ def comment(line: int, **more: Any) -> dict[str, Any]:
     return {"path": "a.txt", "line": line, "side": "RIGHT", "body": "hm", **more}
 
 
-def test_a_review_with_comments_is_there_for_everybody(issue: Issue, pull: PullRequest) -> None:
+def test_a_review_with_comments_is_visible_to_everybody(issue: Issue, pull: PullRequest) -> None:
     made = pull.create_review(
         body="So it is.", event="COMMENT", comments=[comment(15), comment(16, start_line=14)]
     )
@@ -45,7 +45,7 @@ def test_a_review_with_comments_is_there_for_everybody(issue: Issue, pull: PullR
     ]
 
 
-def test_a_draft_is_its_authors_alone_and_can_be_deleted(
+def test_a_pending_review_is_visible_to_its_author_and_can_be_deleted(
     github: GitHubServer, issue: Issue, pull: PullRequest
 ) -> None:
     draft = pull.create_review(comments=[comment(15)])
@@ -67,7 +67,7 @@ def test_a_draft_is_its_authors_alone_and_can_be_deleted(
         ({"body": "x" * 65_537, "event": "COMMENT"}, "too long"),
     ],
 )
-def test_a_review_that_cannot_be_is_refused_as_a_whole(
+def test_an_invalid_review_is_refused_as_a_whole(
     issue: Issue, pull: PullRequest, sent: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(GithubException, match=says) as error:
@@ -76,7 +76,7 @@ def test_a_review_that_cannot_be_is_refused_as_a_whole(
     assert issue.reviews == []
 
 
-def test_nobody_approves_their_own(github: GitHubServer, issue: Issue) -> None:
+def test_nobody_can_approve_their_own_pull_request(github: GitHubServer, issue: Issue) -> None:
     mine = pygithub(github, "zoe").get_repo(REPO).get_pull(issue.number)
     with pytest.raises(GithubException, match="own pull request"):
         mine.create_review(event="APPROVE")
@@ -98,7 +98,7 @@ def test_a_forks_head_is_a_ref_of_the_repository(github: GitHubServer, issue: Is
     assert head() == later
 
 
-def test_activity_tells_each_push_newest_first(github: GitHubServer, issue: Issue) -> None:
+def test_activity_lists_each_push_newest_first(github: GitHubServer, issue: Issue) -> None:
     first = github.repository("zoe/demo").git.tip("work")
     github.advance(30)
     second = github.commit("zoe/demo", "work", {"a.txt": "y\n"})

@@ -1,4 +1,4 @@
-"""Running a container action as the Actions runner does."""
+"""Tests of running a container action like the Actions runner."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +75,7 @@ def built_image(engine: docker.DockerClient, busybox_image: str, action: Path) -
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("built_image")
-def test_an_action_gets_and_gives_what_the_runner_gives_and_takes(
+def test_an_action_gets_the_runners_variables_and_sets_outputs(
     engine: docker.DockerClient,
     github_for_containers: GitHubServer,
     action: Path,
@@ -116,7 +116,7 @@ def test_an_action_gets_and_gives_what_the_runner_gives_and_takes(
 
 
 @pytest.mark.engine
-def test_an_image_may_be_given_and_no_container_is_left(
+def test_an_image_may_be_given_and_containers_are_removed(
     engine: docker.DockerClient, busybox_image: str, action: Path, tmp_path: Path
 ) -> None:
     (action / "action.yml").write_text(
@@ -153,7 +153,7 @@ def test_an_action_that_never_ends_is_stopped(
     assert engine.containers.list(all=True, ignore_removed=True, filters={"label": label}) == []
 
 
-def test_an_unknown_input_is_a_mistake(action: Path, tmp_path: Path) -> None:
+def test_an_unknown_input_is_an_error(action: Path, tmp_path: Path) -> None:
     job = Job(repository="octo/demo", event_name="push", event={})
     with pytest.raises(ValueError, match="Unexpected input"):
         run_action(docker.DockerClient(), action, tmp_path, job, inputs={"modle": "x"})

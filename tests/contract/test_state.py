@@ -1,4 +1,4 @@
-"""The test GitHub as PyGithub sees it: what changes, what is refused, pages, and faults."""
+"""Tests of the test GitHub with PyGithub: changes, refusals, pages and faults."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ def refusal(error: "pytest.ExceptionInfo[GithubException]") -> tuple[int, dict[s
         ("taken", "main", {"message": "A pull request already exists for octo:taken."}),
     ],
 )
-def test_a_pull_request_that_cannot_be_is_refused(
+def test_an_invalid_pull_request_is_refused(
     github: GitHubServer, repo: Repository, head: str, base: str, expected: dict[str, str]
 ) -> None:
     github.commit(REPO, "work", {"a.txt": "two\n"})
@@ -62,9 +62,7 @@ def test_a_pull_request_that_cannot_be_is_refused(
     assert expected.items() <= first.items()
 
 
-def test_a_closed_pull_request_makes_room_for_another(
-    github: GitHubServer, repo: Repository
-) -> None:
+def test_a_closed_pull_request_allows_another(github: GitHubServer, repo: Repository) -> None:
     github.commit(REPO, "work", {"a.txt": "two\n"})
     repo.create_pull("main", "work", title="t").edit(state="closed")
     assert repo.create_pull("main", "work", title="t").number == 3
@@ -150,7 +148,7 @@ def test_the_same_reaction_is_given_once(github: GitHubServer, repo: Repository)
     assert answers[0].json()["id"] == answers[1].json()["id"]
 
 
-def test_graphql_answers_what_is_asked_and_tells_what_it_has_not(
+def test_graphql_answers_queries_and_reports_missing_fields(
     github: GitHubServer, repo: Repository
 ) -> None:
     github.add_comment(github.repository(REPO).issues[1], "@agent", "alice")
@@ -181,9 +179,7 @@ def test_graphql_answers_what_is_asked_and_tells_what_it_has_not(
         repo.requester.graphql_query("{ viewer { secrets } }", {})
 
 
-def test_an_ordered_fault_happens_once_and_then_all_is_well(
-    github: GitHubServer, repo: Repository
-) -> None:
+def test_an_ordered_fault_happens_once(github: GitHubServer, repo: Repository) -> None:
     github.fail_next("GET", "/issues/1$", 429, headers={"Retry-After": "7"})
     url = f"{github.api_url}/repos/{REPO}/issues/1"
     first, second = (requests.get(url, timeout=10) for _ in "12")
@@ -192,7 +188,7 @@ def test_an_ordered_fault_happens_once_and_then_all_is_well(
     assert second.status_code == 200
 
 
-def test_a_cut_connection_can_come_before_or_after_the_deed(
+def test_a_connection_can_break_before_or_after_the_effect(
     github: GitHubServer, repo: Repository
 ) -> None:
     issue = repo.get_issue(1)
@@ -205,9 +201,7 @@ def test_a_cut_connection_can_come_before_or_after_the_deed(
     assert [each.body for each in issue.get_comments()] == ["two"]
 
 
-def test_a_failure_after_the_deed_hides_that_it_was_done(
-    github: GitHubServer, repo: Repository
-) -> None:
+def test_a_failure_after_the_effect_hides_it(github: GitHubServer, repo: Repository) -> None:
     github.fail_next("POST", "/comments$", 502, body="<html>", after=True)
     with pytest.raises(GithubException):
         repo.get_issue(1).create_comment("one")
@@ -215,9 +209,7 @@ def test_a_failure_after_the_deed_hides_that_it_was_done(
 
 
 @pytest.mark.deep
-def test_a_slow_answer_comes_late_and_holds_nobody_up(
-    github: GitHubServer, repo: Repository
-) -> None:
+def test_a_slow_response_does_not_block_others(github: GitHubServer, repo: Repository) -> None:
     github.slow_next("GET", "/issues/1$", 0.5)
     url = f"{github.api_url}/repos/{REPO}/issues/1"
     slow = threading.Thread(target=lambda: requests.get(url, timeout=10))
@@ -249,7 +241,7 @@ def test_requests_are_recorded_in_order(github: GitHubServer, repo: Repository) 
     assert last in github.writes()
 
 
-def test_drafts_are_refused_where_the_plan_has_none(github: GitHubServer, repo: Repository) -> None:
+def test_drafts_are_refused_without_plan_support(github: GitHubServer, repo: Repository) -> None:
     github.repository(REPO).has_drafts = False
     github.commit(REPO, "work", {"a.txt": "two\n"})
     with pytest.raises(GithubException, match="Draft pull requests are not supported"):
@@ -257,9 +249,7 @@ def test_drafts_are_refused_where_the_plan_has_none(github: GitHubServer, repo: 
     assert repo.create_pull("main", "work", title="t").number == 2
 
 
-def test_files_of_a_pull_request_are_told_as_git_sees_them(
-    github: GitHubServer, repo: Repository
-) -> None:
+def test_files_of_a_pull_request_match_gits_diff(github: GitHubServer, repo: Repository) -> None:
     odd = 'with "quotes" and ümlauts\nand a new line'
     long = "".join(f"{number}\n" for number in range(50))
     github.commit(REPO, "main", {"gone": "x", "moved": long, "link": "text", "bin": b"\0"})

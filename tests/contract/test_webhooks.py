@@ -1,4 +1,4 @@
-"""Webhook payloads: those made by the test GitHub, and the real examples."""
+"""Tests of webhook payloads: those of the test GitHub, and published examples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def app(request: pytest.FixtureRequest, github: GitHubServer) -> App | None:
 
 
 @pytest.mark.parametrize("action", ["created", "edited", "deleted"])
-def test_an_issue_comment_event_is_as_github_describes(
+def test_an_issue_comment_event_matches_githubs_schema(
     github: GitHubServer, described: Description, app: App | None, action: str
 ) -> None:
     issue = github.create_issue("octo/demo", "t", "b", author="bob", labels=("bug",))
@@ -34,7 +34,7 @@ def test_an_issue_comment_event_is_as_github_describes(
     assert payload["sender"]["login"] == "alice"
 
 
-def test_a_comment_on_a_pull_request_is_told_from_one_on_an_issue(
+def test_a_comment_on_a_pull_request_is_distinguished_from_one_on_an_issue(
     github: GitHubServer, described: Description, app: App | None
 ) -> None:
     github.commit("octo/demo", "work", {"a.txt": "two\n"})
@@ -45,7 +45,7 @@ def test_a_comment_on_a_pull_request_is_told_from_one_on_an_issue(
 
 
 @pytest.mark.parametrize("action", ["opened", "edited", "reopened"])
-def test_an_issues_event_is_as_github_describes(
+def test_an_issues_event_matches_githubs_schema(
     github: GitHubServer, described: Description, app: App | None, action: str
 ) -> None:
     issue = github.create_issue("octo/demo", "t", None, author="bob")
@@ -53,7 +53,7 @@ def test_an_issues_event_is_as_github_describes(
     assert described.payload_problems("issues", payload) == []
 
 
-def test_a_labeled_event_names_the_label_and_who_put_it(
+def test_a_labeled_event_names_the_label_and_its_author(
     github: GitHubServer, described: Description, app: App | None
 ) -> None:
     issue = github.create_issue("octo/demo", "t", author="bob")
@@ -63,7 +63,7 @@ def test_a_labeled_event_names_the_label_and_who_put_it(
     assert [each["name"] for each in payload["issue"]["labels"]] == ["agent"]
 
 
-def test_a_review_comment_event_is_as_github_describes(
+def test_a_review_comment_event_matches_githubs_schema(
     github: GitHubServer, described: Description, app: App | None
 ) -> None:
     github.commit("octo/demo", "work", {"a.txt": "one\ntwo\n"})
@@ -74,7 +74,7 @@ def test_a_review_comment_event_is_as_github_describes(
 
 
 @pytest.mark.parametrize("state", ["COMMENTED", "APPROVED", "CHANGES_REQUESTED"])
-def test_a_review_event_is_as_github_describes(
+def test_a_review_event_matches_githubs_schema(
     github: GitHubServer, described: Description, app: App | None, state: str
 ) -> None:
     github.commit("octo/demo", "work", {"a.txt": "one\ntwo\n"})
@@ -91,7 +91,7 @@ def test_a_wrong_payload_is_found(github: GitHubServer, described: Description) 
     assert described.payload_problems("issues", payload | {"action": "exploded"})
 
 
-def test_real_examples_are_there_by_event(
+def test_published_examples_are_found_by_event(
     webhook_examples: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     assert len(webhook_examples) > 50

@@ -1,4 +1,4 @@
-"""A run in memory, or on the events of an earlier one, with everything that it calls counted."""
+"""A run in memory, new or from the events of an earlier one, that counts all calls."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sandbox:
-    """Answers each command with its own words, and counts."""
+    """Answers each command with a given output, and counts the calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -46,7 +46,7 @@ class Sandbox:
 
 
 def reply(*calls: tuple[str, dict[str, object]], text: str = "") -> Completion:
-    """A model's reply with these tool calls, for ten cents."""
+    """Return a model's reply with these tool calls, which costs ten cents."""
     requested = tuple(
         RequestedToolCall(id=f"c{i}", name=name, arguments=json.dumps(arguments))
         for i, (name, arguments) in enumerate(calls)
@@ -67,7 +67,7 @@ def hand_on(task: str = "look") -> Completion:
 
 
 def all_events(events: Iterable[Event]) -> list[Event]:
-    """The events of every level, in the order they came."""
+    """Return the events of all levels in their order."""
     found: list[Event] = []
     for event in events:
         found += (
@@ -79,7 +79,7 @@ def all_events(events: Iterable[Event]) -> list[Event]:
 
 
 class Scene:
-    """One run. `earlier`: the events of a log that was cut off, which it goes on from."""
+    """One run. `earlier`: the events of an interrupted log, which the run continues."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Scene:
         condensers: Condensers | None = None,
         confirmation: Confirmation = NO_CONFIRMATION,
     ) -> Outcome:
-        """Run it; without `agent` a CodeActAgent on the replies."""
+        """Execute the run; without `agent`, with a CodeActAgent on the replies."""
         if agent is None:
             model = self.model_on(self.stream)
             agent = CodeActAgent(
@@ -151,9 +151,9 @@ class Scene:
         return controller.run()
 
     def of(self, kind: type[EventBase]) -> list:
-        """The run's own events of a kind."""
+        """Return the run's own events of a kind."""
         return [event for event in self.store if isinstance(event, kind)]
 
     def nested(self, kind: type[EventBase]) -> list:
-        """The events of a kind at every level."""
+        """Return the events of a kind at all levels."""
         return [event for event in all_events(self.store) if isinstance(event, kind)]

@@ -1,4 +1,4 @@
-"""What stands between an action and its being done: refusals, waiting, approvals, in the log."""
+"""Tests of refusing, waiting for and approving actions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ FINISH = a.Finish(message="ok")
 
 
 class Thread:
-    """Where people are asked. `answers`: what they say each time, taken from the front."""
+    """The conversation in which people are asked. `answers`: their answers, used in order."""
 
     def __init__(self, scene: Scene, *answers: list[Request]) -> None:
         self.shown: list[PendingApproval] = []
@@ -65,7 +65,7 @@ def errors(scene: Scene) -> list[str]:
     return [e.code for e in scene.nested(o.ErrorObservation)]
 
 
-def test_without_a_policy_everything_is_done_and_high_risks_are_in_the_log() -> None:
+def test_without_a_policy_everything_is_executed_and_high_risks_are_logged() -> None:
     scene = Scene()
     scene.go(DummyAgent([a.CmdRun(command=DANGER), a.CmdRun(command="ls"), FINISH]))
     assert scene.sandbox.done == [DANGER, "ls"]
@@ -75,7 +75,7 @@ def test_without_a_policy_everything_is_done_and_high_risks_are_in_the_log() -> 
     assert risk.reasons[0].startswith("destructive: ")
 
 
-def test_low_risks_are_in_the_log_where_all_are_wanted() -> None:
+def test_low_risks_are_logged_if_all_are_requested() -> None:
     scene = Scene()
     scene.go(
         DummyAgent([a.CmdRun(command="ls"), FINISH]), confirmation=Confirmation(record_all=True)
@@ -83,7 +83,7 @@ def test_low_risks_are_in_the_log_where_all_are_wanted() -> None:
     assert [e.level for e in scene.of(RiskAssessed)] == [RiskLevel.LOW]
 
 
-def test_an_action_is_told_to_everybody_before_it_is_judged_and_judged_before_it_is_done() -> None:
+def test_an_action_is_published_before_its_assessment_and_assessed_before_its_execution() -> None:
     scene = Scene()
     scene.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]))
     kinds = [type(e) for e in scene.store]
@@ -91,7 +91,7 @@ def test_an_action_is_told_to_everybody_before_it_is_judged_and_judged_before_it
     assert order == sorted(order)
 
 
-def test_a_high_risk_is_refused_with_what_the_agent_can_do_instead() -> None:
+def test_a_high_risk_is_refused_with_an_alternative() -> None:
     scene = Scene()
     script = [a.CmdRun(command=DANGER), a.CmdRun(command="make"), FINISH]
     scene.go(DummyAgent(script), confirmation=Confirmation(policy="high"))
@@ -99,18 +99,18 @@ def test_a_high_risk_is_refused_with_what_the_agent_can_do_instead() -> None:
     [refused] = scene.of(o.ErrorObservation)
     assert refused.code == "refused"
     assert "destructive: rm /" in refused.content
-    assert "Go on without it" in refused.content
+    assert "Continue without it" in refused.content
     assert scene.state.run_state is RunState.FINISHED
     assert not scene.state.pending
 
 
-def test_a_medium_risk_needs_nobody() -> None:
+def test_a_medium_risk_needs_no_approval() -> None:
     scene = run([a.CmdRun(command="git push origin fix")])
     assert scene.sandbox.done == ["git push origin fix"]
     assert [e.level for e in scene.of(RiskAssessed)] == [RiskLevel.MEDIUM]
 
 
-def test_what_is_approved_is_done_once_and_the_log_says_by_whom() -> None:
+def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     scene = run([a.CmdRun(command=DANGER)], [Approve("maria", LATER)])
     assert scene.sandbox.done == [DANGER]
     [answer] = scene.of(ConfirmationAnswered)
@@ -122,7 +122,7 @@ def test_what_is_approved_is_done_once_and_the_log_says_by_whom() -> None:
     assert waits.state is RunState.AWAITING_CONFIRMATION
 
 
-def test_the_person_is_shown_all_of_the_action_and_why() -> None:
+def test_the_person_is_shown_the_whole_action_and_the_reasons() -> None:
     scene = run([a.FileWrite(path="/etc/cron.d/x", content="boom")], [Approve("maria", LATER)])
     [wanted] = scene.thread.shown  # type: ignore[attr-defined]
     assert (wanted.kind, wanted.level) == ("file_write", RiskLevel.HIGH)
@@ -131,7 +131,7 @@ def test_the_person_is_shown_all_of_the_action_and_why() -> None:
     assert wanted.reasons[0].startswith("persistence: ")
 
 
-def test_what_is_denied_is_not_done_and_the_agent_is_told_why() -> None:
+def test_a_denied_action_is_not_executed_and_the_agent_is_told_why() -> None:
     scene = run([a.CmdRun(command=DANGER)], [Deny("maria", LATER, "use make clean")])
     assert scene.sandbox.done == []
     [denied] = scene.of(o.ErrorObservation)
@@ -147,7 +147,7 @@ def test_an_approval_counts_for_one_action_only() -> None:
     assert errors(scene) == ["denied"]
 
 
-def test_approving_twice_does_nothing_twice() -> None:
+def test_a_second_approval_has_no_effect() -> None:
     twice = [Approve("maria", LATER), Approve("paul", LATER)]
     scene = run([a.CmdRun(command=DANGER), a.CmdRun(command="ls")], twice)
     assert scene.sandbox.done == [DANGER, "ls"]
@@ -171,7 +171,7 @@ def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: dat
 
 
 def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
-    """As it is when the next action was shown while somebody wrote their answer to the last one."""
+    """This happens when the next action is shown while somebody answers the previous one."""
     first = run([a.CmdRun(command=DANGER)])
     [asked] = first.of(ConfirmationAsked)
     for word in (Approve, Deny):
@@ -189,7 +189,7 @@ def test_the_same_command_again_has_another_number() -> None:
     assert one != two
 
 
-def test_what_could_not_be_shown_is_approved_by_nobody_until_it_was() -> None:
+def test_an_action_that_was_not_shown_can_not_be_approved() -> None:
     scene = Scene()
 
     def unseen(_: PendingApproval) -> datetime | None:
@@ -208,7 +208,7 @@ def test_what_could_not_be_shown_is_approved_by_nobody_until_it_was() -> None:
     assert later.sandbox.done == [DANGER]
 
 
-def test_an_approval_while_nothing_waits_is_no_approval_of_what_comes() -> None:
+def test_an_approval_while_nothing_waits_does_not_apply_later() -> None:
     scene = Scene()
     scene.control.send(Approve("maria", LATER))
     thread = Thread(scene)
@@ -217,7 +217,7 @@ def test_an_approval_while_nothing_waits_is_no_approval_of_what_comes() -> None:
     assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
 
 
-def test_a_run_that_nobody_answers_ends_waiting_and_keeps_the_action() -> None:
+def test_a_run_without_an_answer_ends_waiting_and_keeps_the_action() -> None:
     scene = run([a.CmdRun(command=DANGER)])
     assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
     assert [type(e) for e in scene.state.pending.values()] == [a.CmdRun]
@@ -226,7 +226,7 @@ def test_a_run_that_nobody_answers_ends_waiting_and_keeps_the_action() -> None:
     assert wanted.text == DANGER
 
 
-def test_all_actions_wait_where_all_are_to() -> None:
+def test_all_actions_wait_if_confirmation_is_always() -> None:
     script = [a.CmdRun(command="ls"), a.Think(content="hm"), a.FileRead(path="x")]
     scene = run(script, [Approve("m", LATER)], [Deny("m", LATER)], policy="always")
     assert [w.kind for w in scene.thread.shown] == ["cmd_run", "file_read"]  # type: ignore[attr-defined]
@@ -239,28 +239,28 @@ def test_a_stop_ends_a_run_that_waits() -> None:
     assert scene.sandbox.done == []
 
 
-def test_pausing_and_going_on_approve_nothing() -> None:
+def test_pausing_and_resuming_approve_nothing() -> None:
     scene = run([a.CmdRun(command=DANGER)], [Pause("m"), Resume("m"), Extend(Extension(time=60))])
     assert scene.state.run_state is RunState.AWAITING_CONFIRMATION
     assert scene.of(LimitsExtended)
     assert scene.sandbox.done == []
 
 
-def test_words_in_the_place_of_a_decision_mean_no() -> None:
+def test_a_comment_instead_of_a_decision_denies() -> None:
     scene = run([a.CmdRun(command=DANGER)], [Say("clean only build/", "maria")])
     assert scene.sandbox.done == []
     [denied] = scene.of(o.ErrorObservation)
     assert "clean only build/" in denied.content
 
 
-def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about() -> None:
+def test_an_action_too_long_to_be_shown_is_refused() -> None:
     scene = run([a.CmdRun(command=f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
     assert scene.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scene) == ["refused"]
     assert "too long" in scene.of(o.ErrorObservation)[0].content
 
 
-def test_what_is_too_long_once_its_hidden_characters_are_shown_is_refused() -> None:
+def test_an_action_too_long_with_visible_characters_is_refused() -> None:
     scene = Scene()
     thread = Thread(scene)
     command = f"{DANGER} # {chr(0x200B) * (MAX_SHOWN_LENGTH // 5)}"
@@ -270,7 +270,7 @@ def test_what_is_too_long_once_its_hidden_characters_are_shown_is_refused() -> N
     assert errors(scene) == ["refused"]
 
 
-def test_waiting_is_not_the_runs_time() -> None:
+def test_waiting_does_not_count_as_run_time() -> None:
     scene = Scene(seconds=1.0)
     thread = Thread(scene)
     scene.go(DummyAgent([a.CmdRun(command=DANGER)]), confirmation=waiting(thread, wait=0.05))
@@ -278,7 +278,7 @@ def test_waiting_is_not_the_runs_time() -> None:
     assert scene.state.elapsed(START + timedelta(days=2)) == before
 
 
-def test_what_the_user_has_done_in_the_sandbox_is_not_judged() -> None:
+def test_actions_of_the_user_are_not_assessed() -> None:
     scene = Scene()
     scene.stream.add(a.CmdRun(command=DANGER, source=Source.USER))
     scene.go(DummyAgent([FINISH]), confirmation=Confirmation(policy="high"))
@@ -296,7 +296,7 @@ WORK: tuple[Completion, ...] = (
 
 
 def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scene:
-    """The work, with people who approve the first and the second, and deny the third."""
+    """Execute the work, with people who approve the first and second action and deny the third."""
     scene = Scene(*WORK, earlier=earlier)
 
     def tell(wanted: PendingApproval) -> datetime | None:
@@ -327,7 +327,7 @@ def test_a_delegates_actions_wait_as_well_and_every_log_says_so() -> None:
     assert len(waits) == 2
 
 
-def test_a_run_killed_at_any_event_asks_decides_and_does_the_same() -> None:
+def test_a_run_killed_after_any_event_decides_the_same() -> None:
     """Every prefix of the log, whatever it waits for, leads to the same end: nothing is decided
     twice, and what was denied is not done."""
     full = worked()
@@ -339,7 +339,7 @@ def test_a_run_killed_at_any_event_asks_decides_and_does_the_same() -> None:
         assert "mkfs.ext4 /dev/sdb" not in again.sandbox.done
 
 
-def test_a_decision_that_comes_with_a_later_process_needs_no_second_question() -> None:
+def test_a_decision_given_to_a_later_process_needs_no_second_question() -> None:
     for cut in (True, False):
         first = run([a.CmdRun(command=DANGER)])
         later = Scene(earlier=list(first.store))
@@ -361,7 +361,7 @@ def test_a_later_process_without_a_decision_asks_again() -> None:
     assert len(later.of(ConfirmationAsked)) == 2
 
 
-def test_a_later_process_for_which_nothing_needs_a_person_does_it() -> None:
+def test_a_later_process_without_confirmation_executes_the_action() -> None:
     first = run([a.CmdRun(command=DANGER)])
     later = Scene(earlier=list(first.store))
     later.go(DummyAgent([FINISH]))
@@ -378,14 +378,14 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scene:
     return scene
 
 
-def test_what_reaches_outside_is_done_once_after_it_was_approved() -> None:
+def test_an_approved_external_action_is_executed_once() -> None:
     first = browsing([])
     assert first.state.run_state is RunState.AWAITING_CONFIRMATION
     later = browsing(list(first.store), Approve("maria", LATER))
     assert later.sandbox.done == ["browse_url"]
 
 
-def test_what_reaches_outside_is_not_done_again_when_it_was_let_through_before() -> None:
+def test_an_external_action_allowed_before_is_not_repeated() -> None:
     first = browsing([])
     later = browsing(list(first.store), Approve("maria", LATER))
     events = list(later.store)

@@ -1,4 +1,4 @@
-"""The loop: what each action leads to, and how a run ends."""
+"""Tests of the step loop: what each action leads to, and how a run ends."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sandbox:
-    """Answers each command with its own words."""
+    """Answers each command with a given output."""
 
     def __init__(self, fail: Exception | None = None) -> None:
         self.fail = fail
@@ -36,7 +36,7 @@ class Sandbox:
 
 
 class Paid(DummyAgent):
-    """A scripted agent each step of which costs a dollar."""
+    """A scripted agent whose steps cost a dollar each."""
 
     def __init__(self, actions: Sequence[ActionBase], stream: EventStream) -> None:
         super().__init__(actions)
@@ -71,7 +71,7 @@ class Forgetful:
 
 
 class Run:
-    """One run in memory; `seconds` pass at each look at the clock."""
+    """One run in memory; `seconds` pass each time the clock is read."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         ticks = count()
@@ -118,7 +118,7 @@ def test_an_action_is_answered_by_its_observation_and_finish_ends_the_run() -> N
     assert outcome.task_completed
 
 
-def test_finishing_without_completion_is_told() -> None:
+def test_finishing_without_completion_is_reported() -> None:
     outcome = Run().go(DummyAgent([a.Finish(message="half", task_completed=False)]))
     assert outcome.state is RunState.FINISHED
     assert not outcome.task_completed
@@ -129,7 +129,7 @@ def test_reject_ends_the_run_with_its_reason() -> None:
     assert (outcome.state, outcome.reason) == (RunState.REJECTED, "that is no bug")
 
 
-def test_thoughts_and_words_are_answered_and_the_run_goes_on() -> None:
+def test_thoughts_and_messages_are_answered_and_the_run_continues() -> None:
     run = Run()
     run.go(DummyAgent([a.Think(content="hm"), a.Message(content="hello"), a.Finish(message="")]))
     assert len(run.of(o.Null)) == 2
@@ -145,14 +145,14 @@ def test_an_invalid_reply_is_answered_with_what_was_wrong() -> None:
     "action",
     [a.McpCall(server="s", name="n"), a.Delegate(agent="x", task="y")],
 )
-def test_what_this_version_does_not_offer_is_said_and_does_not_end_the_run(action) -> None:
+def test_an_unavailable_action_is_explained_and_does_not_end_the_run(action) -> None:
     run = Run()
     outcome = run.go(DummyAgent([action, a.Finish(message="")]))
     assert run.of(o.ErrorObservation)[0].code == "unavailable"
     assert outcome.state is RunState.FINISHED
 
 
-def test_an_agent_that_waits_is_told_to_go_on_a_bounded_number_of_times() -> None:
+def test_an_agent_that_waits_is_told_to_continue_a_limited_number_of_times() -> None:
     run = Run()
     asking = [a.Message(content=f"what about {w}?", wait_for_response=True) for w in "abcdef"]
     outcome = run.go(DummyAgent(asking))
@@ -161,7 +161,7 @@ def test_an_agent_that_waits_is_told_to_go_on_a_bounded_number_of_times() -> Non
     assert len([m for m in run.of(a.Message) if m.source == "user"]) == 3
 
 
-def test_the_iteration_limit_ends_the_run_after_so_many_replies() -> None:
+def test_the_iteration_limit_ends_the_run_after_that_many_replies() -> None:
     run = Run()
     steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
     outcome = run.go(Paid(steps, run.stream), RunLimits(max_iterations=5, max_budget=99))
@@ -184,7 +184,7 @@ def test_time_ends_the_run() -> None:
     assert (outcome.state, outcome.limit) == (RunState.LIMIT, "time")
 
 
-def test_going_in_circles_is_told_first_and_stopped_then() -> None:
+def test_a_stuck_agent_is_first_warned_and_then_stopped() -> None:
     run = Run()
     outcome = run.go(DummyAgent([a.CmdRun(command="ls")] * 20))
     assert outcome.state is RunState.STUCK
@@ -192,14 +192,14 @@ def test_going_in_circles_is_told_first_and_stopped_then() -> None:
     assert len(run.of(a.CmdRun)) == 8
 
 
-def test_after_the_stuck_warning_another_way_is_fine() -> None:
+def test_after_the_stuck_warning_another_approach_continues() -> None:
     run = Run()
     same, other = a.CmdRun(command="ls"), a.CmdRun(command="pytest")
     outcome = run.go(DummyAgent([*[same] * 4, other, a.Finish(message="ok")]))
     assert outcome.state is RunState.FINISHED
 
 
-def test_a_conversation_that_does_not_fit_is_condensed_and_goes_on() -> None:
+def test_a_conversation_that_does_not_fit_is_condensed_and_continues() -> None:
     run = Run()
     agent = DummyAgent([a.CondensationRequest(), a.Finish(message="ok")])
     outcome = run.go(agent, condenser=Forgetful())
@@ -236,7 +236,7 @@ def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:
     assert list(run.state.pending) == [run.of(a.CmdRun)[0].id]
 
 
-def test_the_outcome_can_be_read_off_the_log_alone() -> None:
+def test_the_outcome_is_derived_from_the_log_alone() -> None:
     run = Run()
     run.go(Paid([a.CmdRun(command="ls"), a.Finish(message="x")], run.stream))
     again = State.fold(run.store)

@@ -1,4 +1,4 @@
-"""A delegate works in its parent's log, by its share, and never takes the parent along."""
+"""Tests of delegates: they work in the parent's log, with a share of its limits."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.controller.scene import Scene, bash, finish, hand_on, reply
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)
 
 
-def test_a_delegate_works_in_the_same_log_and_its_words_come_back() -> None:
+def test_a_delegate_works_in_the_same_log_and_returns_its_message() -> None:
     scene = Scene(hand_on("count files"), bash("ls"), finish("there are 3"), finish("all done"))
     outcome = scene.go(delegates=scene.delegate)
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "all done")
@@ -75,7 +75,7 @@ def test_a_delegate_gets_half_of_what_is_left() -> None:
     assert share.max_time < 500
 
 
-def test_a_delegate_that_uses_its_share_up_leaves_the_rest_to_its_parent() -> None:
+def test_a_delegate_that_uses_up_its_share_leaves_the_rest_to_its_parent() -> None:
     endless = [bash(f"look {word}") for word in "abcdefghij"]
     scene = Scene(hand_on(), *endless, finish("I did it myself"), limits=LIMITS)
     outcome = scene.go(delegates=scene.delegate)
@@ -83,14 +83,14 @@ def test_a_delegate_that_uses_its_share_up_leaves_the_rest_to_its_parent() -> No
     assert outcome.message == "I did it myself"
 
 
-def test_too_little_left_is_said_and_nothing_starts() -> None:
+def test_with_too_little_left_no_delegate_starts() -> None:
     scene = Scene(hand_on(), finish(), limits=RunLimits(max_iterations=6))
     assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
     assert "Too little is left" in scene.of(o.ErrorObservation)[0].content
     assert not scene.of(DelegateEvent)
 
 
-def test_an_unknown_agent_is_answered_with_those_there_are() -> None:
+def test_an_unknown_delegate_is_answered_with_the_known_ones() -> None:
     scene = Scene(reply(("delegate", {"agent": "Wizard", "task": "x"})), finish())
     scene.go(delegates=scene.delegate)
     [error] = scene.of(o.ErrorObservation)
@@ -98,7 +98,7 @@ def test_an_unknown_agent_is_answered_with_those_there_are() -> None:
     assert "CodeActAgent" in error.content
 
 
-def test_delegates_go_two_levels_deep_and_the_last_is_not_offered_it() -> None:
+def test_delegation_is_limited_to_two_levels() -> None:
     scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
     assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
     [error] = scene.nested(o.ErrorObservation)
@@ -107,7 +107,7 @@ def test_delegates_go_two_levels_deep_and_the_last_is_not_offered_it() -> None:
     assert offered == [True, True, False]
 
 
-def test_one_that_hands_work_on_too_deep_is_told_where_it_stands() -> None:
+def test_delegating_too_deeply_is_refused_with_the_level() -> None:
     scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
 
     def offered(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
@@ -118,7 +118,7 @@ def test_one_that_hands_work_on_too_deep_is_told_where_it_stands() -> None:
     assert "2 levels below" in error.content
 
 
-def test_without_delegates_it_is_said() -> None:
+def test_delegating_in_a_run_without_delegates_is_refused() -> None:
     scene = Scene(hand_on(), finish())
     scene.go()
     assert "Do it yourself" in scene.of(o.ErrorObservation)[0].content
@@ -134,7 +134,7 @@ class Failing(DummyAgent):
 
 
 @pytest.mark.parametrize("error", [ModelError("no answer"), ZeroDivisionError("oops")])
-def test_a_delegate_that_dies_does_not_take_its_parent_along(error: Exception) -> None:
+def test_a_failing_delegate_does_not_end_its_parent(error: Exception) -> None:
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         return Failing(error)
 
@@ -146,7 +146,7 @@ def test_a_delegate_that_dies_does_not_take_its_parent_along(error: Exception) -
     assert outcome.message == "went on"
 
 
-def test_a_delegate_that_goes_in_circles_is_stopped_alone() -> None:
+def test_a_stuck_delegate_is_stopped_without_its_parent() -> None:
     scene = Scene(hand_on(), *[bash("ls")] * 8, finish("went on"))
     outcome = scene.go(delegates=scene.delegate)
     assert scene.of(o.DelegateResult)[0].state is RunState.STUCK
@@ -164,7 +164,7 @@ def test_a_question_that_nobody_answers_comes_back_to_the_parent() -> None:
 
 
 class Sending(DummyAgent):
-    """Sends requests while it works, then does as its script says."""
+    """Sends requests while it works, then follows its script."""
 
     def __init__(self, scene: Scene, requests: list, script: list[ActionBase]) -> None:
         super().__init__(script)
@@ -205,14 +205,14 @@ def test_a_pause_is_in_both_logs_and_its_time_counts_for_neither() -> None:
     assert scene.state.run_state is RunState.FINISHED
 
 
-def test_an_extension_goes_to_the_run_and_to_the_delegate_at_work() -> None:
+def test_an_extension_applies_to_the_run_and_to_the_active_delegate() -> None:
     scene = with_requests(Extend(Extension(iterations=20), by="maria"))
     assert scene.state.limits.max_iterations == 30
     granted = [e.limits.max_iterations for e in scene.nested(LimitsExtended)]
     assert granted == [21, 10, 30, 19]
 
 
-def test_words_reach_the_delegate_and_its_parent() -> None:
+def test_comments_reach_the_delegate_and_its_parent() -> None:
     scene = with_requests(Say("use tabs", by="maria"))
     assert sum(m.content == "use tabs" for m in scene.nested(a.Message)) == 2
 
@@ -242,14 +242,14 @@ def test_a_nested_store_is_loaded_from_its_parents_events() -> None:
     assert list(NestedStore(parent, store, 8)) == []
 
 
-def test_what_no_log_can_hold_is_made_storable_in_a_nested_one_too() -> None:
+def test_unstorable_values_are_made_storable_in_nested_logs_too() -> None:
     store = MemoryStore()
     child = EventStream(store).nested(NestedStore(EventStream(store), [], 0))
     child.add(a.Think(content="half \ud800 pair"))
     assert isinstance(next(iter(store)), DelegateEvent)
 
 
-def test_a_gap_in_the_nested_ids_is_said() -> None:
+def test_a_gap_in_nested_ids_is_an_error() -> None:
     event = DelegateEvent(id=4, delegate=1, event={"kind": "think", "content": "x", "id": 3})
     with pytest.raises(LogError, match="id 3, not 0"):
         list(nested_events([event], 1))
@@ -262,7 +262,7 @@ def test_the_models_own_reply_is_in_the_delegates_log() -> None:
     assert len(scene.nested(ModelReplied)) == 3
 
 
-def test_the_users_words_are_not_the_delegates() -> None:
+def test_messages_of_the_user_are_not_in_the_delegates_log() -> None:
     scene = Scene(hand_on("count"), finish(), finish())
     scene.go(delegates=scene.delegate)
     said = [m.content for m in scene.nested(a.Message) if m.source is Source.USER]
@@ -270,7 +270,7 @@ def test_the_users_words_are_not_the_delegates() -> None:
     assert "fix it" not in said[1]
 
 
-def test_what_a_reviewing_delegate_noted_comes_back_as_text() -> None:
+def test_comments_of_a_reviewing_delegate_are_returned_as_text() -> None:
     noted = a.ReviewComment(
         path="a.py", line=7, start_line=5, body="It rounds.", suggestion="x / 2", severity="high"
     )

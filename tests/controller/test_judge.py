@@ -1,4 +1,4 @@
-"""A model's opinion of an action, beside the rules."""
+"""Tests of a model's risk rating in addition to the rules."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_the_model_can_not_lower_a_risk_and_is_not_asked_about_a_high_one() -> N
 @pytest.mark.parametrize(
     "reply", [ModelError("no answer"), said("fine, go on"), said('{"level": "none"}')]
 )
-def test_without_an_opinion_the_rules_count_and_the_log_says_so(
+def test_without_a_judges_answer_the_rules_count_and_the_log_says_so(
     reply: Completion | ModelError,
 ) -> None:
     risk, scene = judged("git push", reply)

@@ -1,4 +1,4 @@
-"""The bounds of a run: when they end it and when the agent is warned."""
+"""Tests of the limits of a run: when they end it, and when the agent is warned."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ def after(replies: int, cost: float = 0.0, limits: RunLimits = LIMITS) -> State:
     return state
 
 
-def test_below_all_bounds_a_run_goes_on() -> None:
+def test_a_run_below_all_limits_continues() -> None:
     check_limits(after(9, 0.1), START + timedelta(seconds=99))
 
 
@@ -34,7 +34,7 @@ def test_below_all_bounds_a_run_goes_on() -> None:
         (after(1), 100, "time", "100 of 100 seconds"),
     ],
 )
-def test_a_used_up_bound_ends_the_run_and_says_which(
+def test_an_exhausted_limit_ends_the_run_and_is_named(
     state: State, seconds: int, limit: str, says: str
 ) -> None:
     with pytest.raises(LimitReached) as caught:
@@ -63,7 +63,7 @@ def test_the_agent_is_warned_when_money_or_time_runs_out() -> None:
     assert (money.about, time.about) == ("limit:budget", "limit:time")
 
 
-def test_the_agent_is_asked_to_tidy_up_while_a_tenth_of_the_replies_is_left() -> None:
+def test_the_agent_is_asked_to_clean_up_while_a_tenth_of_the_replies_is_left() -> None:
     limits = RunLimits(max_iterations=250, max_budget=1000)
     assert limit_warning(after(224, limits=limits), START) is None
     state = after(225, limits=limits)

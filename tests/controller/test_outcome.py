@@ -1,4 +1,4 @@
-"""The outcome, as the log tells it."""
+"""Tests of deriving the outcome from the log."""
 
 import pytest
 
@@ -9,11 +9,11 @@ from tests.controller.test_controller import Run
 
 
 @pytest.mark.parametrize("words", ["Nothing.", "none", "Nothing is left.", "N/A", "-"])
-def test_nothing_that_is_left_is_no_part_of_what_is_told(words: str) -> None:
+def test_an_empty_remainder_is_not_part_of_the_outcome(words: str) -> None:
     assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == ""
 
 
-def test_what_is_left_is_told() -> None:
+def test_the_remainder_is_part_of_the_outcome() -> None:
     words = "Nothing was tried on Windows."
     assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == words
 
@@ -27,7 +27,7 @@ def test_what_is_left_is_told() -> None:
         ("needs_answer", RunState.AWAITING_USER_INPUT),
     ],
 )
-def test_a_reason_to_change_nothing_is_how_the_run_ended(
+def test_a_reason_to_change_nothing_decides_the_end_state(
     declined: Declined, state: RunState
 ) -> None:
     finish = a.Finish(message="Which one?\n\nOr both?", task_completed=False, declined=declined)

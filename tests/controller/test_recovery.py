@@ -1,4 +1,4 @@
-"""A run that was killed at any event goes on from its log as if nothing had been."""
+"""Tests of continuing a run that was killed after any event."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ def whole(condensers: Condensers | None = None) -> Scene:
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """What was done and seen at every level, without times."""
+    """Return what was done and observed at all levels, without times."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation)
     return [
         (e.kind, e.model_dump_json(exclude={"id", "timestamp", "cause", "reply", "outputs"}))
@@ -64,7 +64,7 @@ def told(events: Sequence[Event]) -> list[tuple[str, str]]:
 
 
 def done_in(events: Sequence[Event]) -> int:
-    """Sandbox actions with an observation in the log."""
+    """Return the sandbox actions with an observation in the log."""
     pending: dict[int, EventBase] = {}
     done = 0
     for event in all_events(events):
@@ -77,7 +77,7 @@ def done_in(events: Sequence[Event]) -> int:
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
-def test_cut_off_after_any_event_it_comes_to_the_same(small: bool) -> None:
+def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
     def condensers(_: EventStream) -> Condensing:
         return Condensing(ConversationWindow(SizeBound(150), keep_first=1, keep_last=2))
 
@@ -93,7 +93,7 @@ def test_cut_off_after_any_event_it_comes_to_the_same(small: bool) -> None:
         assert executed == len(uncut.sandbox.done), length
 
 
-def test_cut_off_twice_it_comes_to_the_same() -> None:
+def test_a_run_cut_off_twice_has_the_same_result() -> None:
     events = list(whole().store)
     for first in range(5, len(events), 17):
         half = Scene(*REPLIES, earlier=events[:first])
@@ -121,7 +121,7 @@ def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: RunLimits)
         assert told(list(scene.store)) == told(events), length
 
 
-def test_a_run_in_circles_ends_so_from_any_event() -> None:
+def test_a_stuck_run_ends_stuck_when_resumed_after_any_event() -> None:
     uncut = Scene(*[bash("ls", "ls")] * 20)
     assert uncut.go().state is RunState.STUCK
     events = list(uncut.store)
@@ -131,7 +131,7 @@ def test_a_run_in_circles_ends_so_from_any_event() -> None:
         assert told(list(scene.store)) == told(events), length
 
 
-def test_questions_that_nobody_answers_end_so_from_any_event() -> None:
+def test_unanswered_questions_end_the_run_when_resumed_after_any_event() -> None:
     asking = [reply(text=f"{word}?") for word in "abcd"]
     uncut = Scene(*asking)
     assert uncut.go().state is RunState.AWAITING_USER_INPUT
@@ -153,7 +153,7 @@ SCRIPT: list[ActionBase] = [
 ]
 
 
-def test_a_script_of_other_actions_goes_on_from_any_event() -> None:
+def test_a_script_of_other_actions_continues_after_any_event() -> None:
     uncut = Scene()
     assert uncut.go(DummyAgent(SCRIPT)).state is RunState.REJECTED
     events = list(uncut.store)
@@ -172,7 +172,7 @@ def test_a_script_of_other_actions_goes_on_from_any_event() -> None:
     ],
     ids=lambda x: x.kind,
 )
-def test_what_reaches_outside_is_not_done_again_and_the_agent_told(action: ActionBase) -> None:
+def test_external_actions_are_not_repeated_and_the_agent_is_told(action: ActionBase) -> None:
     running = o.AgentStateChanged(id=0, state=RunState.RUNNING)
     scene = Scene(earlier=[running, action.model_copy(update={"id": 1})])
     scene.go(DummyAgent([action, a.Finish(message="ok")]))
@@ -181,7 +181,7 @@ def test_what_reaches_outside_is_not_done_again_and_the_agent_told(action: Actio
     assert "not known whether it took effect" in error.content
 
 
-def test_what_others_than_the_agent_had_under_way_is_not_done() -> None:
+def test_unfinished_actions_of_others_are_not_executed() -> None:
     setup = a.CmdRun(id=0, command="make deps", source=Source.ENVIRONMENT)
     assert unanswered_actions(State.fold([setup])) == ()
 
@@ -193,7 +193,7 @@ ENDED = [
 
 
 @pytest.mark.parametrize("state", ENDED)
-def test_what_has_ended_gives_its_outcome_at_once(state: RunState) -> None:
+def test_an_ended_run_returns_its_outcome_at_once(state: RunState) -> None:
     scene = Scene(earlier=[o.AgentStateChanged(id=0, state=state, reason="so it was")])
     outcome = scene.go(DummyAgent([a.CmdRun(command="no")]))
     assert (outcome.state, outcome.reason) == (state, "so it was")
@@ -201,7 +201,7 @@ def test_what_has_ended_gives_its_outcome_at_once(state: RunState) -> None:
 
 
 @pytest.mark.parametrize("state", [*ENDED, RunState.AWAITING_USER_INPUT])
-def test_what_has_ended_goes_on_when_it_is_put_back_to_running(state: RunState) -> None:
+def test_an_ended_run_continues_when_set_to_running(state: RunState) -> None:
     first = Scene(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
     first.go(DummyAgent([a.ChangeAgentState(state=state)]))
     scene = Scene(bash("one"), finish("now done"), earlier=list(first.store))
@@ -213,13 +213,13 @@ def test_what_has_ended_goes_on_when_it_is_put_back_to_running(state: RunState) 
     assert scene.sandbox.done == ["one"]
 
 
-def test_a_run_that_was_killed_in_a_pause_goes_on() -> None:
+def test_a_run_killed_while_paused_continues() -> None:
     paused = o.AgentStateChanged(id=0, state=RunState.PAUSED)
     scene = Scene(earlier=[paused])
     assert scene.go(DummyAgent([a.Finish(message="ok")])).state is RunState.FINISHED
 
 
-def test_the_time_in_which_nobody_had_it_is_not_the_delegates_either() -> None:
+def test_time_without_a_process_does_not_count_for_the_delegate() -> None:
     uncut = Scene(*REPLIES)
     uncut.go(delegates=uncut.delegate)
     events = list(uncut.store)

@@ -1,4 +1,4 @@
-"""A replayed run is held against its recording; where they part is an event."""
+"""Tests of comparing a replayed run with its recording."""
 
 from hypothesis import given
 
@@ -42,7 +42,7 @@ def output(content: str, code: int = 0) -> CmdOutput:
     return CmdOutput(content=content, exit_code=code)
 
 
-def test_the_same_again_is_no_difference() -> None:
+def test_identical_events_have_no_difference() -> None:
     log = [CmdRun(command="ls"), output("a\nb")]
     assert differences(log, log) == []
 
@@ -57,7 +57,7 @@ def test_the_root_of_another_machine_does_not_count() -> None:
     assert differences([output("/workspace/a.py")], [output("/tmp/x/workspace/a.py")]) == []
 
 
-def test_another_exit_code_is_told_with_the_recorded_event() -> None:
+def test_another_exit_code_is_reported_with_the_recorded_event() -> None:
     [found] = differences(
         [CmdRun(command="t"), output("", 0)], [CmdRun(command="t"), output("", 1)]
     )
@@ -69,7 +69,7 @@ def test_another_exit_code_is_told_with_the_recorded_event() -> None:
     )
 
 
-def test_another_number_of_tests_is_told() -> None:
+def test_another_number_of_tests_is_a_difference() -> None:
     [found] = differences([output("Ran 6 tests in 0.1s")], [output("Ran 5 tests in 0.1s")])
     assert (found.recorded, found.found) == ("Ran 6 tests in 0.1s", "Ran 5 tests in 0.1s")
 
@@ -82,17 +82,17 @@ def test_a_long_text_is_shown_from_shortly_before_the_difference() -> None:
     assert len(found.recorded) <= 400
 
 
-def test_another_base_commit_is_told() -> None:
+def test_another_base_commit_is_a_difference() -> None:
     [found] = differences([], [], base="c" * 40)
     assert (found.field, found.found) == ("base", "c" * 40)
 
 
-def test_the_users_own_words_are_not_compared() -> None:
+def test_messages_of_the_user_are_not_compared() -> None:
     one, other = (Message(content=c, source=Source.USER) for c in "ab")
     assert differences([one], [other]) == []
 
 
-def test_many_differences_are_told_a_bounded_number_of_times() -> None:
+def test_a_limited_number_of_differences_is_reported() -> None:
     before, after = ([output(c) for _ in range(50)] for c in "ab")
     assert len(differences(before, after)) == MAX_REPORTED
 

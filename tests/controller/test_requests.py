@@ -1,4 +1,4 @@
-"""What people ask of a run at work: taken between two steps, written into its log."""
+"""Tests of requests of people to an active run."""
 
 import threading
 
@@ -19,7 +19,7 @@ MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)
 
 
 class Scripted(DummyAgent):
-    """Sends the requests of `at` when it is asked for its step of that number."""
+    """Sends the requests in `at` at the step with that number."""
 
     def __init__(
         self, scene: Scene, at: dict[int, list[Request]], script: list[ActionBase]
@@ -61,7 +61,7 @@ def test_a_stop_of_the_machines_operator_has_no_name() -> None:
 
 
 @pytest.mark.parametrize("then", [Resume(), Say("go on"), Extend(Extension(iterations=1))])
-def test_a_pause_lasts_until_somebody_lets_it_go_on(then: Request) -> None:
+def test_a_pause_lasts_until_it_is_resumed(then: Request) -> None:
     scene = run(Pause(by="maria"), Pause(), then)
     assert states(scene) == [
         RunState.RUNNING, RunState.PAUSED, RunState.RUNNING, RunState.FINISHED,
@@ -79,7 +79,7 @@ def test_a_pause_can_be_ended_from_another_thread() -> None:
     timer.join()
 
 
-def test_a_pause_that_nobody_ends_stops_the_run_and_says_how_to_go_on() -> None:
+def test_a_pause_that_nobody_ends_stops_the_run_and_says_how_to_continue() -> None:
     scene = Scene()
     scene.go(Scripted(scene, {0: [Pause()]}, WORK), max_pause=0.05)
     assert scene.state.run_state is RunState.STOPPED
@@ -91,11 +91,11 @@ def test_a_stop_ends_a_pause() -> None:
     assert states(scene)[-2:] == [RunState.PAUSED, RunState.STOPPED]
 
 
-def test_going_on_without_a_pause_is_nothing() -> None:
+def test_resuming_without_a_pause_has_no_effect() -> None:
     assert states(run(Resume())) == [RunState.RUNNING, RunState.FINISHED]
 
 
-def test_words_reach_the_agent_as_the_users_own() -> None:
+def test_comments_reach_the_agent_as_messages_of_the_user() -> None:
     scene = run(Say("use tabs", by="maria"))
     [_, said] = [m for m in scene.of(a.Message) if m.source is Source.USER]
     assert (said.content, said.cause) == ("use tabs", None)
@@ -112,7 +112,7 @@ def test_a_question_is_in_the_log_and_an_automatic_reply_follows() -> None:
     assert scene.of(o.AgentStateChanged)[1].reason == "Tabs or spaces?"
 
 
-def test_a_persons_answer_goes_before_an_automatic_one() -> None:
+def test_a_persons_answer_precedes_an_automatic_one() -> None:
     scene = run(Say("Tabs."), script=[ASK, a.Finish(message="ok")])
     said = [m.content for m in scene.of(a.Message) if m.source is Source.USER]
     assert said == ["fix it", "Tabs."]
@@ -132,14 +132,14 @@ def test_unanswered_questions_end_the_run_with_the_last_of_them() -> None:
     assert len(scene.of(a.Message)) == 1 + 2 * MAX_AUTO_REPLIES + 1
 
 
-def test_a_persons_words_begin_the_count_of_automatic_replies_anew() -> None:
+def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     asking = [a.Message(content=f"{word}?", wait_for_response=True) for word in "abcdefgh"]
     scene = Scene()
     agent = Scripted(scene, {2: [Say("As you like.")]}, asking)
     assert scene.go(agent).reason == "g?"
 
 
-def test_an_extension_is_granted_and_the_agent_told() -> None:
+def test_an_extension_is_granted_and_the_agent_is_told() -> None:
     scene = Scene(
         *[bash(f"look {w}") for w in "abcd"], finish(), limits=RunLimits(max_iterations=3)
     )
@@ -153,7 +153,7 @@ def test_an_extension_is_granted_and_the_agent_told() -> None:
     assert "10 more replies, $1.50 more." in told.message
 
 
-def test_a_request_beyond_the_ceiling_is_cut_to_it_and_said() -> None:
+def test_an_extension_beyond_the_maximum_is_reduced_and_reported() -> None:
     scene = run(Extend(Extension(iterations=10**6), by="maria"))
     assert scene.state.limits.max_iterations == MOST.max_iterations
     [cut] = [w for w in scene.of(Warned) if w.about == "extension_cut"]
@@ -161,7 +161,7 @@ def test_a_request_beyond_the_ceiling_is_cut_to_it_and_said() -> None:
     assert "350 iterations" in cut.message
 
 
-def test_a_ceiling_below_the_limits_takes_nothing_away() -> None:
+def test_a_maximum_below_the_limits_reduces_nothing() -> None:
     scene = run(Extend(Extension(time=60)))
     assert scene.state.limits == RunLimits(max_time=3660)
     again = run(Extend(Extension(time=10**6)), Extend(Extension(time=60)))
@@ -185,7 +185,7 @@ def test_the_last_warning_comes_again_after_an_extension() -> None:
     ] == ["extended", "limit:time"]
 
 
-def test_the_rest_of_the_last_reply_is_done_before_the_limit_ends_the_run() -> None:
+def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:
     both = reply(("execute_bash", {"command": "b"}), ("finish", {"message": "made it"}))
     scene = Scene(bash("a"), both, limits=RunLimits(max_iterations=2))
     outcome = scene.go()

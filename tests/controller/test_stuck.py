@@ -1,4 +1,4 @@
-"""Going in circles is found and quoted; real progress is left alone."""
+"""Tests of detecting repetition without mistaking progress for it."""
 
 import itertools
 
@@ -37,7 +37,7 @@ def found(events: list[EventBase]) -> str | None:
 
 
 def ever_found(events: list[EventBase]) -> str | None:
-    """What the detector says first when it looks after each event."""
+    """Return the first repetition found when the log is examined after each event."""
     detector, state = StuckDetector(), State()
     for event in events:
         state.apply(event)
@@ -71,7 +71,7 @@ def test_the_same_action_with_the_same_result_four_times_is_quoted() -> None:
         "at 17356{i}0000",
     ],
 )
-def test_what_nobody_chose_does_not_make_a_repeat_another_thing(varying: str) -> None:
+def test_incidental_differences_do_not_hide_a_repetition(varying: str) -> None:
     pairs = [ran("pytest", varying.format(i=i), 1) for i in range(1, 5)]
     assert found(log(*pairs)) is not None
 
@@ -82,7 +82,7 @@ def test_the_same_action_that_fails_three_times_in_different_words() -> None:
     assert found(log(*pairs)) == "the same action fails 3 times: `file_read x.py`"
 
 
-def test_actions_in_turn() -> None:
+def test_alternating_actions_are_stuck() -> None:
     pairs = [ran("ls", "a"), ran("pwd", "b")] * 3
     assert found(log(*pairs)) == "the same 2 actions in turn 3 times: `ls`, then `pwd`"
     assert found(log(*pairs[:-1])) is None
@@ -90,7 +90,7 @@ def test_actions_in_turn() -> None:
     assert "3 actions in turn" in str(found(log(*three)))
 
 
-def test_the_same_words_three_times_with_nothing_done_in_between() -> None:
+def test_three_identical_messages_without_an_action_are_stuck() -> None:
     say = a.Message(content="What shall I do?")
     go_on = a.Message(content="Go on.", source=Source.USER, cause=0)
     assert "the same words 3 times" in str(found(numbered(say, go_on, say, go_on, say)))
@@ -98,7 +98,7 @@ def test_the_same_words_three_times_with_nothing_done_in_between() -> None:
     assert found(numbered(say, go_on, *work, say, go_on, say)) is None
 
 
-def test_ten_condensations_with_nothing_done_in_between() -> None:
+def test_ten_condensations_without_an_action_are_stuck() -> None:
     pair = (a.CondensationRequest(), Condensation(forgotten=(0,)))
     assert found(numbered(*pair * 9)) is None
     assert "condensed again and again" in str(found(numbered(*pair * 10)))
@@ -116,13 +116,13 @@ def test_actions_that_differ_in_numbers_alone_and_give_the_same_each_time() -> N
     assert ever_found(log(*pairs)) is not None
 
 
-def test_counting_endlessly_is_found_in_the_end() -> None:
+def test_endless_counting_is_detected_eventually() -> None:
     pairs = [ran(f"echo attempt {i}", f"attempt {i}") for i in range(40)]
     assert ever_found(log(*pairs[:29])) is None
     assert ever_found(log(*pairs)) is not None
 
 
-def test_what_came_before_the_warning_does_not_count_again() -> None:
+def test_steps_before_the_warning_do_not_count_again() -> None:
     events = log(*[ran("ls", "a")] * 4)
     events.append(Warned(id=8, about="stuck", message="x"))
     assert found(events) is None
@@ -163,7 +163,7 @@ def test_a_second_repeat_soon_after_the_warning_is_told_apart_from_a_late_one() 
         o.AgentStateChanged(state=RunState.STUCK),
     ],
 )
-def test_a_persons_words_and_a_new_start_open_everything_again(new: EventBase) -> None:
+def test_a_comment_or_a_restart_resets_the_detector(new: EventBase) -> None:
     events = log(*[ran("ls", "a")] * 4)
     events += [Warned(id=8, about="stuck", message="x"), new.model_copy(update={"id": 9})]
     detector = StuckDetector()
@@ -171,19 +171,19 @@ def test_a_persons_words_and_a_new_start_open_everything_again(new: EventBase) -
     assert not detector.warned
 
 
-def test_another_state_is_looked_at_from_its_start() -> None:
+def test_another_state_is_examined_from_its_start() -> None:
     detector = StuckDetector()
     detector.find_repetition(State.fold(log(*[ran("ls", "a")] * 3)))
     assert detector.find_repetition(State.fold(log(ran("ls", "a")))) is None
 
 
-def test_looking_after_each_event_says_the_same_as_looking_once() -> None:
+def test_examining_after_each_event_gives_the_same_result() -> None:
     events = log(*[ran("ls", "a")] * 4)
     assert ever_found(events) == found(events)
 
 
 class TestProgress:
-    """What looks alike and is work."""
+    """Logs that look repetitive but make progress."""
 
     def test_the_same_command_with_different_results(self) -> None:
         words = ("collected ok", "failed: alpha", "failed: beta", "failed: gamma", "passed")
@@ -216,7 +216,7 @@ class TestProgress:
         assert ever_found(log(*[(wait, still)] * 11)) is None
         assert ever_found(log(*[(wait, still)] * 12)) is not None
 
-    def test_looking_at_a_background_job_now_and_then(self) -> None:
+    def test_occasional_checks_of_a_background_job_are_not_stuck(self) -> None:
         assert ever_found(log(*[ran("sleep 30; tail -n1 build.log", "linking")] * 8)) is None
 
     def test_migrations_by_number(self) -> None:

@@ -1,4 +1,4 @@
-"""devcontainer.json, as people and editors write it."""
+"""Tests of devcontainer.json, as people and editors write it."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def test_comments_and_trailing_commas_are_read() -> None:
     assert (found.image, found.script) == ("debian:12", "make deps")
 
 
-def test_a_repository_without_one_has_none() -> None:
+def test_a_repository_may_have_no_devcontainer() -> None:
     assert read_devcontainer(reading()) is None
 
 
@@ -37,7 +37,7 @@ def test_the_folder_wins_over_the_file_in_the_root() -> None:
     assert found.image == "one"
 
 
-def test_paths_of_a_build_start_at_the_file_s_folder() -> None:
+def test_build_paths_are_relative_to_the_devcontainer_file() -> None:
     found = parsed('{"build": {"dockerfile": "Dockerfile", "context": "..", "args": {"V": "1"}}}')
     assert (found.dockerfile, found.context) == (".devcontainer/Dockerfile", ".")
     assert found.args == {"V": "1"}
@@ -49,7 +49,7 @@ def test_the_old_form_of_a_build_is_read() -> None:
 
 
 @pytest.mark.parametrize("path", ["../../etc", "/etc/passwd", "../../../x"])
-def test_a_path_out_of_the_repository_is_refused(path: str) -> None:
+def test_a_path_outside_of_the_repository_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="outside of the repository"):
         parsed(json.dumps({"build": {"dockerfile": path}}))
 
@@ -59,12 +59,12 @@ def test_each_form_of_a_command_becomes_bash() -> None:
     assert parsed(text).script.splitlines() == ["echo 'a b'", "one", "two"]
 
 
-def test_nothing_of_this_machine_is_put_into_a_variable() -> None:
+def test_no_local_environment_variable_is_inserted() -> None:
     text = '{"image": "i:${localEnv:PATH}${localEnv:NONE:default}${devcontainerId}"}'
     assert parsed(text).image == "i:default"
 
 
-def test_what_is_not_acted_on_is_named() -> None:
+def test_ignored_properties_are_named() -> None:
     assert parsed('{"image": "i", "features": {"x": {}}, "runArgs": []}').unused == ("features",)
 
 
@@ -78,7 +78,7 @@ def test_what_is_not_acted_on_is_named() -> None:
         ("[" * 10_000, "nested too deeply"),
     ],
 )
-def test_a_file_that_can_t_be_read_is_named_with_the_reason(text: str, said: str) -> None:
+def test_an_unreadable_file_is_named_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as caught:
         parsed(text)
     assert FILES[0] in caught.value.what

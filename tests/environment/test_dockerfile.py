@@ -1,4 +1,4 @@
-"""The images that a Dockerfile names, and those that it may not name."""
+"""Tests of the images that a Dockerfile names, and those that it may not name."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_the_bases_are_read_as_the_engine_reads_them(text: str, found: tuple[str
     assert bases(text) == found
 
 
-def test_an_argument_of_the_build_goes_before_its_default() -> None:
+def test_a_build_argument_takes_precedence_over_its_default() -> None:
     assert bases("ARG V=1\nFROM a:$V\n", V="2", W="3") == ("a:2",)
     assert bases("FROM a:1$V\n", V="2") == ("a:1",)
 
@@ -100,7 +100,7 @@ def test_an_image_of_the_engine_can_t_be_named_in_any_way(text: str) -> None:
     assert caught.value.next_step
 
 
-def test_the_way_out_of_a_name_that_reads_like_an_id_is_said() -> None:
+def test_a_name_that_looks_like_an_id_is_refused_with_a_remedy() -> None:
     with pytest.raises(UsageError, match="beginning of an image's id") as caught:
         bases("FROM cafe\n")
     assert "cafe:latest" in caught.value.next_step
@@ -116,7 +116,7 @@ def test_the_way_out_of_a_name_that_reads_like_an_id_is_said() -> None:
         "RUN <<E",
     ],
 )
-def test_a_base_image_adds_no_copy_from_another_one(trigger: str) -> None:
+def test_a_base_image_with_a_copying_trigger_is_refused(trigger: str) -> None:
     refuse_triggers("Dockerfile", "python:onbuild", ["COPY . /app", "RUN pip install -r r.txt"])
     with pytest.raises(UsageError, match="python:onbuild"):
         refuse_triggers("Dockerfile", "python:onbuild", ["RUN true", trigger])

@@ -1,4 +1,4 @@
-"""Which prepared environment a run starts in, on a real engine."""
+"""Tests of choosing a prepared environment, on a real engine."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ FILES = {".agents/setup.sh": b"sh scripts/dep.sh\n"}
 
 @dataclass
 class Shelf:
-    """Images that a test makes of the smallest one, removed at its end."""
+    """Images made from the smallest one by a test, and removed at its end."""
 
     engine: docker.DockerClient
     names: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Shelf:
         return str(made.id)
 
     def names_now(self) -> list[str]:
-        """Those of the names that the engine still has, in the order of their making."""
+        """Return those of the names that the engine still has, in order of creation."""
         has = {tag for image in self.engine.images.list() for tag in image.tags}
         return [name for name in self.names if name in has]
 
@@ -90,7 +90,7 @@ def identity() -> str:
     return f"github.com/octo/{uuid.uuid4()}"
 
 
-def test_an_environment_is_one_repository_s_and_one_tree_s(
+def test_an_environment_belongs_to_one_repository_and_tree(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     def choose(given: SetupRepository) -> Environment:
@@ -134,7 +134,7 @@ def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
     assert len(keys) == 7
 
 
-def test_the_newest_environments_of_a_repository_stay_and_others_are_left_alone(
+def test_only_old_environments_of_the_repository_are_removed(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
     def kept(owner: str, number: int) -> Environment:

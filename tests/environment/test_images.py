@@ -1,4 +1,4 @@
-"""The sandbox's image: named, described by the repository, or built."""
+"""Tests of the sandbox's image: named, described by the repository, or built."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def members(chunks: Iterator[bytes]) -> dict[str, tarfile.TarInfo]:
         return {m.name: m for m in tar.getmembers()}
 
 
-def test_a_name_stays_a_name() -> None:
+def test_an_image_name_is_unchanged() -> None:
     assert requested_image("python:3.12", {}.get) == "python:3.12"
 
 
@@ -67,7 +67,7 @@ def test_a_devcontainer_gives_its_image_or_its_build() -> None:
         ("dockerfile:ci/Dockerfile", {}, "ci/Dockerfile"),
     ],
 )
-def test_a_wish_that_can_t_be_met_is_said_so(
+def test_an_unsupported_image_setting_is_reported(
     setting: str, files: dict[str, bytes], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
@@ -84,14 +84,14 @@ def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
     )
 
 
-def test_a_proxy_is_no_argument_of_a_build() -> None:
-    """The engine would take what came through it for the same step of another repository."""
+def test_a_proxy_is_not_a_build_argument() -> None:
+    """The engine would reuse the step that ran with this proxy for another repository."""
     text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
     found = requested_image("devcontainer", {".devcontainer.json": text}.get)
     assert found == Build("D", args=(("A", "1"),))
 
 
-def test_a_build_needs_the_operator_s_leave() -> None:
+def test_a_build_needs_the_operators_permission() -> None:
     files = {"Dockerfile": b"FROM x"}
     source = BuildSource(files.get, lambda *_: iter(()), lambda: "t")
     repository = SetupRepository("here", source, lambda: "t")
@@ -121,7 +121,7 @@ def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) 
     }  # fmt: skip
 
 
-def test_what_dockerignore_names_is_left_out_and_the_dockerfile_never(tmp_path: Path) -> None:
+def test_dockerignore_excludes_files_but_never_the_dockerfile(tmp_path: Path) -> None:
     files = {
         ".dockerignore": b"# big\n*.bin\nsub\n!sub/keep\nDockerfile\n",
         "x.bin": b"1", "sub/y": b"2", "sub/keep": b"3", "Dockerfile": b"FROM x", "z": b"4",
@@ -132,9 +132,7 @@ def test_what_dockerignore_names_is_left_out_and_the_dockerfile_never(tmp_path: 
 
 
 @pytest.mark.parametrize(("folder", "dockerfile"), [("none", "a"), (".", "none")])
-def test_a_context_that_is_not_there_is_said_so(
-    tmp_path: Path, folder: str, dockerfile: str
-) -> None:
+def test_a_missing_build_context_is_reported(tmp_path: Path, folder: str, dockerfile: str) -> None:
     git, commit = context(tmp_path / "r", {"a": b"x"})
     with pytest.raises(WorkspaceError, match="there is no none"):
         list(context_tar(git, commit, folder, dockerfile))
@@ -142,9 +140,7 @@ def test_a_context_that_is_not_there_is_said_so(
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("busybox_image")
-def test_a_dockerfile_is_built_once_for_one_content(
-    engine: docker.DockerClient, tmp_path: Path
-) -> None:
+def test_the_same_build_is_executed_once(engine: docker.DockerClient, tmp_path: Path) -> None:
     git, commit = context(tmp_path / "r", {"Dockerfile": DOCKERFILE, "f": os.urandom(8)})
     build = Build("Dockerfile", args=(("WORD", "told"),))
     asked: list[str] = []

@@ -1,4 +1,4 @@
-"""Which setup a repository has, and when it has to run anew."""
+"""Tests of finding a repository's setup, and when it has to run again."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ jobs:
         (3, ".devcontainer/devcontainer.json"),
     ],
 )
-def test_the_first_place_that_exists_wins(present: int, source: str) -> None:
+def test_the_first_existing_source_wins(present: int, source: str) -> None:
     places = {
         ".agents/setup.sh": b"one",
         ".openhands/setup.sh": b"two",
@@ -56,7 +56,7 @@ def test_the_setting_wins_over_all_files() -> None:
 
 
 @pytest.mark.parametrize("repository", [None, b"setup: make other", b"[1]", b"a: b: c"])
-def test_a_setup_that_the_operator_has_set_is_not_the_repository_s(
+def test_the_operators_setup_is_distinguished_from_the_repositorys(
     repository: bytes | None,
 ) -> None:
     places = {".github/resolver.yml": repository, ".agents/setup.sh": b"x"}
@@ -65,12 +65,12 @@ def test_a_setup_that_the_operator_has_set_is_not_the_repository_s(
     assert render("run/setup.md.j2", plan=found).startswith("The operator's setup, from RESOLVER_")
 
 
-def test_without_any_place_there_is_no_setup() -> None:
+def test_without_any_source_there_is_no_setup() -> None:
     assert find_setup({}.get, "  \n") is None
     assert find_setup({".devcontainer.json": b'{"image": "x"}'}.get) is None
 
 
-def test_run_steps_are_taken_with_their_folder_and_variables() -> None:
+def test_run_steps_keep_their_folder_and_variables() -> None:
     found = find_setup({COPILOT[0]: STEPS}.get)
     assert found is not None
     assert (
@@ -83,7 +83,7 @@ def test_run_steps_are_taken_with_their_folder_and_variables() -> None:
 @pytest.mark.parametrize(
     "text", [b"{", b"[]", b"jobs: {}", b"jobs: {copilot-setup-steps: 3}", b"\xff"]
 )
-def test_steps_that_can_t_be_read_are_said_so(text: bytes) -> None:
+def test_unreadable_steps_are_reported(text: bytes) -> None:
     with pytest.raises(UsageError, match="copilot-setup-steps"):
         find_setup({COPILOT[0]: text}.get)
 

@@ -1,4 +1,4 @@
-"""The setup, run in real sandboxes."""
+"""Tests of running the setup in real sandboxes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSY
 
 
 class Scene:
-    """A sandbox with a repository in it, and the log of what was set up."""
+    """A sandbox with a repository in it, and the log of its setup."""
 
     def __init__(self, sandbox: Runtime, folder: Path) -> None:
         self.sandbox = sandbox
@@ -54,7 +54,7 @@ def scene(sandbox: Runtime, tmp_path: Path) -> Scene:
 
 
 @every_sandbox
-def test_what_the_setup_exports_holds_in_the_agent_s_shell(scene: Scene) -> None:
+def test_exported_variables_reach_the_agents_shell(scene: Scene) -> None:
     made = scene.set_up("export MODE='a  b'\nPATH=/own/bin:$PATH")
     assert made == PreparedEnvironment(ok=True)
     assert scene.run('echo "$MODE"; echo "${PATH%%:*}"; pwd').splitlines() == [
@@ -65,7 +65,7 @@ def test_what_the_setup_exports_holds_in_the_agent_s_shell(scene: Scene) -> None
 
 
 @every_sandbox
-def test_a_workflow_s_files_of_variables_work(scene: Scene) -> None:
+def test_github_env_and_github_path_work(scene: Scene) -> None:
     scene.set_up(
         'echo "A=1=2" >>"$GITHUB_ENV"; printf "B<<END\\nx\\ny\\nEND\\n" >>"$GITHUB_ENV"\n'
         'echo /tool/bin >>"$GITHUB_PATH"; resolver_take_env; [ "$A" = "1=2" ]'
@@ -85,7 +85,7 @@ def test_the_setup_s_output_is_in_the_log(scene: Scene) -> None:
 
 
 @every_sandbox
-def test_a_failed_setup_is_told_with_the_end_of_its_output(scene: Scene) -> None:
+def test_a_failed_setup_is_reported_with_the_end_of_its_output(scene: Scene) -> None:
     made = scene.set_up("export KEPT=1; echo many words; echo no network >&2; exit 7")
     assert not made.ok
     assert "exit code 7" in made.warnings[0]
@@ -105,7 +105,7 @@ def test_a_setup_that_does_not_end_is_ended(scene: Scene) -> None:
 
 
 @every_sandbox
-def test_what_the_setup_leaves_is_no_part_of_the_change(scene: Scene) -> None:
+def test_files_of_the_setup_are_not_part_of_the_change(scene: Scene) -> None:
     made = scene.set_up(f"{MKDIR} build cache; echo x >build/out; echo y >cache/z; echo 2 >lock")
     assert "lock" in made.warnings[0]
     assert scene.run("cat lock build/out cache/z; git status --short") == "1\nx\ny"
@@ -121,7 +121,7 @@ def test_what_the_setup_leaves_is_no_part_of_the_change(scene: Scene) -> None:
 
 
 @every_sandbox
-def test_a_setup_that_was_cut_off_is_run_again(scene: Scene) -> None:
+def test_an_interrupted_setup_is_run_again(scene: Scene) -> None:
     cut_off = scene.stream.add(a.CmdRun(command="bash setup.sh", source=Source.ENVIRONMENT))
     assert scene.set_up("true").ok
     assert scene.state.pending == {}

@@ -1,4 +1,4 @@
-"""The environment that `init` proposes: image and setup of one source, which is really there."""
+"""Tests of the environment that `init` proposes."""
 
 import json
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ def container(**content: object) -> dict[str, str]:
     return {"pyproject.toml": PROJECT, CONTAINER: json.dumps(content)}
 
 
-def test_without_any_description_image_and_setup_are_those_that_fit_the_files() -> None:
+def test_without_a_description_image_and_setup_fit_the_files() -> None:
     found = propose({"pyproject.toml": PROJECT})
     assert (found.image, found.setup, found.prepared_by) == (*SEEN, "")
 
 
-def test_a_devcontainer_gives_both_where_it_gives_both() -> None:
+def test_a_usable_devcontainer_gives_image_and_setup() -> None:
     files = container(image="example.org/py:3", postCreateCommand="bash ./tools/setup.sh")
     files |= {"tools/setup.sh": "pip install -r tools/dev.txt\n", "tools/dev.txt": "pytest\n"}
     found = propose(files)
@@ -83,7 +83,7 @@ def test_a_devcontainer_gives_both_where_it_gives_both() -> None:
         ),
     ],
 )
-def test_a_description_that_can_t_be_used_gives_neither_its_image_nor_its_setup(
+def test_an_unusable_description_gives_neither_image_nor_setup(
     files: dict[str, str], said: str
 ) -> None:
     found = propose(files)
@@ -91,23 +91,23 @@ def test_a_description_that_can_t_be_used_gives_neither_its_image_nor_its_setup(
     assert said in " ".join(found.skip_reasons)
 
 
-def test_nothing_is_set_up_where_neither_works() -> None:
+def test_nothing_is_set_up_if_neither_works() -> None:
     found = propose({CONTAINER: json.dumps({"image": "i:1", "postCreateCommand": "./gone.sh"})})
     assert (found.setup, found.installs) == (NOTHING, False)
 
 
-def test_an_image_that_needs_no_setup_is_used() -> None:
+def test_an_image_without_setup_is_used() -> None:
     found = propose({CONTAINER: json.dumps({"image": "i:1"})})
     assert (found.image, found.setup) == ("devcontainer", "")
 
 
-def test_a_script_of_the_repository_s_own_goes_before_all() -> None:
+def test_the_repositorys_own_script_takes_precedence() -> None:
     files = container(image="i:1", features={}, postCreateCommand="./gone.sh")
     found = propose({**files, ".agents/setup.sh": "make deps\n"})
     assert found == ProposedEnvironment(SEEN[0], "", ".agents/setup.sh")
 
 
-def test_a_reason_can_t_end_the_comment_that_it_stands_in() -> None:
+def test_a_reason_can_not_end_its_comment() -> None:
     found = propose(container(image="i:1", postCreateCommand=["sh", "a\u2028b/x\x85.sh"]))
     assert all(reason.isprintable() for reason in found.skip_reasons)
 
@@ -139,9 +139,7 @@ def missing(script: str) -> list[str]:
         ("(python setup.py develop)", ["x: setup.py"]),
     ],
 )  # fmt: skip
-def test_what_a_command_surely_reads_and_is_not_there_is_found(
-    script: str, found: list[str]
-) -> None:
+def test_missing_files_that_a_command_needs_are_found(script: str, found: list[str]) -> None:
     assert missing(script) == found
 
 
@@ -156,10 +154,10 @@ def test_what_a_command_surely_reads_and_is_not_there_is_found(
         "cd $X; ./gone.sh", "cd /; ./gone.sh", "echo ./gone.sh", "bash -c 'echo hi'", "../up.sh",
     ],
 )  # fmt: skip
-def test_what_may_be_there_or_may_not_be_needed_is_left_alone(script: str) -> None:
+def test_files_that_may_exist_or_be_optional_are_ignored(script: str) -> None:
     assert missing(script) == []
 
 
 @given(st.text(max_size=200))
-def test_any_script_is_read(script: str) -> None:
+def test_any_script_is_parsed(script: str) -> None:
     assert isinstance(missing(script), list)

@@ -1,4 +1,4 @@
-"""What a repository seems to be, from the files at its root."""
+"""Tests of recognizing a project from the files at its root."""
 
 import json
 
@@ -75,12 +75,12 @@ def test_image_setup_and_tests_come_from_the_files(
     assert (found.image, found.setup, found.tests) == (image, setup, tests)
 
 
-def test_a_package_json_beside_another_language_is_the_other_one() -> None:
+def test_a_package_json_next_to_another_language_is_secondary() -> None:
     found = look({"package.json": "{}", "go.mod": "module x"})
     assert (found.language, found.others) == ("Go", ("JavaScript",))
 
 
-def test_a_repository_of_nothing_known_has_no_setup() -> None:
+def test_an_unknown_repository_has_no_setup() -> None:
     assert look({"README": "words"}) == Survey()
 
 
@@ -90,7 +90,7 @@ def look_below(files: dict[str, str]) -> Survey:
     return survey(names, read.get, folders_of(files))
 
 
-def test_projects_in_folders_are_set_up_each_in_its_own() -> None:
+def test_projects_in_folders_are_set_up_in_their_folders() -> None:
     found = look_below(
         {
             "README.md": "",
@@ -110,7 +110,7 @@ def test_projects_in_folders_are_set_up_each_in_its_own() -> None:
     assert found.tests.startswith("(cd services/api && python -m pytest) && (cd 'services/wor")
 
 
-def test_a_project_at_the_root_is_the_one_and_others_are_named() -> None:
+def test_a_project_at_the_root_takes_precedence() -> None:
     found = look_below(
         {"package.json": '{"workspaces": ["packages/*"]}', "packages/a/package.json": "{}",
          "native/Cargo.toml": "", "Makefile": "test:\n"}
@@ -132,18 +132,18 @@ def test_a_project_within_another_is_part_of_it() -> None:
     ["tests/test_a.py", "src/x/a_test.go", "a.spec.ts", "src/test/java/ATest.java", "test.py",
      "spec/models/a_spec.rb", "pkg/__tests__/a.js", "ui/a.test.tsx"],
 )  # fmt: skip
-def test_tests_are_known_by_their_names(path: str) -> None:
+def test_tests_are_recognized_by_their_names(path: str) -> None:
     assert has_tests(["README.md", path], "")
 
 
 @pytest.mark.parametrize(
     "path", ["src/latest/a.py", "contest.py", "attest/a.go", "docs/testing.md"]
 )
-def test_what_is_only_called_alike_is_no_test(path: str) -> None:
+def test_similar_names_are_not_tests(path: str) -> None:
     assert not has_tests([path], "Python")
 
 
-def test_the_tests_of_rust_stand_where_no_name_says_so() -> None:
+def test_tests_inside_rust_sources_are_recognized() -> None:
     assert has_tests(["src/lib.rs"], "Rust")
 
 
@@ -161,6 +161,6 @@ NAMES = [
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.text() | st.sampled_from(["[]", "[1", "project=1"]))
 )
-def test_no_content_makes_it_fail(files: dict[str, str]) -> None:
+def test_any_content_can_be_surveyed(files: dict[str, str]) -> None:
     found = look({name: text for name, text in files.items() if text.isprintable()})
     assert found.image and "\n" not in found.image

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for events: every kind there is, with every field it has."""
+"""Hypothesis strategies for events of every kind with every field."""
 
 from datetime import UTC, datetime
 from enum import Enum

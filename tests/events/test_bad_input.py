@@ -1,4 +1,4 @@
-"""A damaged log, or something that is none: a clear error with the line, and its repair."""
+"""Tests of damaged logs: a clear error with the line, and the repair."""
 
 import hashlib
 import json
@@ -62,7 +62,7 @@ def test_a_bad_log_is_an_error_that_names_line_and_reason(tmp_path: Path, name: 
     assert path.read_bytes() == content
 
 
-def test_what_is_no_regular_file_is_refused_and_nothing_hangs(tmp_path: Path) -> None:
+def test_a_log_that_is_not_a_regular_file_is_refused_without_hanging(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path, says in {
         tmp_path: "is a folder",
@@ -102,7 +102,7 @@ def test_a_huge_line_in_the_middle_is_left_out_by_repair(tmp_path: Path) -> None
 
 
 def repair(folder: Path, *lines: bytes) -> tuple[RepairedLog, list[Any]]:
-    """Repair a log of these lines; the original must stay as it is."""
+    """Repair a log of these lines, and check that the original is unchanged."""
     path, output = folder / "events.jsonl", folder / "repaired.jsonl"
     path.write_bytes(b"".join(lines))
     before = (hashlib.sha256(path.read_bytes()).digest(), path.stat().st_mtime_ns)
@@ -116,7 +116,7 @@ def line(**fields: Any) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-def test_a_whole_log_is_not_written_again(tmp_path: Path) -> None:
+def test_an_intact_log_is_not_rewritten(tmp_path: Path) -> None:
     done, events = repair(tmp_path, *whole(3))
     assert (done.damages, done.kept_lines, events) == ((), 3, [])
 
@@ -143,7 +143,7 @@ def test_references_name_the_same_events_after_a_repair(tmp_path: Path) -> None:
     assert (5, "kept as event 3: its id was 5") in told
 
 
-def test_the_log_of_a_delegate_is_numbered_anew_as_well(tmp_path: Path) -> None:
+def test_the_log_of_a_delegate_is_renumbered_too(tmp_path: Path) -> None:
     def nested(id: int, inner: int, **more: Any) -> bytes:
         event = {"id": inner, "kind": "think", "content": "x", **more}
         return line(id=id, kind="delegate_event", delegate=1, event=event)
@@ -165,10 +165,10 @@ def test_the_same_event_twice_is_left_out_and_another_of_its_id_kept(tmp_path: P
         tmp_path, NULL % 0, NULL % 0, line(id=0, kind="think", content="other"), NULL % 1
     )
     assert [e.kind for e in events] == ["null", "think", "null"]
-    assert "is there already" in done.damages[0].what
+    assert "is a duplicate" in done.damages[0].what
 
 
-def test_zero_bytes_a_mark_and_a_missing_end_cost_no_event(tmp_path: Path) -> None:
+def test_zero_bytes_a_byte_order_mark_and_a_missing_line_end_lose_no_event(tmp_path: Path) -> None:
     lines = (b"\xef\xbb\xbf" + NULL % 0, b"\0" * 99 + NULL % 1, (NULL % 2).rstrip())
     done, events = repair(tmp_path, *lines)
     assert [e.id for e in events] == [0, 1, 2]
@@ -183,7 +183,7 @@ def test_a_repair_overwrites_nothing(tmp_path: Path) -> None:
     assert output.read_text() == "mine"
 
 
-def test_nothing_is_written_when_there_is_nothing_to_save(tmp_path: Path) -> None:
+def test_nothing_is_written_if_no_event_can_be_saved(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="no line that is an event"):
         repair(tmp_path, b"x\n", b"\xff\n")
     assert [p.name for p in tmp_path.iterdir()] == ["events.jsonl"]
@@ -197,7 +197,7 @@ def test_a_log_of_a_newer_version_is_not_repaired(tmp_path: Path) -> None:
 
 @st.composite
 def damaged_logs(draw: st.DrawFn) -> tuple[list[bytes], int]:
-    """A log with some of its lines broken, lost, doubled or overwritten; how many were hit."""
+    """Generate logs with broken, lost, duplicate or overwritten lines, and their number."""
     lines = [dump_line(e).encode() + b"\n" for e in draw(logs(min_size=2, max_size=10))]
     hit = draw(st.sets(st.integers(0, len(lines) - 1), max_size=4))
     for index in sorted(hit, reverse=True):
@@ -236,7 +236,7 @@ def test_a_repaired_log_is_readable_and_only_damaged_lines_are_lost(
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
-def test_any_file_is_repaired_or_refused_in_words(
+def test_any_file_is_repaired_or_refused_with_a_reason(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""One line of a log: written, read back, and what is refused."""
+"""Tests of writing and reading a line of the log."""
 
 import json
 
@@ -73,7 +73,7 @@ def test_an_unknown_price_stays_unknown() -> None:
         ),
     ],
 )
-def test_a_line_that_is_no_event_is_told_in_words(line: bytes, says: str) -> None:
+def test_an_invalid_line_is_explained(line: bytes, says: str) -> None:
     with pytest.raises(LogError) as caught:
         parse_line(line)
     assert says in caught.value.what
@@ -92,7 +92,7 @@ def test_a_higher_version_of_the_format_is_refused_by_name_of_its_writer(version
 
 
 @pytest.mark.parametrize("version", [0, -1, "one", None, 1.5])
-def test_a_version_that_never_was_is_refused(version) -> None:
+def test_a_version_that_never_existed_is_refused(version) -> None:
     data = {"id": 0, "kind": "run_started", "schema_version": version}
     with pytest.raises(LogError, match=r"schema_version|Field required"):
         parse_logged_event(data)

@@ -1,4 +1,4 @@
-"""The format: one to one, described, published as a schema, and readable for good."""
+"""Tests of the log's format: consistent, described, published as a schema, and stable."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_every_type_and_every_field_is_described(event_type: type) -> None:
         assert field.description or name == "kind", name
 
 
-def test_every_field_of_what_stands_in_events_is_described() -> None:
+def test_every_field_of_values_in_events_is_described() -> None:
     bare = [
         f"{name}.{field}"
         for name, definition in SCHEMA["$defs"].items()
@@ -71,7 +71,7 @@ def test_the_schema_is_one_of_the_2020_12_dialect() -> None:
 
 
 @pytest.mark.parametrize("path", [RECORDING, GOLDEN], ids=lambda p: p.stem)
-def test_logs_that_are_there_fit_the_schema(path: Path) -> None:
+def test_existing_logs_fit_the_schema(path: Path) -> None:
     for line in path.read_text().splitlines():
         VALIDATOR.validate(json.loads(line))
 
@@ -98,7 +98,7 @@ COMMON = {"id": 3, "timestamp": "2026-01-01T00:00:00Z", "source": "agent"}
         [],
     ],
 )
-def test_the_schema_refuses_what_is_no_event(line: Any) -> None:
+def test_the_schema_refuses_invalid_events(line: Any) -> None:
     assert not VALIDATOR.is_valid(line)
 
 
@@ -117,8 +117,8 @@ def test_the_golden_log_has_every_kind() -> None:
     assert there == KINDS, "append a line of the new kind; never change one that is there"
 
 
-def test_the_golden_log_is_read_and_written_as_it_was() -> None:
-    """A line that fails here is in logs that people have: reading them must go on."""
+def test_the_golden_log_is_read_and_written_unchanged() -> None:
+    """A line that fails here exists in logs of users, which have to stay readable."""
     for number, line in enumerate(GOLDEN.read_text().splitlines()):
         event = parse_line(line)
         assert event.id == number
@@ -127,7 +127,7 @@ def test_the_golden_log_is_read_and_written_as_it_was() -> None:
         assert json.loads(dump_line(event)) == json.loads(line)
 
 
-def test_the_golden_log_gives_the_state_it_gave() -> None:
+def test_the_golden_log_gives_the_same_state() -> None:
     state = State.fold(map(parse_line, GOLDEN.read_text().splitlines()))
     assert (state.iterations, state.cost, state.limits.max_iterations) == (1, 0.0031, 50)
     assert state.files_touched == ["new.py"]

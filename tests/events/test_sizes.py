@@ -1,4 +1,4 @@
-"""How large events get: an edit costs its hunk, whatever the file's size."""
+"""Tests of the size of events: an edit costs its hunk, whatever the file's size."""
 
 import pytest
 
@@ -22,7 +22,7 @@ CONTROLS = LONG_LINES.replace("@", "\\1")
 
 
 def edit(sandbox: Runtime, make: str, size: int) -> int:
-    """Size of the events of an edit of one line in the middle of the file."""
+    """Return the size of the events of an edit of one line in the middle of the file."""
     half = make.format(size=size // 2)
     command = (
         f"{half}; cp big.py a; echo 'MIDDLE = 1' >> a; cat a big.py > big; mv big big.py; rm a"
@@ -46,7 +46,7 @@ def test_an_edit_of_one_line_makes_small_events(sandbox: Runtime, megabytes: int
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
-def test_an_edit_that_is_refused_for_its_files_size_is_small_as_well(sandbox: Runtime) -> None:
+def test_an_edit_refused_for_the_files_size_makes_a_small_event(sandbox: Runtime) -> None:
     assert isinstance(sandbox.execute(CmdRun(command="truncate -s 50M big.py")), CmdOutput)
     action = FileEdit(command="insert", path="big.py", insert_line=0, new_str="x")
     assert len(dump_line(sandbox.execute(action))) < 1_000
@@ -55,7 +55,9 @@ def test_an_edit_that_is_refused_for_its_files_size_is_small_as_well(sandbox: Ru
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
 @pytest.mark.parametrize("megabytes", [1, 32])
 @pytest.mark.parametrize("make", [ONE_LINE, LONG_LINES, QUOTES, CONTROLS])
-def test_huge_lines_beside_it_are_cut(sandbox: Runtime, make: str, megabytes: int) -> None:
+def test_huge_lines_next_to_an_edit_are_truncated(
+    sandbox: Runtime, make: str, megabytes: int
+) -> None:
     assert edit(sandbox, make, megabytes * 1_000_000) <= MOST
 
 

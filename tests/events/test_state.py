@@ -1,4 +1,4 @@
-"""State is a fold: derived, deterministic, and true at every prefix."""
+"""Tests of the state, which is a deterministic fold over the events."""
 
 import json
 import tracemalloc
@@ -47,7 +47,7 @@ def test_a_log_that_was_written_and_read_gives_the_same_state(events) -> None:
 
 
 @pytest.mark.parametrize("event_id", [-1, 2, 10**9])
-def test_there_is_no_state_at_an_event_that_is_not_there(event_id: int) -> None:
+def test_there_is_no_state_at_a_missing_event(event_id: int) -> None:
     state = State.fold(numbered(Think(content="x"), Think(content="y")))
     with pytest.raises(LogError, match=f"no event {event_id}: it has 2"):
         state.at(event_id)
@@ -85,7 +85,7 @@ def test_an_action_without_observation_is_pending() -> None:
     assert list(State.fold(numbered(CmdRun(command="sleep 9"))).pending) == [0]
 
 
-def test_the_run_state_is_what_the_log_says_last() -> None:
+def test_the_run_state_is_the_last_one_in_the_log() -> None:
     state = State.fold(
         numbered(
             AgentStateChanged(state=RunState.RUNNING),
@@ -117,7 +117,7 @@ def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
     return DelegateEvent(delegate=delegate, event=data)
 
 
-def test_what_delegates_do_counts_for_the_run_at_any_depth() -> None:
+def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
     reply = ModelReplied(completion=Completion(model="m", tokens=Tokens(input=7), cost=0.5))
     levels = []
     state = State()
@@ -142,7 +142,7 @@ def test_what_delegates_do_counts_for_the_run_at_any_depth() -> None:
     assert state.delegate is None
 
 
-def test_the_last_error_plan_and_limits_are_what_the_log_says_last() -> None:
+def test_error_plan_and_limits_are_the_last_ones_in_the_log() -> None:
     state = State.fold(
         numbered(
             PlanUpdate(items=(PlanItem(title="a"),)),
@@ -156,7 +156,7 @@ def test_the_last_error_plan_and_limits_are_what_the_log_says_last() -> None:
     assert (state.last_error, state.limits.max_iterations) == ("second", 7)
 
 
-def test_time_without_a_process_or_in_a_pause_is_not_the_runs() -> None:
+def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:
     def at(seconds: int, event):
         return event.model_copy(update={"timestamp": START + timedelta(seconds=seconds)})
 
@@ -174,7 +174,7 @@ def test_time_without_a_process_or_in_a_pause_is_not_the_runs() -> None:
 
 
 def long_run(count: int) -> list[str]:
-    """Lines of a run as it is: a reply, its command and 1 kB of output, over and over."""
+    """Yield the lines of a typical run: a reply, its command and 1 kB of output, repeatedly."""
     lines = []
     for id in range(0, count, 3):
         arguments = json.dumps({"command": f"sed -n {id},{id + 40}p resolver/module.py"})

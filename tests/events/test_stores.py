@@ -1,4 +1,4 @@
-"""Stores: one conformance suite for all of them, and what the file and the database survive."""
+"""The conformance suite of all event stores, and failures of the file and the database."""
 
 import itertools
 import os
@@ -34,7 +34,7 @@ def thought(id: int, content: str = "") -> Think:
 
 @pytest.fixture(params=KINDS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    """Each kind of store in turn. What was opened is closed at the end."""
+    """Open each kind of store in turn, and close them at the end."""
     made: list[EventStore] = []
     memory: dict[str, EventStore] = {}
     own = str(hash(tmp_path))
@@ -73,7 +73,7 @@ def test_a_new_store_is_empty(opened: Opened) -> None:
     assert list(store) == []
 
 
-def test_a_reopened_store_goes_on_where_it_ended(opened: Opened) -> None:
+def test_a_reopened_store_continues_where_it_ended(opened: Opened) -> None:
     first = opened("run")
     first.append(thought(0))
     if not isinstance(first, MemoryStore):
@@ -93,7 +93,7 @@ def test_runs_do_not_mix(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("id", [0, 2, -1])
-def test_only_the_next_event_is_taken(opened: Opened, id: int) -> None:
+def test_only_the_next_event_is_accepted(opened: Opened, id: int) -> None:
     store = opened("run")
     store.append(thought(0))
     with pytest.raises(LogError, match="can't be appended to a log of 1"):
@@ -110,7 +110,7 @@ UNSTORABLE = [
 
 
 @pytest.mark.parametrize("event", UNSTORABLE, ids=["text", "key", "size"])
-def test_what_can_not_be_kept_is_refused_and_the_log_goes_on(opened: Opened, event) -> None:
+def test_an_unstorable_event_is_refused_and_the_log_continues(opened: Opened, event) -> None:
     store = opened("run")
     with pytest.raises(UnstorableEvent):
         store.append(event.model_copy(update={"id": 0}))
@@ -144,7 +144,7 @@ def test_every_event_survives_the_round_trip(opened: Opened, runs, events) -> No
 
 @pytest.fixture
 def runs() -> Iterator[int]:
-    """Keys of runs: each example takes one of its own."""
+    """Yield keys of runs, a different one for each example."""
     return itertools.count()
 
 
@@ -158,7 +158,7 @@ def test_two_writers_of_one_run_can_not_append_the_same_id(opened: Opened) -> No
     assert len(list(first)) <= 2
 
 
-def test_a_torn_last_line_is_set_aside(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     store = JsonlStore(path)
     store.append(thought(0))
@@ -177,7 +177,7 @@ def test_a_torn_last_line_is_set_aside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b'{"id":0,"kind":"null"}', b"x" * 70_000])
-def test_a_log_killed_at_its_first_event_starts_anew(tmp_path: Path, torn: bytes) -> None:
+def test_a_log_killed_at_its_first_event_starts_over(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(torn)
     store = JsonlStore(path)
@@ -269,7 +269,7 @@ def test_a_kill_in_the_middle_leaves_a_readable_log(tmp_path: Path) -> None:
     reopened.close()
 
 
-def test_a_full_disk_is_an_error_and_what_was_half_written_is_taken_back(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_a_partial_write_is_undone(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     done = run_script(FULL, path)
     assert f"the event log {path} can't be written: File too large" in done
@@ -279,7 +279,7 @@ def test_a_full_disk_is_an_error_and_what_was_half_written_is_taken_back(tmp_pat
     assert not list(tmp_path.glob("*.torn"))
 
 
-def test_signals_in_the_middle_of_an_append_leave_the_log_whole(tmp_path: Path) -> None:
+def test_signals_during_an_append_leave_the_log_intact(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     last, told, in_order = run_script(SIGNALLED, path).split()
     assert (told, in_order) == (last, "True")
@@ -308,7 +308,7 @@ def test_another_process_can_not_open_a_log_that_is_being_written(tmp_path: Path
 
 
 @pytest.mark.parametrize("path", ["/proc/none/events.jsonl", "/dev/null/events.jsonl", "/proc"])
-def test_a_log_that_can_not_be_made_is_an_error(path: str) -> None:
+def test_a_log_that_can_not_be_created_is_an_error(path: str) -> None:
     with pytest.raises(LogError, match="can't be written"):
         JsonlStore(Path(path))
 
@@ -323,7 +323,7 @@ def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_many_threads_that_make_the_table_at_once_all_get_it(postgres: Postgres) -> None:
+def test_many_threads_can_create_the_table_at_once(postgres: Postgres) -> None:
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS resolver_events")
     stores: list[SqlStore] = []
@@ -341,7 +341,7 @@ def test_many_threads_that_make_the_table_at_once_all_get_it(postgres: Postgres)
     assert len(stores) == 6
 
 
-def test_a_lost_database_is_a_log_error_and_one_that_is_back_is_found_again() -> None:
+def test_a_lost_database_is_a_log_error_and_is_reconnected() -> None:
     with running_postgres() as server:
         store = SqlStore(server.url, "run")
         store.append(thought(0))
@@ -355,14 +355,14 @@ def test_a_lost_database_is_a_log_error_and_one_that_is_back_is_found_again() ->
         store.close()
 
 
-def test_a_commit_is_durable_whatever_the_server_is_set_to(postgres: Postgres) -> None:
+def test_a_commit_is_durable_whatever_the_settings_of_the_server(postgres: Postgres) -> None:
     store = SqlStore(postgres.url, "durable")
     with store._database.connect() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
     store.close()
 
 
-def test_the_table_can_be_asked_by_kind(tmp_path: Path) -> None:
+def test_the_table_can_be_queried_by_kind(tmp_path: Path) -> None:
     store = SqlStore(f"sqlite:///{tmp_path}/e.db", "run")
     store.append(thought(0))
     store.close()
@@ -387,7 +387,7 @@ def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
         list(open_log(f"{url}#run"))
 
 
-def test_a_stream_keeps_what_the_store_can_not_hold_in_a_form_that_it_can(opened: Opened) -> None:
+def test_a_stream_converts_values_that_the_store_can_not_hold(opened: Opened) -> None:
     store = opened("run")
     stream = EventStream(store)
     told = [stream.add(e) for e in (*UNSTORABLE, Think(content="a zero \x00 byte"))]

@@ -1,4 +1,4 @@
-"""The stream: numbering, order, redaction, and subscribers that fail."""
+"""Tests of the event stream: numbering, order, redaction, and failing subscribers."""
 
 import threading
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def test_events_are_numbered_without_gap_and_stamped() -> None:
     assert all(e.timestamp == NOW for e in store)
 
 
-def test_an_event_is_stored_before_anybody_is_told() -> None:
+def test_an_event_is_stored_before_subscribers_are_called() -> None:
     stream, store = make()
     seen: list[int] = []
     stream.subscribe("progress", lambda event: seen.append(len(store)))
@@ -35,7 +35,7 @@ def test_an_event_is_stored_before_anybody_is_told() -> None:
     assert seen == [1]
 
 
-def test_all_subscribers_see_all_events_in_order_when_one_adds_while_told() -> None:
+def test_all_subscribers_see_all_events_in_order_if_one_adds_events() -> None:
     stream, _ = make()
     seen: dict[str, list[int]] = {"first": [], "second": []}
 
@@ -51,7 +51,7 @@ def test_all_subscribers_see_all_events_in_order_when_one_adds_while_told() -> N
     assert seen == {"first": [0, 1, 2, 3], "second": [0, 1, 2, 3]}
 
 
-def test_a_failing_subscriber_is_reported_and_told_no_more() -> None:
+def test_a_failing_subscriber_is_reported_and_not_called_again() -> None:
     stream, store = make()
 
     def fail(event: Event) -> None:
@@ -107,7 +107,7 @@ def nested(depth: int) -> dict:
     ],
     ids=["text", "key", "depth"],
 )
-def test_what_json_can_not_carry_is_replaced_and_the_run_goes_on(event, tmp_path: Path) -> None:
+def test_values_that_json_can_not_hold_are_replaced(event, tmp_path: Path) -> None:
     store = JsonlStore(tmp_path / "events.jsonl")
     stream = EventStream(store)
     stored = stream.add(event)
@@ -117,11 +117,11 @@ def test_what_json_can_not_carry_is_replaced_and_the_run_goes_on(event, tmp_path
     assert stored.kind == event.kind
 
 
-def test_a_whole_pair_stays() -> None:
+def test_a_complete_surrogate_pair_stays() -> None:
     assert make_storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
 
 
-def test_roles_are_told_in_their_order_however_they_came() -> None:
+def test_subscribers_are_called_in_the_order_of_roles() -> None:
     stream, _ = make()
     told: list[str] = []
     for role in reversed(ROLES):
@@ -138,7 +138,7 @@ def test_a_role_that_is_not_listed_is_refused() -> None:
         stream.subscribe("bystander", print)  # type: ignore[arg-type]
 
 
-def test_a_filter_says_what_a_subscriber_is_told() -> None:
+def test_a_filter_selects_the_events_of_a_subscriber() -> None:
     stream, _ = make()
     by_type: list[int] = []
     by_word: list[int] = []
@@ -162,7 +162,7 @@ def test_a_filter_that_fails_is_a_subscriber_that_fails() -> None:
     assert [e.kind for e in store] == ["think", "warned", "think"]
 
 
-def test_who_unsubscribes_is_told_no_more_not_even_of_what_waits() -> None:
+def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> None:
     stream, _ = make()
     told: list[int] = []
     watching = stream.subscribe("progress", lambda event: told.append(event.id))
@@ -178,7 +178,7 @@ def test_who_unsubscribes_is_told_no_more_not_even_of_what_waits() -> None:
     assert told == [0]
 
 
-def test_who_subscribes_while_others_are_told_sees_what_is_added_from_then_on() -> None:
+def test_a_new_subscriber_sees_only_later_events() -> None:
     stream, store = make()
     late: list[int] = []
     before: list[int] = []
@@ -195,7 +195,7 @@ def test_who_subscribes_while_others_are_told_sees_what_is_added_from_then_on() 
     assert (before, late) == ([0, 1], [2])
 
 
-def test_an_essential_failure_costs_the_others_no_event() -> None:
+def test_an_essential_failure_loses_no_event_for_the_others() -> None:
     stream, _ = make()
     told: list[int] = []
 
@@ -212,7 +212,7 @@ def test_an_essential_failure_costs_the_others_no_event() -> None:
     assert told == [0, 1, 2]
 
 
-def test_threads_add_without_gap_and_everybody_is_told_all_in_order() -> None:
+def test_events_added_by_threads_have_no_gaps_and_reach_all_in_order() -> None:
     stream, store = make()
     told: list[int] = []
     stream.subscribe("state", lambda event: told.append(event.id), essential=True)
@@ -229,7 +229,7 @@ def test_threads_add_without_gap_and_everybody_is_told_all_in_order() -> None:
     assert told == [e.id for e in store] == list(range(800))
 
 
-def test_an_event_is_stored_at_once_while_another_thread_is_being_told() -> None:
+def test_an_event_is_stored_while_subscribers_of_another_are_called() -> None:
     stream, store = make()
     busy, go_on = threading.Event(), threading.Event()
 
@@ -248,7 +248,7 @@ def test_an_event_is_stored_at_once_while_another_thread_is_being_told() -> None
     thread.join()
 
 
-def test_a_nested_stream_has_the_same_door_and_clock() -> None:
+def test_a_nested_stream_uses_the_same_redaction_and_clock() -> None:
     def redact(event: Event) -> Event:
         return event.model_copy(update={"content": "[redacted]"})
 

@@ -1,4 +1,4 @@
-"""A repository, a sandbox folder that it is checked out in, and a plain git to compare with."""
+"""A repository, a sandbox folder in which it is checked out, and plain git to compare with."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101, PTH103, PTH108, PTH118, PTH120, PTH211
@@ -21,7 +21,7 @@ GIT = shutil.which("git") or "git"
 
 
 def plain_git(folder: Path | bytes, *args: str | bytes, stdin: bytes | None = None) -> str:
-    """Git as a person has it after `apt install git`: no configuration at all but a name."""
+    """Run git as after `apt install git`, with no configuration except a name."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
@@ -43,7 +43,7 @@ def plain_git(folder: Path | bytes, *args: str | bytes, stdin: bytes | None = No
 
 
 def write(root: Path, path: bytes | str, data: bytes | str, mode: int = 0o644) -> None:
-    """Write a file, with its folders; what stands there is replaced."""
+    """Write a file and its folders, replacing what is there."""
     full = os.path.join(os.fsencode(root), os.fsencode(path))
     os.makedirs(os.path.dirname(full), exist_ok=True)
     if os.path.lexists(full):
@@ -54,7 +54,7 @@ def write(root: Path, path: bytes | str, data: bytes | str, mode: int = 0o644) -
 
 
 def link(root: Path, path: str | bytes, target: str | bytes) -> None:
-    """Make a symlink; what stands there is replaced."""
+    """Create a symlink, replacing what is there."""
     full = os.path.join(os.fsencode(root), os.fsencode(path))
     os.makedirs(os.path.dirname(full), exist_ok=True)
     if os.path.lexists(full):
@@ -63,7 +63,7 @@ def link(root: Path, path: str | bytes, target: str | bytes) -> None:
 
 
 def make_repository(path: Path, files: dict[str | bytes, bytes | str] | None = None) -> Path:
-    """A checkout with one commit on `main`."""
+    """Create a checkout with one commit on `main`."""
     path.mkdir(parents=True)
     plain_git(path, "init", "-q")
     for name, data in (files if files is not None else {"README.md": "hello\n"}).items():
@@ -73,7 +73,7 @@ def make_repository(path: Path, files: dict[str | bytes, bytes | str] | None = N
 
 
 def commit_all(path: Path, message: str = "start") -> str:
-    """Commit everything there is, also when that is nothing."""
+    """Commit everything, even if nothing has changed."""
     plain_git(path, "add", "-A", "--force")
     plain_git(path, "commit", "-q", "--allow-empty", "-m", message)
     return plain_git(path, "rev-parse", "HEAD")
@@ -81,7 +81,7 @@ def commit_all(path: Path, message: str = "start") -> str:
 
 @dataclass
 class Scene:
-    """One run's places: the person's checkout, the host's clone, the sandbox's folders."""
+    """The folders of one run: the source checkout, the host's clone, the sandbox's folders."""
 
     source: Path
     workspace: Workspace
@@ -89,20 +89,20 @@ class Scene:
     scratch: Path
 
     def export(self, limit: int = DIFF_LIMIT) -> Patch:
-        """What the host makes of the sandbox folder as it is now."""
+        """Return the change that the host receives from the sandbox folder."""
         change = export_change(str(self.root), str(self.scratch), self.workspace.base, GIT)
         bundle = Path(change["bundle"]) if change["bundle"] else None
         return self.workspace.receive(bundle, change["commit"], change["tree"], limit)
 
     def publish(self, change: Patch | None = None, branch: str = "agent/change") -> str:
-        """Tree of the commit on the branch in the person's repository."""
+        """Publish the change and return the tree of the commit on the branch of the source."""
         patch = self.workspace.commit(change or self.export(), "Change", US, AT)
         assert patch.commit is not None
         self.workspace.write_branch(self.source, branch, patch.commit)
         return plain_git(self.source, "rev-parse", f"{branch}^{{tree}}")
 
     def expected_tree(self) -> str:
-        """What a person's own git says about the same files: nothing of ours takes part."""
+        """Return the tree that plain git makes of the same files, without any code of Resolver."""
         other = self.root.parent / "independent"
         shutil.rmtree(other, ignore_errors=True)
         plain_git(self.root.parent, "clone", "-q", "--no-hardlinks", str(self.source), str(other))
@@ -124,13 +124,13 @@ def _remove(entry: os.DirEntry[bytes]) -> None:
 
 
 def open_scene(source: Path, place: Path, depth: int = 0) -> Scene:
-    """Clone `source` and check it out in a sandbox folder, as a run does."""
+    """Clone `source` and check it out in a sandbox folder, like a run."""
     workspace = Workspace.clone(str(source), place / "clone", depth=depth)
     return Scene(source, workspace, *enter_sandbox(workspace, place))
 
 
 def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
-    """Root and scratch of a new sandbox folder with the workspace checked out."""
+    """Return root and scratch of a new sandbox folder with the workspace checked out."""
     root, scratch = place / "sandbox" / "repo", place / "sandbox" / "scratch"
     scratch.mkdir(parents=True)
     git_dir = place / "git-dir"

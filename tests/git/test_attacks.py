@@ -1,4 +1,4 @@
-"""What a hostile agent does to the repository it was given."""
+"""Tests of what a hostile agent can do to the repository in its sandbox."""
 
 # Paths that are bytes have no Path.
 
@@ -38,7 +38,7 @@ def scene(tmp_path: Path) -> Scene:
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
-    """A program that leaves a mark when anybody runs it."""
+    """A program that leaves a mark when it is executed."""
     program = tmp_path / "canary"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/mark\ncat\n")
     program.chmod(0o755)
@@ -50,7 +50,7 @@ def _mark(canary: Path) -> Path:
 
 
 def _plant(git_dir: Path, canary: Path) -> None:
-    """Hooks, settings and attributes that each run the canary."""
+    """Plant hooks, settings and attributes that each execute the canary."""
     hooks = git_dir / "hooks"
     hooks.mkdir(exist_ok=True)
     for name in (
@@ -84,7 +84,7 @@ def test_planted_hooks_settings_and_attributes_run_nothing(scene: Scene, canary:
     assert plain_git(scene.source, "cat-file", "blob", f"{tree}:new.txt") == "new"
 
 
-def test_nothing_runs_in_a_persons_repository_either(tmp_path: Path, canary: Path) -> None:
+def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path) -> None:
     source = make_repository(tmp_path / "source")
     _plant(source / ".git", canary)
     # Their own filters may run when git asks what is dirty in their own checkout.
@@ -121,7 +121,7 @@ def test_the_change_does_not_depend_on_the_agents_git_directory(
     assert [f.path for f in scene.export().files] == ["README.md"]
 
 
-def test_commits_branches_and_tags_of_the_agent_are_not_taken(scene: Scene) -> None:
+def test_commits_branches_and_tags_of_the_agent_are_not_exported(scene: Scene) -> None:
     write(scene.root, "README.md", "changed\n")
     plain_git(scene.root, "checkout", "-q", "-b", "evil")
     commit_all(scene.root, "forged")
@@ -138,7 +138,7 @@ def test_commits_branches_and_tags_of_the_agent_are_not_taken(scene: Scene) -> N
     assert names == "README.md"
 
 
-def test_the_sandbox_finds_no_remote_hook_or_credential(scene: Scene) -> None:
+def test_the_sandbox_has_no_remote_hook_or_credential(scene: Scene) -> None:
     settings = plain_git(scene.root, "config", "--list", "--local")
     assert settings.splitlines() == [
         "core.repositoryformatversion=0", "core.filemode=true", "core.bare=false",
@@ -150,7 +150,7 @@ def test_the_sandbox_finds_no_remote_hook_or_credential(scene: Scene) -> None:
     assert plain_git(scene.root, "fsck", "--strict", "--full") == ""
 
 
-def test_a_pack_rewritten_in_place_is_an_error_and_no_wrong_change(scene: Scene) -> None:
+def test_a_pack_rewritten_in_place_is_an_error(scene: Scene) -> None:
     for pack in (scene.root / ".git/objects/pack").glob("*.pack"):
         pack.chmod(0o644)
         data = bytearray(pack.read_bytes())
@@ -162,7 +162,7 @@ def test_a_pack_rewritten_in_place_is_an_error_and_no_wrong_change(scene: Scene)
         scene.export()
 
 
-def test_a_lost_scratch_folder_is_said(scene: Scene) -> None:
+def test_a_lost_scratch_folder_is_reported(scene: Scene) -> None:
     shutil.rmtree(scene.scratch)
     with pytest.raises(ActionFailed, match="is gone"):
         scene.export()
@@ -216,14 +216,14 @@ def test_a_git_file_in_a_subfolder_is_not_followed(scene: Scene, tmp_path: Path)
     assert [f.new_mode for f in patch.files] == ["160000"]
 
 
-def test_files_below_a_git_folder_that_is_none_are_taken(scene: Scene) -> None:
+def test_files_below_a_folder_named_git_are_exported(scene: Scene) -> None:
     write(scene.root, "fixture/.git/HEAD", "not a repository\n")
     write(scene.root, "fixture/x", "x\n")
     expected = scene.expected_tree()
     assert scene.export().tree == expected
 
 
-def test_a_git_folder_in_other_letters_is_left_out_and_named(scene: Scene) -> None:
+def test_a_git_folder_in_other_case_is_left_out_and_named(scene: Scene) -> None:
     write(scene.root, "sub/.GIT/hooks/post-checkout", "#!/bin/sh\n")
     write(scene.root, "new", "x\n")
     assert [f.path for f in scene.export().files] == ["new"]
@@ -231,7 +231,7 @@ def test_a_git_folder_in_other_letters_is_left_out_and_named(scene: Scene) -> No
 
 
 def _exported(scene: Scene, *before: str) -> ChangeResult:
-    """What the sandbox gives, in a process of its own that may have a command in front."""
+    """Export the change in a process of its own, which may be started by another command."""
     code = (
         "import json, sys; from resolver.sandbox.change import export_change; "
         "print(json.dumps(export_change(*sys.argv[1:])))"
@@ -290,7 +290,7 @@ def test_too_many_bytes_are_refused_before_they_are_read(scene: Scene) -> None:
         scene.export()
 
 
-def test_the_sandbox_environment_steers_nothing(scene: Scene, tmp_path: Path) -> None:
+def test_environment_variables_of_the_sandbox_have_no_effect(scene: Scene, tmp_path: Path) -> None:
     write(scene.root, "new", "x\n")
     code = "import sys; from resolver.sandbox.change import *; export_change(*sys.argv[1:])"
     args = (str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
@@ -312,7 +312,7 @@ def test_the_sandbox_environment_steers_nothing(scene: Scene, tmp_path: Path) ->
     assert [f.path for f in scene.export().files] == ["new"]
 
 
-def test_a_second_checkout_into_a_full_folder_is_refused(scene: Scene) -> None:
+def test_a_second_checkout_into_the_same_folder_is_refused(scene: Scene) -> None:
     with pytest.raises(ActionFailed, match="not empty"):
         checkout(str(scene.root), "x.git", scene.workspace.base, "main", GIT, str(scene.scratch))
 
@@ -331,7 +331,7 @@ def test_the_given_git_directory_is_used_up(scene: Scene, tmp_path: Path) -> Non
     assert export_change(root, str(scratch), base, GIT)["bundle"] is None
 
 
-def test_a_missing_git_directory_is_told(scene: Scene, tmp_path: Path) -> None:
+def test_a_missing_git_directory_is_reported(scene: Scene, tmp_path: Path) -> None:
     root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
     with pytest.raises(ActionFailed, match="git directory can't be taken"):
         checkout(root, str(tmp_path / "none"), scene.workspace.base, "main", GIT, scratch)

@@ -1,4 +1,4 @@
-"""Bundles that no honest sandbox makes, built by hand."""
+"""Tests of malicious bundles, built by hand."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 class Forge:
-    """Makes any objects at all, and a bundle of them, the way an attacker would."""
+    """Creates arbitrary objects and a bundle of them, like an attacker."""
 
     def __init__(self, scene: Scene, place: Path) -> None:
         self.folder = place / "forged"
@@ -32,7 +32,7 @@ class Forge:
         return plain_git(self.folder, *args, stdin=data)
 
     def tree(self, *entries: tuple[str, str, str]) -> str:
-        """From (mode, name, id) as they are, in this order."""
+        """Create a tree of the given (mode, name, id) in this order."""
         return self.object(
             "tree", b"".join(f"{m} {n}".encode() + b"\0" + bytes.fromhex(i) for m, n, i in entries)
         )
@@ -66,7 +66,7 @@ def _refused(scene: Scene, bundle: Path | None, commit: str, tree: str) -> str:
     return caught.value.what
 
 
-def test_a_sound_forged_bundle_is_received(scene: Scene, forge: Forge) -> None:
+def test_a_valid_handmade_bundle_is_accepted(scene: Scene, forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x\n")))
     commit = forge.commit(tree, forge.base)
     patch = scene.workspace.receive(forge.bundle(commit), commit, tree)
@@ -89,7 +89,7 @@ def test_a_tree_with_a_dangerous_name_is_refused(scene: Scene, forge: Forge, nam
     assert "fsck error" in _refused(scene, forge.bundle(commit), commit, outer)
 
 
-def test_trees_that_are_not_in_order_or_twice_are_refused(scene: Scene, forge: Forge) -> None:
+def test_unsorted_trees_and_duplicate_entries_are_refused(scene: Scene, forge: Forge) -> None:
     one, two = forge.object("blob", b"1"), forge.object("blob", b"2")
     for entries in (
         [("100644", "x", one), ("100644", "x", two)],
@@ -108,12 +108,12 @@ def test_a_gitmodules_file_that_runs_commands_is_refused(scene: Scene, forge: Fo
     assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
 
 
-def test_an_announced_tree_that_is_not_the_commits_is_refused(scene: Scene, forge: Forge) -> None:
+def test_an_announced_tree_other_than_the_commits_is_refused(scene: Scene, forge: Forge) -> None:
     commit = forge.commit(forge.tree(("100644", "x", forge.object("blob", b"x"))), forge.base)
     assert "another tree" in _refused(scene, forge.bundle(commit), commit, forge.base_tree)
 
 
-def test_an_announced_commit_that_is_not_the_bundles_is_refused(scene: Scene, forge: Forge) -> None:
+def test_an_announced_commit_other_than_the_bundles_is_refused(scene: Scene, forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     bundle = forge.bundle(forge.commit(tree, forge.base))
     assert "not the announced commit" in _refused(scene, bundle, forge.base, tree)
@@ -152,9 +152,7 @@ def test_a_bundle_with_a_missing_object_is_refused(scene: Scene, forge: Forge) -
     assert "can't be used" in _refused(scene, forge.path, commit, tree)
 
 
-def test_a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed(
-    scene: Scene, forge: Forge
-) -> None:
+def test_a_bundle_truncated_or_changed_anywhere_is_refused(scene: Scene, forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", os.urandom(3000))))
     commit = forge.commit(tree, forge.base)
     sound = forge.bundle(commit).read_bytes()
@@ -168,7 +166,7 @@ def test_a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed(
 @pytest.mark.parametrize(
     "announced", ["", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20]
 )
-def test_an_announcement_that_is_no_object_id_is_refused(
+def test_an_announced_id_of_another_form_is_refused(
     scene: Scene, forge: Forge, announced: str
 ) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
@@ -177,7 +175,7 @@ def test_an_announcement_that_is_no_object_id_is_refused(
     assert "object id" in _refused(scene, forge.path, commit, announced)
 
 
-def test_a_change_without_a_bundle_must_be_no_change(scene: Scene, forge: Forge) -> None:
+def test_a_change_without_a_bundle_must_be_empty(scene: Scene, forge: Forge) -> None:
     assert scene.workspace.receive(None, forge.base, forge.base_tree).is_empty
     other = forge.tree(("100644", "x", forge.object("blob", b"x")))
     assert "sent none" in _refused(scene, None, forge.base, other)

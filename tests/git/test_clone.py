@@ -1,4 +1,4 @@
-"""From a URL or a checkout to the host's bare clone, and what can go wrong on the way."""
+"""Tests of cloning from a URL or a checkout into the host's bare clone."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(tmp_path: Path, source: Path) -> Iterator[str]:
-    """The source as a private repository over HTTP; the URL."""
+    """Serve the source as a private repository over HTTP; gives its URL."""
     bare = tmp_path / "served/ann/project.git"
     bare.parent.mkdir(parents=True)
     plain_git(tmp_path, "clone", "-q", "--bare", str(source), str(bare))
@@ -132,7 +132,7 @@ def test_unusual_repositories_are_cloned(source: Path, tmp_path: Path, kind: str
     assert plain_git(root, "fsck", "--strict") == ""
 
 
-def test_a_folder_that_is_no_repository_is_said(tmp_path: Path, source: Path) -> None:
+def test_a_folder_without_a_repository_is_reported(tmp_path: Path, source: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert "not the top of a git repository" in _fails(tmp_path / "plain", tmp_path / "c").what
     assert "not the top of a git repository" in _fails(tmp_path / "none", tmp_path / "c").what
@@ -140,12 +140,12 @@ def test_a_folder_that_is_no_repository_is_said(tmp_path: Path, source: Path) ->
     assert "not the top of a git repository" in inside.what and ".git" in inside.next_step
 
 
-def test_a_repository_without_a_commit_is_said(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_is_reported(tmp_path: Path) -> None:
     plain_git(tmp_path, "init", "-q", "empty")
     assert "has no commit yet" in _fails(tmp_path / "empty", tmp_path / "clone").what
 
 
-def test_a_branch_or_commit_that_is_not_there_is_said(source: Path, tmp_path: Path) -> None:
+def test_a_missing_branch_or_commit_is_reported(source: Path, tmp_path: Path) -> None:
     assert "no branch 'nope'" in _fails(source, tmp_path / "1", branch="nope").what
     assert "no commit 0000" in _fails(source, tmp_path / "2", commit="0" * 40).what
     assert "not a full commit id" in _fails(source, tmp_path / "3", commit="HEAD").what
@@ -159,7 +159,7 @@ def test_a_hostile_branch_name_is_refused(source: Path, tmp_path: Path, branch: 
     assert "not a valid branch" in _fails(source, tmp_path / "clone", branch=branch).what
 
 
-def test_a_full_folder_is_not_cloned_into(source: Path, tmp_path: Path) -> None:
+def test_a_folder_with_content_is_not_cloned_into(source: Path, tmp_path: Path) -> None:
     write(tmp_path, "clone/x", "x\n")
     assert "not empty" in _fails(source, tmp_path / "clone").what
 
@@ -209,7 +209,7 @@ def test_a_clone_without_the_right_token_is_refused_with_advice(
     assert "token" in error.next_step and server in error.what
 
 
-def test_what_is_not_there_is_said(server: str, tmp_path: Path) -> None:
+def test_a_missing_repository_is_reported(server: str, tmp_path: Path) -> None:
     credential = _credential(server)
     nowhere = server.replace("project", "nothing")
     assert nowhere in _fails(nowhere, tmp_path / "1", credential=credential).what
@@ -222,7 +222,7 @@ def test_what_is_not_there_is_said(server: str, tmp_path: Path) -> None:
     assert "network" in refused.next_step
 
 
-def test_the_token_is_on_no_disk_and_in_no_argument(
+def test_the_token_is_neither_on_disk_nor_in_arguments(
     server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spy = tmp_path / "bin"
@@ -287,7 +287,7 @@ def test_the_token_does_not_follow_a_redirect(server: str, tmp_path: Path) -> No
     assert set(seen) == {""}
 
 
-def test_an_error_shows_no_token(tmp_path: Path) -> None:
+def test_an_error_does_not_show_the_token(tmp_path: Path) -> None:
     def echo(environ, start_response):  # type: ignore[no-untyped-def]
         body = f"no: {environ.get('HTTP_AUTHORIZATION')} {TOKEN} https://u:{TOKEN}@h/".encode()
         headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))]
@@ -303,12 +303,12 @@ def test_an_error_shows_no_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\nX-Evil: 1", "a\r", "\udcff", "é"])
-def test_a_token_that_could_bend_a_header_is_refused(token: str) -> None:
+def test_a_token_that_could_inject_a_header_is_refused(token: str) -> None:
     with pytest.raises(WorkspaceError):
         Credential("https://github.com", token)
 
 
-def test_old_mistakes_in_history_are_cloned(source: Path, tmp_path: Path) -> None:
+def test_harmless_old_faults_in_history_are_cloned(source: Path, tmp_path: Path) -> None:
     blob = plain_git(source, "rev-parse", "HEAD:README.md")
     data = b"040000 d\0" + bytes.fromhex(plain_git(source, "rev-parse", "HEAD:docs"))
     data += b"100644 f\0" + bytes.fromhex(blob)
@@ -357,7 +357,7 @@ def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "clone").glob("outgoing-*"))
 
 
-def test_a_stream_given_up_leaves_no_file(source: Path, tmp_path: Path) -> None:
+def test_an_abandoned_stream_leaves_no_file(source: Path, tmp_path: Path) -> None:
     stream = Workspace.clone(str(source), tmp_path / "clone").git_dir_tar()
     next(stream)
     stream.close()  # type: ignore[attr-defined]
@@ -373,13 +373,13 @@ def test_a_stream_given_up_leaves_no_file(source: Path, tmp_path: Path) -> None:
         ("https://ghe.example.org:8443/octo/demo", "https://ghe.example.org/octo/demo", False),
     ],
 )
-def test_a_repository_is_known_by_its_server_and_its_full_name(
+def test_a_repository_is_identified_by_server_and_full_name(
     one: str, other: str, same: bool
 ) -> None:
     assert (repository_identity(one) == repository_identity(other)) is same
 
 
-def test_a_checkout_is_known_by_its_real_path(tmp_path: Path) -> None:
+def test_a_checkout_is_identified_by_its_real_path(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "link").symlink_to("one")
     assert repository_identity(f"{tmp_path}/link/") == str(tmp_path / "one")

@@ -1,4 +1,4 @@
-"""Commits of an earlier clone come from the host's cache, and only to who may read them."""
+"""Tests of the clone cache: what it saves, and who gets objects from it."""
 
 import shutil
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
-def test_what_an_earlier_run_fetched_is_not_sent_again(served: Served, tmp_path: Path) -> None:
+def test_objects_of_an_earlier_run_are_not_sent_again(served: Served, tmp_path: Path) -> None:
     cache = CloneCache(tmp_path / "clones")
     served.clone(tmp_path / "1", cache)
     first = sum(served.sent)
@@ -80,9 +80,7 @@ def test_what_an_earlier_run_fetched_is_not_sent_again(served: Served, tmp_path:
     assert "cached" not in plain_git(root, "for-each-ref")
 
 
-def test_nobody_gets_more_from_the_cache_than_from_the_server(
-    served: Served, tmp_path: Path
-) -> None:
+def test_the_cache_gives_no_more_than_the_server(served: Served, tmp_path: Path) -> None:
     cache = CloneCache(tmp_path / "clones")
     secret = served.push("secret\n")
     served.clone(tmp_path / "1", cache)
@@ -99,7 +97,7 @@ def test_nobody_gets_more_from_the_cache_than_from_the_server(
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
 
 
-def test_each_address_has_a_clone_of_its_own(served: Served, tmp_path: Path) -> None:
+def test_each_address_has_its_own_clone(served: Served, tmp_path: Path) -> None:
     cache = CloneCache(tmp_path / "clones")
     served.clone(tmp_path / "1", cache)
     first = sum(served.sent)
@@ -111,7 +109,7 @@ def test_each_address_has_a_clone_of_its_own(served: Served, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("how", ["broken", "empty", "not a folder"])
-def test_a_cache_that_cannot_be_used_is_none(served: Served, tmp_path: Path, how: str) -> None:
+def test_an_unusable_cache_is_ignored(served: Served, tmp_path: Path, how: str) -> None:
     cache = CloneCache(tmp_path / "clones")
     tip = served.clone(tmp_path / "1", cache).base
     [cached] = (tmp_path / "clones").glob("*.git")

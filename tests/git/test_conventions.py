@@ -1,4 +1,4 @@
-"""How a repository writes, read at its default branch."""
+"""Tests of reading a repository's conventions at its default branch."""
 
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def test_issue_templates_are_read_at_the_default_branch(tmp_path: Path) -> None:
     assert read_issue_templates(clone) == {".github/ISSUE_TEMPLATE/bug.yml": b"name: Bug\n"}
 
 
-def test_all_of_it_is_read(tmp_path: Path) -> None:
+def test_all_conventions_are_read(tmp_path: Path) -> None:
     files: dict[str | bytes, bytes | str] = {
         ".github/PULL_REQUEST_TEMPLATE.md": "\ufeff## What\n",
         "CODEOWNERS": "* @me\n",
@@ -96,7 +96,7 @@ def test_all_of_it_is_read(tmp_path: Path) -> None:
     assert found.subjects[:2] == (f"Change {MAX_SUBJECTS + 4}", f"Change {MAX_SUBJECTS + 3}")
 
 
-def test_merges_say_nothing_about_how_people_write(tmp_path: Path) -> None:
+def test_merge_commits_do_not_count_as_style(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     plain_git(source, "checkout", "-q", "-b", "side")
     commit_all(source, "Side")
@@ -108,19 +108,19 @@ def test_merges_say_nothing_about_how_people_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"x" * 50_000])
-def test_a_template_that_is_no_text_of_a_sane_size_is_none(tmp_path: Path, content: bytes) -> None:
+def test_an_oversized_or_binary_template_is_ignored(tmp_path: Path, content: bytes) -> None:
     source = make_repository(tmp_path / "source", {"pull_request_template.md": content})
     assert read_conventions(Workspace.clone(str(source), tmp_path / "clone.git")).template == ""
 
 
-def test_a_symlink_is_no_template(tmp_path: Path) -> None:
+def test_a_symlink_is_not_used_as_a_template(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"secret": "x"})
     link(source, "pull_request_template.md", "secret")
     commit_all(source)
     assert read_conventions(Workspace.clone(str(source), tmp_path / "clone.git")).template == ""
 
 
-def test_work_that_starts_elsewhere_is_told_by_the_default_branch(tmp_path: Path) -> None:
+def test_work_on_another_branch_uses_the_default_branchs_conventions(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"pull_request_template.md": "main's"})
     plain_git(source, "checkout", "-q", "-b", "develop")
     write(source, "pull_request_template.md", "develop's")

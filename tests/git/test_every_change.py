@@ -1,4 +1,4 @@
-"""Every kind of change goes from the sandbox to a published branch with the same tree hash."""
+"""Tests that every kind of change reaches a published branch with the same tree hash."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101, PTH118
@@ -266,9 +266,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_published_tree_and_the_diff_are_what_the_sandbox_holds(
-    scene: Scene, name: str
-) -> None:
+def test_the_published_tree_and_diff_match_the_sandbox(scene: Scene, name: str) -> None:
     CHANGES[name](scene.root)
     expected = scene.expected_tree()
     patch = scene.export()
@@ -332,7 +330,7 @@ def test_files_that_were_not_touched_are_not_changed_by_line_end_rules(tmp_path:
     assert [f.path for f in scene.export().files] == ["crlf.txt", "x"]
 
 
-def test_a_change_undone_is_no_change(scene: Scene) -> None:
+def test_an_undone_change_is_empty(scene: Scene) -> None:
     write(scene.root, "README.md", "other\n")
     assert not scene.export().is_empty
     write(scene.root, "README.md", "hello\nworld\n")

@@ -1,4 +1,4 @@
-"""The code that a conversation on lines is about: now, or as it was when it began."""
+"""Tests of the code excerpt of a review thread, as it is now or was at its start."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def told(content: bytes | None = FILE, moved: str = "", **changes: Any) -> Asked
     return with_code(asked, pull, lambda path: content, with_invisible_shown)
 
 
-def test_the_lines_are_shown_with_those_around_them() -> None:
+def test_lines_are_shown_with_context() -> None:
     found = told(start_line=28)
     lines = found.code.split("\n")
     assert [line for line in lines if line.startswith(">")] == [
@@ -46,7 +46,7 @@ def test_the_lines_are_shown_with_those_around_them() -> None:
         {"content": b"short\n"},
     ],
 )
-def test_where_the_lines_have_moved_it_is_the_code_of_when_it_began(
+def test_moved_lines_are_shown_as_when_the_thread_was_started(
     changes: dict[str, Any],
 ) -> None:
     found = told(**changes)
@@ -54,17 +54,17 @@ def test_where_the_lines_have_moved_it_is_the_code_of_when_it_began(
     assert (found.is_then, found.place) == (True, "a.py:10")
 
 
-def test_a_line_that_is_taken_out_is_shown_in_the_diff() -> None:
+def test_a_removed_line_is_shown_in_the_diff() -> None:
     assert told(side="LEFT", original_line=9).code == "      8  line 8\n>     9 -line 9"
 
 
-def test_of_a_diff_whose_beginning_is_cut_off_the_end_is_counted_back() -> None:
+def test_lines_are_counted_from_the_end_of_a_truncated_diff() -> None:
     cut = " line 8\n-line 9\n+line nine\n+line ten"
     found = told(hunk=cut, is_outdated=True)
     assert found.code == THEN
 
 
-def test_a_file_that_is_too_large_is_told_by_the_diff() -> None:
+def test_a_file_that_is_too_large_is_shown_by_its_diff() -> None:
     def read(path: str) -> bytes:
         raise WorkspaceError("too large")
 
@@ -73,7 +73,7 @@ def test_a_file_that_is_too_large_is_told_by_the_diff() -> None:
     assert with_code(asked, pull, read, str).is_then
 
 
-def test_what_nobody_sees_is_shown() -> None:
+def test_hidden_characters_are_made_visible() -> None:
     found = told("x\u202ey\n".encode() * 40, path="a\u200b.py")
     assert "[U+202E]" in found.code
     assert found.thread.path == "a[U+200B].py"
@@ -88,6 +88,6 @@ def test_a_comment_on_a_whole_file_has_no_lines() -> None:
     st.none() | st.integers(0, 200),
     st.sampled_from(["LEFT", "RIGHT"]),
 )
-def test_whatever_the_diff_is_the_lines_are_bounded(hunk: str, line: int | None, side: str) -> None:
+def test_excerpts_of_any_diff_are_bounded(hunk: str, line: int | None, side: str) -> None:
     found = told(hunk=hunk, original_line=line, is_outdated=True, side=side)
     assert len(found.code.split("\n")) <= MAX_EXCERPT_LINES

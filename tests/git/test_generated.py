@@ -1,4 +1,4 @@
-"""Caches and build output stay out of a change and are named; nothing else is touched."""
+"""Tests of leaving caches and build output out of a change."""
 
 import compileall
 import os
@@ -33,7 +33,7 @@ def _paths(scene: Scene) -> list[str]:
     return [file.path for file in scene.export().files]
 
 
-def test_byte_code_is_no_change_and_is_named(tmp_path: Path) -> None:
+def test_byte_code_is_left_out_of_the_change_and_named(tmp_path: Path) -> None:
     scene = _scene(tmp_path, {})
     compileall.compile_dir(str(scene.root), quiet=1)
     write(scene.root, "calc.py", "x = 2\n")
@@ -73,7 +73,7 @@ def test_every_kind_is_named_by_its_outermost_folder(tmp_path: Path, path: str, 
         "venv/notes.md", ".venv/notes.md", "node_modules.md", "coverage/report.py", "a.egg-info.md",
     ],
 )  # fmt: skip
-def test_what_may_be_source_stays(tmp_path: Path, path: str) -> None:
+def test_files_that_may_be_source_stay(tmp_path: Path, path: str) -> None:
     scene = _scene(tmp_path, {})
     write(scene.root, path, b"\0\1\2")
     assert _exported(scene)["generated"] == []
@@ -104,7 +104,7 @@ def test_names_that_the_base_tracks_are_source_in_this_repository(tmp_path: Path
     ]  # fmt: skip
 
 
-def test_what_a_gitignore_takes_in_by_name_stays(tmp_path: Path) -> None:
+def test_files_that_a_gitignore_explicitly_includes_stay(tmp_path: Path) -> None:
     scene = _scene(tmp_path, {".gitignore": "!keep.pyc\n"})
     write(scene.root, "keep.pyc", b"\0")
     write(scene.root, "drop.pyc", b"\0")
@@ -112,7 +112,7 @@ def test_what_a_gitignore_takes_in_by_name_stays(tmp_path: Path) -> None:
     assert _paths(scene) == ["keep.pyc"]
 
 
-def test_a_change_of_caches_alone_is_none(tmp_path: Path) -> None:
+def test_a_change_of_caches_alone_is_empty(tmp_path: Path) -> None:
     scene = _scene(tmp_path, {})
     write(scene.root, ".hypothesis/unicode", "x\n")
     link(scene.root, "node_modules", "/opt/node_modules")

@@ -1,4 +1,4 @@
-"""Git on the host is bounded, and says what went wrong."""
+"""Tests of running git on the host: limits and error messages."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scene import make_repository, plain_git, write
 
 
-def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_a_hanging_command_is_ended(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     reading, writing = os.pipe()
     with (
@@ -24,7 +24,7 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
     os.close(writing)
 
 
-def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
+def test_output_is_truncated_at_the_limit(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"big": "x" * 5_000_000})
     done = HostGit(checkout=source).attempt("cat-file", "blob", "HEAD:big", limit=1000)
     assert done.truncated and len(done.stdout) == 1001
@@ -32,12 +32,12 @@ def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
     assert not whole.truncated and len(whole.stdout) == 5_000_000
 
 
-def test_a_failure_has_gits_last_words(tmp_path: Path) -> None:
+def test_a_failure_quotes_the_end_of_gits_output(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match=r"git rev-parse failed: fatal: not a git repository"):
         HostGit(checkout=tmp_path).run("rev-parse", "HEAD")
 
 
-def test_a_repositorys_settings_are_weaker_than_ours(tmp_path: Path) -> None:
+def test_settings_of_a_repository_do_not_override_resolvers(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     for name in ("core.hooksPath", "core.fsmonitor", "core.sshCommand", "protocol.ext.allow"):
         plain_git(source, "config", name, "/evil")
@@ -56,7 +56,7 @@ def test_a_transport_that_runs_commands_is_off(tmp_path: Path) -> None:
     assert done.status != 0 and not mark.exists()
 
 
-def test_what_depends_on_objects_alone_is_read_once(tmp_path: Path) -> None:
+def test_immutable_results_are_read_once(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"a": "1"})
     git, objects = HostGit(checkout=source), ObjectCache()
     listing = ("ls-tree", git.text("rev-parse", "HEAD^{tree}"))
@@ -68,7 +68,7 @@ def test_what_depends_on_objects_alone_is_read_once(tmp_path: Path) -> None:
         HostGit(git_dir=tmp_path / "gone").read_objects(*listing)
 
 
-def test_what_is_remembered_of_objects_is_bounded() -> None:
+def test_the_cache_of_object_results_is_bounded() -> None:
     objects, half = ObjectCache(), bytes(host_git.MAX_CACHED_BYTES // 2)
     for name in ("a", "b", "c"):
         objects.add((name,), b"", half)

@@ -1,4 +1,4 @@
-"""How much of a merge-heavy history comes with a clone, and that what comes is whole."""
+"""Tests of how much of a history with many merges is fetched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ AGE = 15
 
 @dataclass(frozen=True)
 class Served:
-    """A repository in a folder, and its addresses: with and without filters."""
+    """A repository in a folder, and its addresses with and without filters."""
 
     path: Path
     url: str
@@ -47,7 +47,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def _stream() -> bytes:
-    """A history for `git fast-import`: each branch writes a file of its own and a common one."""
+    """Return a history for `git fast-import`: each branch writes its own file and a common one."""
     parts, mark = [_commit(1, "start", [], {"common.txt": "0\n", "start.txt": "x\n"})], 1
     main = [1]
     for step in range(1, STEPS):
@@ -81,7 +81,7 @@ def _count(folder: Path, commit: str = "HEAD") -> int:
 
 
 def _is_whole(folder: Path) -> None:
-    """No object is missing, and nothing in the folder makes git look for one elsewhere."""
+    """Return True if no object is missing and nothing refers git to objects elsewhere."""
     assert plain_git(folder, "fsck", "--strict") == ""
     config = plain_git(folder, "config", "--local", "--list")
     assert "promisor" not in config and "partialclone" not in config
@@ -104,9 +104,7 @@ def test_history_is_counted_in_first_parent_commits(
     _is_whole(workspace.folder)
 
 
-def test_the_sandbox_has_everything_that_git_log_and_blame_ask_for(
-    served: Served, tmp_path: Path
-) -> None:
+def test_the_sandbox_has_all_objects_for_git_log_and_blame(served: Served, tmp_path: Path) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
     root, _ = enter_sandbox(workspace, tmp_path)
     last = f"files/{STEPS - 1}.txt"
@@ -120,14 +118,14 @@ def test_the_sandbox_has_everything_that_git_log_and_blame_ask_for(
 
 
 @pytest.mark.parametrize("depth", [0, 1, STEPS, 1_000])
-def test_all_history_or_none_can_be_asked_for(served: Served, tmp_path: Path, depth: int) -> None:
+def test_all_history_or_none_can_be_requested(served: Served, tmp_path: Path, depth: int) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=depth)
     found = int(workspace.git.text("rev-list", "--count", "--first-parent", workspace.base))
     assert found == (min(depth, STEPS) or STEPS)
     _is_whole(workspace.folder)
 
 
-def test_a_server_that_cannot_filter_gives_history_for_as_long_as_it_is_cheap(
+def test_a_server_without_filters_gives_history_while_it_is_cheap(
     served: Served, tmp_path: Path
 ) -> None:
     workspace = Workspace.clone(served.plain_url, tmp_path / "clone", depth=10)
@@ -157,9 +155,7 @@ def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path
     _is_whole(root)
 
 
-def test_a_pull_request_comes_with_its_own_commits_however_far_behind_it_is(
-    served: Served, tmp_path: Path
-) -> None:
+def test_a_pull_request_is_fetched_with_its_own_commits(served: Served, tmp_path: Path) -> None:
     start = plain_git(served.path, "rev-parse", "main~35")
     tip = start
     for number in range(12):
@@ -235,7 +231,7 @@ def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) ->
     plain_git(served.path, "fsck", "--strict")
 
 
-def test_a_base_that_moved_on_brings_no_more_history_than_it_needs(
+def test_a_base_that_advanced_fetches_no_more_history_than_needed(
     served: Served, tmp_path: Path
 ) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
@@ -252,9 +248,7 @@ def test_a_base_that_moved_on_brings_no_more_history_than_it_needs(
     _is_whole(workspace.folder)
 
 
-def test_a_branch_that_was_rewritten_is_fetched_all_the_same(
-    served: Served, tmp_path: Path
-) -> None:
+def test_a_rewritten_branch_is_fetched(served: Served, tmp_path: Path) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=3)
     tree = plain_git(served.path, "rev-parse", "main^{tree}")
     tip = plain_git(served.path, "commit-tree", tree, "-p", "main~20", "-m", "other")

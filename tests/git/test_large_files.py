@@ -1,4 +1,4 @@
-"""Large files, whose contents go into the bundle without git, make the tree that git makes."""
+"""Tests that large files, which are bundled without git, give the same tree as git."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ def test_every_kind_of_change_of_a_large_file(scene: Scene, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["x.auto", "x.crlf", "x.id", "x.clean", "x.raw", "x.other"])
-def test_what_git_would_store_in_another_form_it_does(scene: Scene, name: str) -> None:
+def test_files_that_git_converts_are_converted(scene: Scene, name: str) -> None:
     write(scene.root, name, TEXT + b"$Id$\n")
     check(scene)
 
@@ -87,20 +87,20 @@ def test_encodings_and_late_attributes_count(scene: Scene) -> None:
     check(scene)
 
 
-def test_ignored_large_files_stay_out(scene: Scene) -> None:
+def test_ignored_large_files_are_left_out(scene: Scene) -> None:
     write(scene.root, ".gitignore", "*.log\n")
     write(scene.root, "x.log", BIG[9:])
     write(scene.root, "y.bin", BIG[9:])
     assert sorted(f.path for f in scene.export().files) == [".gitignore", "y.bin"]
 
 
-def test_touched_large_files_alone_are_no_change(scene: Scene) -> None:
+def test_touched_large_files_are_no_change(scene: Scene) -> None:
     for name in ("touched.bin", "changed.bin"):
         os.utime(scene.root / name, (1, 1))
     assert export(scene, 1 << 30)["bundle"] is None
 
 
-def test_a_content_of_the_history_comes_back(tmp_path: Path) -> None:
+def test_content_of_the_history_can_be_restored(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"x.bin": BIG})
     write(source, "x.bin", BIG[1:])
     commit_all(source, "another")
@@ -110,7 +110,7 @@ def test_a_content_of_the_history_comes_back(tmp_path: Path) -> None:
     check(scene)
 
 
-def test_a_change_can_be_taken_twice(scene: Scene) -> None:
+def test_a_change_can_be_exported_twice(scene: Scene) -> None:
     write(scene.root, "new.bin", b"0" + BIG)
     first = scene.export()
     write(scene.root, "more.bin", b"1" + BIG)
@@ -118,7 +118,7 @@ def test_a_change_can_be_taken_twice(scene: Scene) -> None:
     check(scene)
 
 
-def test_a_repository_of_sha256_takes_large_files(tmp_path: Path) -> None:
+def test_large_files_work_in_a_sha256_repository(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     plain_git(source, "init", "-q", "--object-format=sha256")
@@ -138,7 +138,7 @@ def test_above_the_limit_a_small_change_of_a_large_file_is_small(scene: Scene) -
     assert whole["size"] > len(BIG) > 20 * small["size"]
 
 
-def test_a_pipe_beside_a_large_file_stays_out(scene: Scene) -> None:
+def test_a_pipe_next_to_a_large_file_is_left_out(scene: Scene) -> None:
     write(scene.root, "new.bin", b"0" + BIG)
     os.mkfifo(scene.root / "pipe")
     assert [f.path for f in scene.export().files] == ["new.bin"]

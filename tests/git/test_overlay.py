@@ -1,4 +1,4 @@
-"""A tree with some files of another, built without a checkout."""
+"""Tests of building a tree with some files of another one."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def _commit(repository: Path) -> str:
     return plain_git(repository, "rev-parse", "HEAD")
 
 
-def test_only_the_wanted_files_are_taken_and_nothing_is_deleted(tmp_path: Path) -> None:
+def test_only_the_chosen_files_are_overlaid_and_nothing_is_deleted(tmp_path: Path) -> None:
     repository = make_repository(
         tmp_path / "r",
         {"a.py": "1\n", "tests/test_a.py": "1\n", "tests/test_gone.py": "1\n", "tests/d": "x"},
@@ -40,7 +40,7 @@ def test_only_the_wanted_files_are_taken_and_nothing_is_deleted(tmp_path: Path) 
     }
 
 
-def test_without_wanted_files_it_is_the_base(tmp_path: Path) -> None:
+def test_an_overlay_without_files_is_the_base(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a.py": "1\n"})
     base = plain_git(repository, "rev-parse", "HEAD")
     write(repository, "a.py", "2\n")

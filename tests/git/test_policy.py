@@ -1,4 +1,4 @@
-"""What the policy stops, and what it lets through."""
+"""Tests of what the patch policy refuses and accepts."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH101
@@ -48,7 +48,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
-    """The violation's words, "" when the change may be published."""
+    """Return the message of the violation; "" if the change may be published."""
     try:
         check(scene.workspace, scene.export(), policy)
     except PolicyViolation as violation:
@@ -117,7 +117,7 @@ def test_a_protected_file_is_refused_and_named(scene: Scene, name: str) -> None:
     assert "protected" in words and named in words
 
 
-def test_a_protected_place_reached_through_a_moved_link_is_refused(tmp_path: Path) -> None:
+def test_a_protected_path_reached_through_a_moved_link_is_refused(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"one/ci.yml": "1\n", "two/ci.yml": "2\n"})
     link(source, "current", "one")
     link(source, ".github/workflows", "../current")
@@ -147,7 +147,7 @@ def test_a_protected_place_reached_through_a_moved_link_is_refused(tmp_path: Pat
         ("CODEOWNERS", "sub/CODEOWNERS", False),
     ],
 )
-def test_globs_mean_what_they_say(scene: Scene, glob: str, path: str, refused: bool) -> None:
+def test_globs_match_as_documented(scene: Scene, glob: str, path: str, refused: bool) -> None:
     write(scene.root, path, "x\n")
     policy = PatchPolicy((glob,), 1_000_000, 20)
     assert ("protected" in _judge(scene, policy)) is refused
@@ -234,7 +234,7 @@ def test_an_added_credential_is_named_with_file_and_line_and_not_shown(
     assert token not in words and token[12:] not in words
 
 
-def test_a_credential_that_was_there_before_is_not_an_added_one(scene: Scene) -> None:
+def test_an_existing_credential_does_not_count_as_added(scene: Scene) -> None:
     write(scene.root, "config.py", "# edited\nKEY = 'AKIAABCDEFGHIJKLMNOP'\n")
     assert _judge(scene) == ""
     (scene.root / "config.py").rename(scene.root / "settings.py")
@@ -288,7 +288,7 @@ def test_a_small_edit_of_a_large_file_passes(tmp_path: Path) -> None:
     assert _judge(scene) == ""
 
 
-def test_everything_that_is_wrong_is_said_at_once_and_bounded(scene: Scene) -> None:
+def test_all_violations_are_reported_at_once_and_bounded(scene: Scene) -> None:
     for number in range(15):
         write(scene.root, f".github/workflows/{number}.yml", "x\n")
     link(scene.root, "out", "/etc")

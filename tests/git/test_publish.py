@@ -1,4 +1,4 @@
-"""Our commit, and the one branch it goes to: over HTTP, and in a person's own repository."""
+"""Tests of the commit and its branch, over HTTP and in a local repository."""
 
 import threading
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _commit(scene: Scene, message: str = "Change") -> str:
     return commit
 
 
-def test_the_commit_is_ours_on_the_base_and_names_who_asked(scene: Scene) -> None:
+def test_the_commit_is_on_the_base_and_names_the_requester(scene: Scene) -> None:
     ann = Identity("Ann <x> Example\n", "ann@example.com>\nEvil: 1")
     patch = _committed(scene, "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n", co_authors=(ann, ann, US))
     assert patch.commit
@@ -82,14 +82,14 @@ def test_the_commit_is_ours_on_the_base_and_names_who_asked(scene: Scene) -> Non
     assert plain_git(scene.source, "fsck", "--strict") == ""
 
 
-def test_the_same_words_and_time_make_the_same_commit(scene: Scene) -> None:
+def test_the_same_message_and_time_make_the_same_commit(scene: Scene) -> None:
     assert _commit(scene) == _commit(scene)
     later = scene.workspace.commit(scene.export(), "Change", US, AT + timedelta(seconds=1))
     assert later.commit != _commit(scene)
 
 
 @pytest.mark.parametrize("message", ["", "\n\n", "\0", "-F/etc/passwd", "# comment", "\udcff"])
-def test_any_message_and_any_name_make_a_sound_commit(scene: Scene, message: str) -> None:
+def test_any_message_and_any_name_make_a_valid_commit(scene: Scene, message: str) -> None:
     patch = scene.workspace.commit(scene.export(), message, Identity("<>", "\n"), AT)
     assert patch.commit
     scene.workspace.write_branch(scene.source, "agent/x", patch.commit)
@@ -119,7 +119,7 @@ def test_a_shallow_clone_can_be_pushed_from(
     assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
 
 
-def test_pushing_again_does_nothing(scene: Scene, remote: Path, url: str) -> None:
+def test_pushing_again_has_no_effect(scene: Scene, remote: Path, url: str) -> None:
     commit = _commit(scene)
     for _ in range(2):
         scene.workspace.push(commit, "agent/fix", url, _credential(url))
@@ -146,7 +146,7 @@ def test_a_branch_with_something_else_is_not_moved(
     assert plain_git(remote, "rev-parse", "agent/fix") == held
 
 
-def test_of_two_that_push_at_once_one_wins(scene: Scene, remote: Path, url: str) -> None:
+def test_one_of_two_concurrent_pushes_wins(scene: Scene, remote: Path, url: str) -> None:
     commits = [_commit(scene, f"Change {number}") for number in range(4)]
     taken: list[str] = []
 
@@ -170,7 +170,7 @@ def test_of_two_that_push_at_once_one_wins(scene: Scene, remote: Path, url: str)
     ["main", "agent", "agent/", "refs/heads/agent/x", "agent/../main", "agent/x.lock", "agent/a b",
      "agent/x:main", "agent/x\nmain", "+agent/x", "-agent/x", "agent/@{-1}", "agent/*", "Agent/x"],
 )  # fmt: skip
-def test_only_a_sound_branch_of_ours_is_written(
+def test_only_a_valid_branch_of_resolver_is_written(
     scene: Scene, remote: Path, url: str, branch: str
 ) -> None:
     commit = _commit(scene)
@@ -190,7 +190,7 @@ def test_a_push_with_a_wrong_token_is_refused_with_advice(scene: Scene, url: str
     assert "ghs_wrong" not in caught.value.what
 
 
-def test_the_servers_own_words_are_passed_on(scene: Scene, remote: Path, url: str) -> None:
+def test_the_servers_message_is_passed_on(scene: Scene, remote: Path, url: str) -> None:
     hook = remote / "hooks/pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'GH013: rule says no' >&2\nexit 1\n")
@@ -199,7 +199,7 @@ def test_the_servers_own_words_are_passed_on(scene: Scene, remote: Path, url: st
         scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url))
 
 
-def test_a_name_that_a_folder_of_branches_takes_is_said(
+def test_a_name_that_conflicts_with_a_branch_folder_is_reported(
     scene: Scene, remote: Path, url: str
 ) -> None:
     plain_git(remote, "branch", "agent/fix/more", "main")
@@ -210,7 +210,7 @@ def test_a_name_that_a_folder_of_branches_takes_is_said(
         scene.workspace.write_branch(scene.source, "agent/fix", _commit(scene))
 
 
-def test_a_persons_repository_gets_one_branch_and_is_left_alone(scene: Scene) -> None:
+def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scene: Scene) -> None:
     write(scene.source, "README.md", "being edited\n")
     write(scene.source, "staged", "x\n")
     plain_git(scene.source, "add", "staged")
@@ -231,7 +231,7 @@ def _contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def test_a_persons_branch_is_not_overwritten(scene: Scene) -> None:
+def test_an_existing_local_branch_is_not_overwritten(scene: Scene) -> None:
     commit = _commit(scene)
     scene.workspace.write_branch(scene.source, "agent/fix", commit)
     scene.workspace.write_branch(scene.source, "agent/fix", commit)
@@ -240,7 +240,7 @@ def test_a_persons_branch_is_not_overwritten(scene: Scene) -> None:
     assert plain_git(scene.source, "rev-parse", "agent/fix") == commit
 
 
-def test_a_person_who_goes_on_working_does_not_matter(scene: Scene) -> None:
+def test_concurrent_work_in_the_local_repository_does_not_matter(scene: Scene) -> None:
     write(scene.source, "other", "x\n")
     tip = commit_all(scene.source, "meanwhile")
     plain_git(scene.source, "checkout", "-q", "-b", "elsewhere")

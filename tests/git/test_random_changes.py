@@ -1,4 +1,4 @@
-"""Whatever files a sandbox holds, the host gets the same tree (hypothesis)."""
+"""Property tests: any files in a sandbox give the same tree on the host."""
 
 # Paths that are bytes have no Path.
 # ruff: noqa: PTH108, PTH112, PTH113, PTH114, PTH118
@@ -79,7 +79,7 @@ def _put(root: Path, files: dict) -> None:  # type: ignore[type-arg]
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(base=FILES, change=FILES, deleted=st.sets(st.integers(0, 7)))
-def test_any_tree_arrives_whole(base: dict, change: dict, deleted: set[int]) -> None:  # type: ignore[type-arg]
+def test_any_tree_arrives_unchanged(base: dict, change: dict, deleted: set[int]) -> None:  # type: ignore[type-arg]
     with tempfile.TemporaryDirectory() as place:
         source = make_repository(Path(place) / "source", {})
         _put(source, base)

@@ -1,4 +1,4 @@
-"""Reports as a pipeline would make them, for the tests of this room."""
+"""Builds reports like those of the pipeline, for the tests of the github package."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which lines can be titles: those that say what changed."""
+"""Tests of which lines can be titles: those that say what changed."""
 
 import pytest
 from hypothesis import given
@@ -64,7 +64,7 @@ def test_a_verb_of_change_and_what_it_changes_is_a_title(line: str) -> None:
         "...",
     ],
 )
-def test_what_speaks_of_the_work_or_names_nothing_is_none(line: str) -> None:
+def test_a_line_about_the_work_is_not_a_title(line: str) -> None:
     assert not says_what_changed(line, ["The lock is taken twice"])
 
 

@@ -1,4 +1,4 @@
-"""The check run that a verification becomes on the published commit."""
+"""Tests of the check run with a verification on the published commit."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_the_published_commit_gets_one_check_run(
     assert (run.values["conclusion"], run.values["output"]["title"]) == (conclusion, title)
 
 
-def test_failing_tests_are_annotated_where_their_place_is_known(github: GitHubServer) -> None:
+def test_failing_tests_are_annotated_at_known_positions(github: GitHubServer) -> None:
     scene = Scene(github)
     scene.publish(failing())
     [run] = scene.check_runs
@@ -89,7 +89,7 @@ def test_failing_tests_are_annotated_where_their_place_is_known(github: GitHubSe
     assert (note["path"], note["start_line"], note["message"]) == ("test_a.py", 7, "1 != 2")
 
 
-def test_without_the_permission_there_is_none_and_nothing_fails(github: GitHubServer) -> None:
+def test_without_permission_no_check_run_is_created_and_nothing_fails(github: GitHubServer) -> None:
     scene = Scene(github, permissions={"checks": "read", "contents": "write", "metadata": "read"})
     scene.publish(failing())
     assert not scene.check_runs
@@ -105,7 +105,7 @@ def test_without_the_permission_there_is_none_and_nothing_fails(github: GitHubSe
         (failing(), {"repository": "fork/demo"}),
     ],
 )
-def test_only_a_verified_commit_of_this_repository_gets_one(
+def test_only_a_verified_commit_of_this_repository_gets_a_check_run(
     github: GitHubServer, verification: Verification | None, publication: dict[str, Any]
 ) -> None:
     scene = Scene(github)

@@ -1,4 +1,4 @@
-"""CODEOWNERS as GitHub reads it."""
+"""Tests of parsing CODEOWNERS like GitHub."""
 
 import pytest
 from hypothesis import given
@@ -78,11 +78,11 @@ def test_a_pattern_matches_as_on_github(
     "line",
     ["!*.md @you", "[ab].md @you", "* you", "* @you @-", "* @@you", r"\#a.md @you", "***/a @you"],
 )
-def test_a_line_that_github_cannot_read_is_as_if_it_were_not_there(line: str) -> None:
+def test_a_line_that_github_ignores_is_ignored(line: str) -> None:
     assert owners_of(f"* @me\n{line}\n", ["a.md", "#a.md"]) == ("me",)
 
 
-def test_an_address_owns_and_nobody_can_be_asked_by_it() -> None:
+def test_an_owner_given_by_email_can_not_be_requested() -> None:
     assert owners_of("* @me\n*.md me@example.com\n", ["a.md"]) == ()
 
 
@@ -99,7 +99,7 @@ _NAMES = st.text(alphabet="ab.*?/\\ #@[]!-\t\r\n", max_size=30)
 
 
 @given(_NAMES, st.lists(st.text(alphabet="ab./ -", max_size=20), max_size=5))
-def test_anything_can_be_read(text: str, paths: list[str]) -> None:
+def test_any_codeowners_file_can_be_parsed(text: str, paths: list[str]) -> None:
     owners = owners_of(text, paths)
     assert len({owner.casefold() for owner in owners}) == len(owners)
     assert len(list(read_rules(text))) <= len(text.splitlines())

@@ -1,4 +1,4 @@
-"""Subjects of commits, written as the repository's people write theirs."""
+"""Tests of commit subjects in the style of the repository."""
 
 import subprocess
 from pathlib import Path
@@ -109,20 +109,20 @@ NOT_WRITTEN = ["Merge branch 'x'", 'Revert "y"', "v1.2.3", "Bump a from 1 to 2",
         pytest.param(NOT_WRITTEN, "Keep the sign of an amount", id="not written by people"),
     ],
 )
-def test_a_subject_follows_the_habit_of_the_repository(subjects: list[str], expected: str) -> None:
+def test_a_subject_follows_the_style_of_the_repository(subjects: list[str], expected: str) -> None:
     assert write_subject(read_style(subjects), FIX) == expected
 
 
 @pytest.mark.parametrize(
     "subjects", [CONVENTIONAL, UPPER, LOWER, GO, DJANGO, CPYTHON, GITMOJI, TICKETS]
 )
-def test_what_is_written_so_already_stays(subjects: list[str]) -> None:
+def test_a_subject_in_the_right_style_is_unchanged(subjects: list[str]) -> None:
     style = read_style(subjects)
     once = write_subject(style, FIX)
     assert write_subject(style, with_words(once)) == once
 
 
-def test_an_area_that_is_known_goes_before_the_folders_name() -> None:
+def test_a_known_area_precedes_the_folders_name() -> None:
     subject = with_words("Close it", "net/http/server.go", "net/http/server_test.go")
     assert write_subject(read_style(GO), subject) == "net/http: close it"
     assert (
@@ -136,7 +136,7 @@ def test_files_of_several_areas_have_no_scope() -> None:
     assert write_subject(read_style(CONVENTIONAL), subject) == "fix: close it"
 
 
-def test_a_ticket_is_named_where_the_issue_names_one() -> None:
+def test_a_ticket_is_named_if_the_issue_names_one() -> None:
     style = read_style(TICKETS)
     told = with_words("Keep the sign", ticket_text="see SHOP-481 and OTHER-1")
     assert write_subject(style, told) == "SHOP-481: Keep the sign"
@@ -145,7 +145,7 @@ def test_a_ticket_is_named_where_the_issue_names_one() -> None:
     )
 
 
-def test_without_a_number_nothing_is_made_up() -> None:
+def test_without_a_number_none_is_invented() -> None:
     assert write_subject(read_style(DJANGO), with_words("Keep it", issue=None)) == "Keep it."
 
 
@@ -162,19 +162,19 @@ def test_without_a_number_nothing_is_made_up() -> None:
         ("Close the file", (), (), "fix"),
     ],
 )
-def test_the_sort_of_work_is_seen_in_files_labels_and_words(
+def test_the_type_of_change_is_derived_from_files_labels_and_text(
     words: str, paths: tuple[str, ...], labels: tuple[str, ...], work: str
 ) -> None:
     assert change_kind_of(CommitSubject(text=words, paths=paths, labels=labels)) == work
 
 
-def test_the_words_for_a_sort_of_work_are_the_repositorys_own() -> None:
+def test_the_types_of_changes_are_those_of_the_repository() -> None:
     style = read_style(["bugfix: a", "feature: b", "doc: c", "tests: d", "bugfix: e"])
     assert write_subject(style, FIX) == "bugfix: keep the sign of an amount"
     assert write_subject(style, with_words("Add it", "a.py")) == "feature: add it"
 
 
-def test_a_prefix_that_nobody_uses_here_is_taken_off() -> None:
+def test_a_prefix_that_the_repository_does_not_use_is_removed() -> None:
     assert (
         write_subject(read_style(UPPER), with_words("fix(money): keep the sign")) == "Keep the sign"
     )
@@ -187,7 +187,7 @@ def test_a_proper_name_keeps_its_letters() -> None:
         assert write_subject(read_style(UPPER), with_words(words)) == words
 
 
-def test_a_long_subject_is_cut_between_words() -> None:
+def test_a_long_subject_is_truncated_between_words() -> None:
     style = read_style(UPPER)
     subject = with_words("Keep the sign " * 20)
     short = write_subject(style, subject, limit=style.max_length)
@@ -195,14 +195,14 @@ def test_a_long_subject_is_cut_between_words() -> None:
     assert len(write_subject(style, subject)) > 200
 
 
-def test_where_subjects_are_long_they_may_be() -> None:
+def test_subjects_may_be_long_if_the_repositorys_are() -> None:
     assert (
         read_style([f"Fix {'a long thing ' * 7}"] * 9).max_length
         == len(f"Fix {'a long thing ' * 7}") - 1
     )
 
 
-def test_what_a_subject_names_can_do_nothing() -> None:
+def test_references_in_a_subject_are_inert() -> None:
     hostile = ["[@octocat] a", "[x](http://evil) b", "[#1] c", "[a b] d", "[<!--] e"] * 2
     assert write_subject(read_style(hostile), FIX) == "Keep the sign of an amount"
     areas = read_style([f"[{'x' * 50}] a"] * 6).areas
@@ -210,7 +210,7 @@ def test_what_a_subject_names_can_do_nothing() -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=30), st.text(min_size=1, max_size=80))
-def test_any_history_and_any_words_give_one_line(subjects: list[str], words: str) -> None:
+def test_any_history_and_any_text_give_one_line(subjects: list[str], words: str) -> None:
     style = read_style(subjects)
     line = write_subject(style, with_words(words), limit=style.max_length)
     assert "\n" not in line and len(line) <= style.max_length
@@ -222,7 +222,7 @@ PREFIXES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(PREFIXES, st.sampled_from(UPPER + LOWER)).map("".join), max_size=12))
-def test_writing_twice_is_writing_once(subjects: list[str]) -> None:
+def test_writing_a_subject_is_idempotent(subjects: list[str]) -> None:
     style = read_style(subjects)
     once = write_subject(style, FIX)
     assert write_subject(style, with_words(once)) == once

@@ -1,4 +1,4 @@
-"""What a cut-off attempt has pushed is removed before the next one pushes, and nothing else."""
+"""Tests of deleting branches of interrupted attempts before the next push."""
 
 import pytest
 
@@ -37,12 +37,12 @@ def test_a_branch_of_the_run_without_a_pull_request_is_removed(github: GitHubSer
         f"Fix it\n\n> Resolver-Run: {RUN}",
     ],
 )
-def test_a_branch_of_anything_else_stays(github: GitHubServer, message: str) -> None:
+def test_other_branches_stay(github: GitHubServer, message: str) -> None:
     github.commit(NAME, "agent/fix", {"a.py": "1"}, message)
     assert left(github) == {"main", "agent/fix"}
 
 
-def test_a_branch_that_somebody_went_on_with_stays(github: GitHubServer) -> None:
+def test_a_branch_with_commits_of_others_stays(github: GitHubServer) -> None:
     github.commit(NAME, "agent/fix", {"a.py": "1"}, OURS)
     github.commit(NAME, "agent/fix", {"a.py": "2"}, "Better so")
     assert left(github) == {"main", "agent/fix"}
@@ -55,7 +55,7 @@ def test_a_branch_with_a_pull_request_stays(github: GitHubServer, state: str) ->
     assert left(github) == {"main", "agent/fix"}
 
 
-def test_a_forks_pull_request_keeps_no_branch_of_ours(github: GitHubServer) -> None:
+def test_a_forks_pull_request_does_not_keep_resolvers_branch(github: GitHubServer) -> None:
     github.commit(NAME, "agent/fix", {"a.py": "1"}, OURS)
     fork = github.create_repository("octo/demo-two", parent=NAME)
     words, by = ("Fix", ""), github.world.account("mallory")
@@ -63,7 +63,7 @@ def test_a_forks_pull_request_keeps_no_branch_of_ours(github: GitHubServer) -> N
     assert left(github) == {"main"}
 
 
-def test_a_branch_elsewhere_stays(github: GitHubServer) -> None:
+def test_a_branch_of_another_repository_stays(github: GitHubServer) -> None:
     github.commit(NAME, "work/fix", {"a.py": "1"}, OURS)
     assert left(github) == {"main", "work/fix"}
 

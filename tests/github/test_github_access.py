@@ -1,4 +1,4 @@
-"""One client: rate limits, trouble of the server, pages, and answers that are known already."""
+"""Tests of the client: rate limits, server errors, pages and cached responses."""
 
 import logging
 import time
@@ -40,19 +40,17 @@ def branches(github: GitHubServer, token: str, **changes: object) -> set[str]:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_reading_is_tried_again_after_trouble(
-    github: GitHubServer, token: str, status: int
-) -> None:
+def test_a_read_is_retried_after_an_error(github: GitHubServer, token: str, status: int) -> None:
     github.fail_next("GET", "/matching-refs|/branches", status, times=2)
     assert branches(github, token) == {"main"}
 
 
-def test_a_lost_connection_is_tried_again(github: GitHubServer, token: str) -> None:
+def test_a_lost_connection_is_retried(github: GitHubServer, token: str) -> None:
     github.cut_next("GET", ".", times=2)
     assert branches(github, token) == {"main"}
 
 
-def test_it_is_given_up_after_so_many_attempts(github: GitHubServer, token: str) -> None:
+def test_retries_end_after_the_maximum(github: GitHubServer, token: str) -> None:
     github.fail_next("GET", ".", 502, times=99)
     with pytest.raises(ServerTrouble, match="502"):
         branches(github, token, attempts=3)
@@ -71,7 +69,7 @@ def test_a_primary_limit_is_waited_for_until_its_reset(
 
 
 @pytest.mark.parametrize("status", [403, 429])
-def test_a_reset_beyond_the_bound_is_told_at_once(
+def test_a_distant_rate_limit_reset_is_reported_at_once(
     github: GitHubServer, token: str, status: int
 ) -> None:
     reset = datetime.now(UTC) + timedelta(minutes=40)
@@ -89,7 +87,7 @@ def test_a_secondary_limit_without_a_time_is_waited_for(github: GitHubServer, to
     assert branches(github, token, max_wait_seconds=0.3) == {"main"}
 
 
-def test_a_long_wait_is_told_in_the_log(
+def test_a_long_wait_is_logged(
     github: GitHubServer, token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     github.fail_next("GET", ".", 429, headers={"Retry-After": "5"})
@@ -98,14 +96,14 @@ def test_a_long_wait_is_told_in_the_log(
     assert "GitHub answered 429; trying again in 5 seconds" in caplog.text
 
 
-def test_a_refusal_for_another_reason_is_not_tried_again(github: GitHubServer, token: str) -> None:
+def test_a_refusal_for_another_reason_is_not_retried(github: GitHubServer, token: str) -> None:
     github.fail_next("GET", ".", 403, {}, {"message": "No.", "documentation_url": "x"})
     with pytest.raises(ForgeError, match="No"):
         branches(github, token)
     assert len(github.requests) == 1
 
 
-def test_a_query_is_tried_again_whatever_became_of_it(github: GitHubServer, token: str) -> None:
+def test_a_query_is_retried_whatever_its_fate(github: GitHubServer, token: str) -> None:
     github.cut_next("POST", "/graphql$", after=True)
     github.fail_next("POST", "/graphql$", 502)
     found = query_graphql(access(github, token), "query { viewer { login } }", {})
@@ -120,7 +118,7 @@ def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
     assert len(list(access(github, token).client().get_repo(NAME).get_branches())) == 206
 
 
-def test_what_is_unchanged_costs_nothing(github: GitHubServer, token: str) -> None:
+def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) -> None:
     polled = PolledReader(access(github, token).client().requester)
     path, query = f"/repos/{NAME}/issues", {"per_page": 5}
     first = polled.get(path, query)
@@ -132,7 +130,7 @@ def test_what_is_unchanged_costs_nothing(github: GitHubServer, token: str) -> No
     assert [each.status for each in github.requests] == [200, 304, 200]
 
 
-def test_other_questions_have_answers_of_their_own(github: GitHubServer, token: str) -> None:
+def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) -> None:
     polled = PolledReader(access(github, token).client().requester)
     for size in range(1, 61):
         polled.get(f"/repos/{NAME}/issues", {"per_page": size})
@@ -140,13 +138,13 @@ def test_other_questions_have_answers_of_their_own(github: GitHubServer, token: 
     assert polled.get(f"/repos/{NAME}/issues", {"per_page": 1}).changed, "forgotten by now"
 
 
-def test_a_token_of_the_new_form_goes_whole(github: GitHubServer, token: str) -> None:
+def test_a_long_token_is_sent_completely(github: GitHubServer, token: str) -> None:
     assert len(token) > 500
     branches(github, token)
     assert github.requests[-1].headers["authorization"] == f"Bearer {token}"
 
 
-def test_an_enterprise_server_is_asked_at_its_own_addresses(
+def test_an_enterprise_server_is_reached_at_its_own_addresses(
     github: GitHubServer, token: str
 ) -> None:
     forge = GitHubForge(access(github, token, api_url=f"{github.api_url}/"), NAME)
@@ -154,12 +152,12 @@ def test_an_enterprise_server_is_asked_at_its_own_addresses(
     assert all(each.kind == "rest" for each in github.requests)
 
 
-def test_an_empty_token_is_a_mistake_of_the_settings(github: GitHubServer) -> None:
+def test_an_empty_token_is_a_usage_error(github: GitHubServer) -> None:
     with pytest.raises(UsageError, match="no GitHub token"):
         access(github, "").client()
 
 
-def test_no_token_is_in_the_words_of_a_failure(github: GitHubServer, token: str) -> None:
+def test_no_failure_message_contains_the_token(github: GitHubServer, token: str) -> None:
     said = {"message": f"bad {token} here", "documentation_url": "x"}
     github.fail_next("GET", ".", 404, {}, said)
     with pytest.raises(ForgeError) as told:

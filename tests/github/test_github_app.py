@@ -1,4 +1,4 @@
-"""Working as a GitHub App: a token for one repository, renewed in time, known to redactors."""
+"""Tests of authenticating as a GitHub App: tokens per repository, renewal and redaction."""
 
 import time
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> Insta
     return source
 
 
-def test_a_token_is_for_the_repository_and_what_a_run_needs(
+def test_a_token_is_limited_to_the_repository_and_needed_permissions(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     value = source_of(tokens, settings_for(github, app), NAME).token()
@@ -77,19 +77,19 @@ def test_a_token_is_for_the_repository_and_what_a_run_needs(
     } | {"checks": "write"}
 
 
-def test_the_client_id_does_as_well(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
+def test_the_client_id_is_accepted_too(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
     settings = settings_for(github, app, RESOLVER_APP_ID=app.client_id)
     assert source_of(tokens, settings, NAME).token().startswith("ghs_")
 
 
-def test_the_app_is_stronger_than_a_token(
+def test_the_app_takes_precedence_over_a_token(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     settings = settings_for(github, app, GITHUB_TOKEN="ghp_given")
     assert source_of(tokens, settings, NAME).token() != "ghp_given"
 
 
-def test_a_token_is_asked_for_once(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
+def test_a_token_is_requested_once(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
     settings = settings_for(github, app)
     forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
     forge.branches("agent/")
@@ -115,7 +115,7 @@ def test_a_token_is_renewed_before_it_ends(
     assert {each.status for each in github.requests} <= {200, 201}
 
 
-def test_where_none_can_be_made_the_older_token_is_used_as_long_as_it_is_good(
+def test_the_older_token_is_used_if_no_new_one_can_be_issued(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     source = source_of(tokens, settings_for(github, app), NAME)
@@ -133,7 +133,7 @@ def test_where_none_can_be_made_the_older_token_is_used_as_long_as_it_is_good(
         source.token()
 
 
-def test_who_has_a_good_token_does_not_wait_for_the_next(
+def test_a_valid_token_is_used_while_the_next_is_requested(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     source = source_of(tokens, settings_for(github, app), NAME)
@@ -161,7 +161,7 @@ def test_two_repositories_of_one_name_have_tokens_of_their_own(
             forge.branches("agent/")
 
 
-def test_a_token_is_known_before_it_is_used(
+def test_a_token_is_registered_for_redaction_before_use(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     redactor = Redactor((), tokens.issued_tokens)
@@ -205,7 +205,7 @@ def test_the_key_comes_on_one_line_or_in_a_file(
         ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", "can't be read"),
     ],
 )
-def test_what_is_no_key_is_a_mistake_of_the_settings(
+def test_an_invalid_key_is_a_usage_error(
     github: GitHubServer, app: App, tokens: ForgeTokens, key: str, told: str
 ) -> None:
     with pytest.raises(UsageError, match=told) as error:
@@ -213,9 +213,7 @@ def test_what_is_no_key_is_a_mistake_of_the_settings(
     assert "AAAA" not in str(error.value)
 
 
-def test_a_public_key_is_a_mistake_of_the_settings(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
+def test_a_public_key_is_a_usage_error(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
     private = load_pem_private_key(app.private_key.encode(), None)
     public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=public.decode())
@@ -223,7 +221,7 @@ def test_a_public_key_is_a_mistake_of_the_settings(
         tokens.source(settings, NAME)
 
 
-def test_a_token_without_an_end_is_told_without_it(
+def test_a_token_without_an_expiry_is_reported_without_showing_it(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     github.fail_next("POST", "/access_tokens$", 201, body={"token": "ghs_not_known_yet"})
@@ -233,14 +231,14 @@ def test_a_token_without_an_end_is_told_without_it(
 
 
 @pytest.mark.parametrize("left_out", ["RESOLVER_APP_ID", "RESOLVER_APP_PRIVATE_KEY"])
-def test_half_an_app_is_told(
+def test_an_incomplete_app_is_reported(
     github: GitHubServer, app: App, tokens: ForgeTokens, left_out: str
 ) -> None:
     with pytest.raises(UsageError, match=left_out.removeprefix("RESOLVER_").lower()):
         tokens.source(settings_for(github, app, **{left_out: ""}), NAME)
 
 
-def test_another_apps_key_is_refused_in_words(
+def test_another_apps_key_is_refused_with_a_reason(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     other = github.add_app("another")
@@ -250,7 +248,7 @@ def test_another_apps_key_is_refused_in_words(
     assert "BEGIN" not in str(error.value)
 
 
-def test_a_repository_without_the_app_is_told(
+def test_a_repository_without_the_app_is_reported(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     github.create_repository("octo/else", {"README.md": "x"})
@@ -259,7 +257,7 @@ def test_a_repository_without_the_app_is_told(
     assert "install it" in error.value.next_step
 
 
-def test_a_suspended_installation_is_told(
+def test_a_suspended_installation_is_reported(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     app.suspended = True
@@ -281,7 +279,7 @@ def test_a_token_for_another_repository_is_not_used(
 
 
 @pytest.mark.parametrize("trouble", ["502", "cut"])
-def test_minting_is_tried_again(
+def test_issuing_a_token_is_retried(
     github: GitHubServer, app: App, tokens: ForgeTokens, trouble: str
 ) -> None:
     if trouble == "cut":
@@ -297,7 +295,7 @@ def test_the_app_knows_its_login(github: GitHubServer, app: App, tokens: ForgeTo
     assert forge.whoami() == "our-agent[bot]"
 
 
-def test_what_has_ended_long_ago_is_forgotten(
+def test_tokens_that_expired_long_ago_are_forgotten(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     source = source_of(tokens, settings_for(github, app), NAME)

@@ -1,4 +1,4 @@
-"""The comments of runs on a GitHub over a real socket: who closes what a killed run has left."""
+"""Tests of the comments of runs, also of killed ones, over a real socket."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,14 +56,14 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
 
-def test_on_a_pull_request_the_progress_promises_no_other_one(issue: Issue) -> None:
+def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:
     on_pull = trigger_on(issue).model_copy(update={"is_pull_request": True})
     assert "Open a pull request" in progress_body(progress(issue))
     body = progress_body(progress(issue, trigger=on_pull))
     assert "Open a pull request" not in body and "- [ ] Push the commit" in body
 
 
-def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None:
+def test_an_unticked_box_states_the_reason(issue: Issue) -> None:
     failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
     course = CheckHistory(edited=True, files=1, checks=(failing,))
     body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, check_history=course))
@@ -84,7 +84,7 @@ def test_a_box_that_was_not_earned_stays_open_and_says_why(issue: Issue) -> None
     assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
 
 
-def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
+def test_answers_have_their_own_checklist(issue: Issue) -> None:
     question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
     body = progress_body(progress(issue, trigger=question, sandbox=True))
     assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Post the answer here\n" in body
@@ -97,7 +97,7 @@ def test_answers_keep_a_list_of_their_own(issue: Issue) -> None:
     )
 
 
-def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
+def test_the_name_of_a_check_is_escaped(issue: Issue) -> None:
     hostile = ObservedCheck(
         command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
     )
@@ -105,7 +105,7 @@ def test_what_a_check_is_called_stays_words(issue: Issue) -> None:
     assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 
-def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issue: Issue) -> None:
+def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:
     first = forge_for(github).progress_writer().write_progress(progress(issue), None)
     later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
     assert forge_for(github).progress_writer().write_progress(later, None) == first
@@ -113,7 +113,7 @@ def test_a_run_that_starts_again_takes_its_comment_up(github: GitHubServer, issu
     assert at_work_in(body) == later.at_work
 
 
-def test_a_deleted_comment_is_not_made_anew_before_the_end(
+def test_a_deleted_comment_is_posted_again_only_at_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
@@ -124,7 +124,7 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     assert len(bodies(issue)) == 1
 
 
-def test_only_a_comment_of_ours_is_written_over(github: GitHubServer, issue: Issue) -> None:
+def test_only_resolvers_own_comment_is_overwritten(github: GitHubServer, issue: Issue) -> None:
     theirs = github.add_comment(issue, "mine", "alice")
     forge_for(github).comment(report_on(issue, progress_comment_id=theirs.id))
     assert theirs.body == "mine" and len(bodies(issue)) == 1
@@ -176,9 +176,7 @@ def test_without_a_job_a_run_has_died_when_its_time_is_over(
     )
 
 
-def test_the_run_that_looks_leaves_its_own_comment_alone(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue) -> None:
     comments = forge_for(github).run_comments
     own = progress(issue, until=NOW - timedelta(hours=1))
     comments.write_progress(own, None)
@@ -186,9 +184,7 @@ def test_the_run_that_looks_leaves_its_own_comment_alone(
     assert "**ended unexpectedly**" not in bodies(issue)[0]
 
 
-def test_anybody_may_write_a_marker_and_nothing_comes_of_it(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> None:
     comments = forge_for(github).run_comments
     comments.write_progress(progress(issue, job=""), None)
     [forged] = bodies(issue)
@@ -201,14 +197,14 @@ def test_anybody_may_write_a_marker_and_nothing_comes_of_it(
     assert len(issue.comments) == 2 and issue.comments[-1].id == told
 
 
-def test_a_plan_beyond_all_measure_fits(github: GitHubServer, issue: Issue) -> None:
+def test_a_huge_plan_fits(github: GitHubServer, issue: Issue) -> None:
     plan = tuple(PlanItem(title="<img src=x> @mona " * 500, status="done") for _ in range(500))
     forge_for(github).run_comments.write_progress(progress(issue, plan=plan), None)
     [body] = bodies(issue)
     assert len(body) < 65_536 and "<img" not in body and "and 470 more" in body
 
 
-def test_a_marker_with_an_impossible_moment_is_none() -> None:
+def test_a_marker_with_an_impossible_time_is_ignored() -> None:
     work = ActiveRunMarker("20260102-030405-abcdef", NOW, NOW, "123.2")
     good = at_work_marker(reports.trigger().key, work)
     assert at_work_in(good) == work
@@ -216,7 +212,7 @@ def test_a_marker_with_an_impossible_moment_is_none() -> None:
     assert at_work_in("> " + good) is None
 
 
-def test_the_runs_own_comment_is_not_told_of_as_left_out(
+def test_the_runs_own_comment_is_not_reported_as_left_out(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)

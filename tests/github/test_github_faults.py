@@ -1,4 +1,4 @@
-"""Writes to a GitHub that fails: tried again for minutes, and done once."""
+"""Tests of writes to a failing GitHub, which are retried and done once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def issues(scene: Scene) -> list[Issue]:
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_outlasts_minutes_of_faults_and_is_done_once(scene: Scene, kind: str) -> None:
+def test_a_write_is_retried_for_minutes_and_done_once(scene: Scene, kind: str) -> None:
     path, write, count = WRITES[kind]
     time = PassingTime()
     limited = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
@@ -121,16 +121,14 @@ def test_a_write_outlasts_minutes_of_faults_and_is_done_once(scene: Scene, kind:
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_that_was_done_though_it_answered_502_is_not_done_again(
-    scene: Scene, kind: str
-) -> None:
+def test_a_write_that_succeeded_with_a_502_is_not_repeated(scene: Scene, kind: str) -> None:
     path, write, count = WRITES[kind]
     scene.github.fail_next("POST", path, 502, after=True)
     write(scene, forge_for(scene.github))
     assert count(scene) == 1
 
 
-def test_a_write_is_given_up_at_its_bound_and_told(scene: Scene) -> None:
+def test_a_write_is_abandoned_at_its_limit_and_reported(scene: Scene) -> None:
     time = PassingTime()
     scene.github.fail_next("POST", r"/pulls$", 502, times=99)
     forge = forge_for(scene.github, retries=time.retries(100.0))
@@ -141,7 +139,7 @@ def test_a_write_is_given_up_at_its_bound_and_told(scene: Scene) -> None:
     assert sum(each.method == "POST" for each in asked) > 5
 
 
-def test_what_github_refuses_is_not_tried_again(scene: Scene) -> None:
+def test_a_refused_write_is_not_retried(scene: Scene) -> None:
     time = PassingTime()
     scene.github.fail_next("POST", r"/pulls$", 422, times=99)
     with pytest.raises(ForgeError, match="422"):

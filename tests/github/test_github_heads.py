@@ -1,4 +1,4 @@
-"""Where our pull requests for an issue are, and what a run of ours has pushed there already."""
+"""Tests of finding Resolver's pull requests of an issue, and the commits of a run in them."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def of_fork(github: GitHubServer, branch: str, author: str = BOT) -> Issue:
 
 @pytest.mark.parametrize("state", ["open", "closed"])
 @pytest.mark.parametrize("is_followed", [False, True])
-def test_a_commit_is_found_in_ours_of_any_state_and_age(
+def test_a_commit_is_found_in_any_of_resolvers_pull_requests(
     github: GitHubServer, state: str, is_followed: bool
 ) -> None:
     pull = opened(github, f"{PREFIX}fix")
@@ -88,7 +88,7 @@ def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) ->
     assert found is not None and found.commit == made
 
 
-def test_what_is_not_the_runs_is_not_found(github: GitHubServer) -> None:
+def test_commits_of_other_runs_are_not_found(github: GitHubServer) -> None:
     opened(github, f"{PREFIX}fix")
     push(github, f"{PREFIX}fix", run=f"{RUN}-2")
     opened(github, f"{PREFIX}theirs", author="mallory")
@@ -122,7 +122,9 @@ def test_a_fork_of_the_same_owner_is_another_repository(github: GitHubServer) ->
     assert pushed.pull_request.number == ours.number not in {theirs.number, late.number}
 
 
-def test_the_newest_of_ours_that_is_open_is_the_issues(github: GitHubServer) -> None:
+def test_the_newest_open_pull_request_of_resolver_belongs_to_the_issue(
+    github: GitHubServer,
+) -> None:
     opened(github, f"{PREFIX}one")
     second = opened(github, f"{PREFIX}two")
     opened(github, f"{PREFIX}three").state = "closed"
@@ -130,7 +132,7 @@ def test_the_newest_of_ours_that_is_open_is_the_issues(github: GitHubServer) -> 
     assert found is not None and found.number == second.number
 
 
-def test_many_pull_requests_of_others_are_one_request(github: GitHubServer) -> None:
+def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> None:
     for n in range(30):
         opened(github, f"work-{n}", author="mallory")
     forge = forge_for(github)

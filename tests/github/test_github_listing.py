@@ -1,4 +1,4 @@
-"""What reading costs: one request a page of a list, however many elements the page has."""
+"""Tests of the number of requests for lists: one per page."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -89,7 +89,7 @@ LOOKS: dict[str, Look] = {
 }
 
 
-def test_what_is_read_costs_no_request_for_each_element(github: GitHubServer, pull: Issue) -> None:
+def test_reading_needs_no_request_per_element(github: GitHubServer, pull: Issue) -> None:
     def costs(look: Look) -> Counter[str]:
         before = len(github.requests)
         look(github, forge_for(github), pull)
@@ -103,7 +103,7 @@ def test_what_is_read_costs_no_request_for_each_element(github: GitHubServer, pu
 
 
 @pytest.mark.parametrize(("many", "limit", "pages"), [(0, 5, 1), (100, 5, 1), (301, 150, 4)])
-def test_the_newest_of_a_list_cost_their_pages_and_the_first(
+def test_reading_the_newest_needs_their_pages_and_the_first(
     github: GitHubServer, pull: Issue, many: int, limit: int, pages: int
 ) -> None:
     for n in range(many):

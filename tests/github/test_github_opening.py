@@ -1,6 +1,4 @@
-"""A pull request of ours on a GitHub over a real socket: marked as wished, and brought up to date
-in what nobody has edited.
-"""
+"""Tests of opening and updating a pull request, over a real socket."""
 
 from typing import Any
 
@@ -69,20 +67,18 @@ def test_the_requester_and_the_owners_of_the_files_are_asked(
     assert pull.notes == ()
 
 
-def test_nobody_is_asked_unless_that_is_wished(github: GitHubServer, issue: Issue) -> None:
+def test_nobody_is_asked_to_review_unless_configured(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, wished(issue, PullRequestPreferences()))
     assert asked(found) == (set(), set())
     assert not found.labels and not found.assignees
 
 
-def test_nobody_is_asked_to_look_at_a_draft(github: GitHubServer, issue: Issue) -> None:
+def test_nobody_is_asked_to_review_a_draft(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, wished(issue, ALL, draft=True))
     assert asked(found) == (set(), set())
 
 
-def test_one_who_cannot_be_asked_does_not_spoil_it_for_the_others(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_an_invalid_reviewer_does_not_affect_the_others(github: GitHubServer, issue: Issue) -> None:
     github.world.account("stranger")
     asker = reports.trigger(number=issue.number, comment_id=None)
     asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
@@ -92,7 +88,9 @@ def test_one_who_cannot_be_asked_does_not_spoil_it_for_the_others(
     assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
 
 
-def test_a_bot_who_asked_is_not_asked_back(github: GitHubServer, issue: Issue) -> None:
+def test_a_bot_that_requested_the_work_is_not_asked_to_review(
+    github: GitHubServer, issue: Issue
+) -> None:
     for actor in (
         reports.Actor(login="ci-bot", is_bot=True),
         reports.Actor(login="other[bot]"),
@@ -113,9 +111,7 @@ def test_a_team_of_another_organization_is_not_asked(github: GitHubServer, issue
     assert asked(found) == ({"alice"}, set())
 
 
-def test_labels_are_put_on_and_the_requester_is_assigned(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_labels_are_added_and_the_requester_is_assigned(github: GitHubServer, issue: Issue) -> None:
     wishes = PullRequestPreferences(
         labels=("agent-made", "needs: review", " "), assign_requester=True
     )
@@ -128,7 +124,7 @@ def test_labels_are_put_on_and_the_requester_is_assigned(
 
 @pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$", "/assignees$"])
 @pytest.mark.parametrize("status", [403, 404, 422])
-def test_what_is_refused_is_told_and_ends_nothing(
+def test_a_refused_label_or_assignee_is_reported_and_ends_nothing(
     github: GitHubServer, issue: Issue, path: str, status: int
 ) -> None:
     github.fail_next("POST", path, status, body={"message": "no @way"})
@@ -139,15 +135,13 @@ def test_what_is_refused_is_told_and_ends_nothing(
     assert pull.number == found.number
 
 
-def test_a_review_that_is_asked_for_already_is_not_asked_for_again(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> None:
     for _ in range(2):
         opened(github, wished(issue, ALL))
     assert sum("requested_reviewers" in each.path for each in github.writes()) == 1
 
 
-def test_one_more_commit_asks_nobody_again(github: GitHubServer, issue: Issue) -> None:
+def test_another_commit_requests_no_review_again(github: GitHubServer, issue: Issue) -> None:
     opened(github, wished(issue, PullRequestPreferences()))
     _, found = opened(github, wished(issue, ALL, publication_method="added"))
     assert asked(found) == (set(), set())
@@ -167,7 +161,7 @@ OWNERS_TEMPLATE = "## What\n\n## How we test here\n"
 
 
 @pytest.mark.parametrize("path", [".github/pull_request_template.md", "PULL_REQUEST_TEMPLATE.md"])
-def test_the_owners_template_is_used_where_the_repository_has_none(
+def test_the_owners_template_is_used_if_the_repository_has_none(
     github: GitHubServer, issue: Issue, path: str
 ) -> None:
     github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
@@ -177,7 +171,7 @@ def test_the_owners_template_is_used_where_the_repository_has_none(
     assert again.body == pull.body
 
 
-def test_the_repositorys_own_template_goes_before_the_owners(
+def test_the_repositorys_own_template_precedes_the_owners(
     github: GitHubServer, issue: Issue
 ) -> None:
     github.create_repository(
@@ -194,7 +188,7 @@ def test_the_repositorys_own_template_goes_before_the_owners(
     [OWNERS_TEMPLATE + "x" * 30_000, f"{OWNERS_TEMPLATE}\0", None],
     ids=["long", "binary", "none"],
 )
-def test_an_owner_without_a_sane_template_has_none(
+def test_an_invalid_template_of_the_owner_is_ignored(
     github: GitHubServer, issue: Issue, content: str | None
 ) -> None:
     files = {"README.md": "x"} if content is None else {"pull_request_template.md": content}
@@ -203,7 +197,7 @@ def test_an_owner_without_a_sane_template_has_none(
     assert "test here" not in pull.body
 
 
-def test_a_template_that_not_everybody_sees_is_not_used(github: GitHubServer, issue: Issue) -> None:
+def test_a_private_template_is_not_used(github: GitHubServer, issue: Issue) -> None:
     files = {"pull_request_template.md": OWNERS_TEMPLATE}
     github.create_repository(f"{OWNER}/.github", files=files, private=True)
     github.grant(BOT, f"{OWNER}/.github", "admin")
@@ -212,7 +206,7 @@ def test_a_template_that_not_everybody_sees_is_not_used(github: GitHubServer, is
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
-def test_an_owners_repository_that_cannot_be_read_is_none(
+def test_an_unreadable_repository_of_the_owner_is_ignored(
     github: GitHubServer, issue: Issue, status: int
 ) -> None:
     files = {"pull_request_template.md": OWNERS_TEMPLATE}
@@ -235,7 +229,7 @@ def edited(github: GitHubServer, pull: Issue, **words: str) -> None:
     github.edit_issue(pull, **words)
 
 
-def test_words_that_nobody_has_touched_are_written_anew(github: GitHubServer, issue: Issue) -> None:
+def test_an_unedited_text_is_written_again(github: GitHubServer, issue: Issue) -> None:
     opened(github, report_on(issue))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer"
@@ -243,14 +237,14 @@ def test_words_that_nobody_has_touched_are_written_anew(github: GitHubServer, is
     assert run_of_marker(pull.body) == (issue.number, "run-2")
 
 
-def test_line_ends_that_a_browser_sends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
+def test_line_ends_of_a_browser_are_not_an_edit(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     edited(github, found, body=(found.body or "").replace("\n", "\r\n"))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert "Changes added since" not in pull.body
 
 
-def test_what_a_person_has_edited_stays_and_what_is_new_is_folded_below(
+def test_an_edited_text_stays_and_the_new_one_is_folded_below(
     github: GitHubServer, issue: Issue
 ) -> None:
     _, found = opened(github, report_on(issue))
@@ -278,9 +272,7 @@ def test_a_title_that_a_person_has_edited_stays(github: GitHubServer, issue: Iss
         assert f"And why it is {message}" in pull.body
 
 
-def test_a_body_that_a_person_has_emptied_is_left_to_them(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_body_that_a_person_emptied_stays_empty(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     edited(github, found, body="Mine.")
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
@@ -298,9 +290,7 @@ def test_the_same_run_again_adds_nothing_to_an_edited_body(
     assert pull.body == theirs
 
 
-def test_a_long_text_of_a_persons_leaves_no_room_and_stays_whole(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_long_edited_text_stays_complete(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     edited(github, found, body="x" * (MAX_BODY - 400))
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
@@ -308,7 +298,7 @@ def test_a_long_text_of_a_persons_leaves_no_room_and_stays_whole(
     assert "Changes added since" not in pull.body
 
 
-def test_a_pull_request_of_somebody_else_is_not_touched(github: GitHubServer, issue: Issue) -> None:
+def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, issue: Issue) -> None:
     theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
     pull, _ = opened(
         github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
@@ -317,14 +307,16 @@ def test_a_pull_request_of_somebody_else_is_not_touched(github: GitHubServer, is
     assert not theirs.labels and asked(theirs) == (set(), set())
 
 
-def test_a_draft_of_ours_is_made_ready_when_it_is(github: GitHubServer, issue: Issue) -> None:
+def test_a_draft_of_resolver_becomes_ready_when_verified(
+    github: GitHubServer, issue: Issue
+) -> None:
     pull, found = opened(github, report_on(issue, draft=True))
     assert pull.draft
     pull, found = opened(github, later(issue, "Mend the parser and the printer"))
     assert not pull.draft and found.pull and not found.pull.draft
 
 
-def test_a_draft_that_a_person_made_of_it_stays_one(github: GitHubServer, issue: Issue) -> None:
+def test_a_draft_made_by_a_person_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     assert found.pull is not None
     found.pull.draft = True
@@ -332,7 +324,7 @@ def test_a_draft_that_a_person_made_of_it_stays_one(github: GitHubServer, issue:
     assert pull.draft
 
 
-def test_that_it_could_not_be_made_ready_is_told(github: GitHubServer, issue: Issue) -> None:
+def test_a_failure_to_make_it_ready_is_reported(github: GitHubServer, issue: Issue) -> None:
     opened(github, report_on(issue, draft=True))
     limited = {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"}
     token = github.token_for(BOT, NAME, permissions=limited)
@@ -376,7 +368,7 @@ def test_deleted_and_odd_files_are_named_for_a_second_look(
     assert pull.body.count("assets/new.bin") == 1
 
 
-def test_the_bots_number_is_asked_for(github: GitHubServer, issue: Issue) -> None:
+def test_the_bots_account_id_is_requested(github: GitHubServer, issue: Issue) -> None:
     account = forge_for(github).account()
     assert (account.login, account.id) == (BOT, github.world.account(BOT).id)
     github.fail_next("GET", "/users/", 404)

@@ -1,4 +1,4 @@
-"""Which commit of a pull request is worked on: the one that the requester saw."""
+"""Tests of pinning the commit of a pull request that the requester saw."""
 
 import pytest
 import requests
@@ -25,7 +25,7 @@ def forked(github: GitHubServer, owner: str = "zoe") -> Issue:
     return github.create_pull(NAME, f"{owner}:work", author=owner)
 
 
-def test_a_hundred_pushes_after_the_request_bring_nothing_in(github: GitHubServer) -> None:
+def test_later_pushes_are_never_used(github: GitHubServer) -> None:
     made = forked(github)
     seen = github.repository("zoe/demo").git.tip("work")
     github.advance(10)
@@ -40,9 +40,7 @@ def test_a_hundred_pushes_after_the_request_bring_nothing_in(github: GitHubServe
 
 
 @pytest.mark.parametrize("status", [404, 403])
-def test_a_fork_whose_pushes_can_not_be_seen_is_not_worked_on(
-    github: GitHubServer, status: int
-) -> None:
+def test_a_fork_whose_pushes_are_invisible_is_refused(github: GitHubServer, status: int) -> None:
     made = forked(github)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     github.commit("zoe/demo", "work", {"a.py": "evil\n"})
@@ -52,7 +50,7 @@ def test_a_fork_whose_pushes_can_not_be_seen_is_not_worked_on(
     assert "review" in refused.value.next_step
 
 
-def test_a_fork_that_was_pushed_to_without_end_is_not_worked_on(github: GitHubServer) -> None:
+def test_a_fork_with_too_many_pushes_is_refused(github: GitHubServer) -> None:
     made = forked(github)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     head = github.commit("zoe/demo", "work", {"a.py": "evil\n"})
@@ -65,7 +63,7 @@ def test_a_fork_that_was_pushed_to_without_end_is_not_worked_on(github: GitHubSe
     assert len(asked) == MAX_PAGES
 
 
-def test_a_fork_that_is_gone_since_the_request_is_not_worked_on(github: GitHubServer) -> None:
+def test_a_fork_deleted_since_the_request_is_refused(github: GitHubServer) -> None:
     made = forked(github)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     token = {"Authorization": f"Bearer {github.token_for(BOT, NAME)}"}
@@ -77,23 +75,21 @@ def test_a_fork_that_is_gone_since_the_request_is_not_worked_on(github: GitHubSe
         forge_for(github).read(trigger)
 
 
-def test_the_requesters_own_fork_is_worked_on_as_it_is(github: GitHubServer) -> None:
+def test_the_requesters_own_fork_is_used_as_it_is(github: GitHubServer) -> None:
     made = forked(github, "alice")
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     github.fail_next("GET", r"/activity$", 404, body={"message": "no"}, times=9)
     assert read(github, trigger)[1].moved == NOT_KNOWN
 
 
-def test_trouble_with_the_list_of_pushes_is_no_answer(github: GitHubServer, pull: Issue) -> None:
+def test_an_error_of_the_list_of_pushes_is_not_an_answer(github: GitHubServer, pull: Issue) -> None:
     trigger = triggered(github, github.add_comment(pull, "@agent fix", "alice"))
     github.fail_next("GET", r"/activity$", 502, times=9)
     with pytest.raises(ForgeError, match="502"):
         forge_for(github).read(trigger)
 
 
-def test_a_comment_on_the_code_means_the_commit_that_it_was_written_on(
-    github: GitHubServer, pull: Issue
-) -> None:
+def test_a_comment_on_the_code_pins_its_commit(github: GitHubServer, pull: Issue) -> None:
     seen = github.repository(NAME).git.tip("work")
     github.commit(NAME, "work", {"a.py": "pushed while alice was writing\n"})
     on_line = github.add_review_comment(pull, "a.py", 1, "@agent rename it", "alice")

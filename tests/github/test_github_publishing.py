@@ -1,4 +1,4 @@
-"""Publishing to a GitHub over a real socket: once each, by us, and with words for each failure."""
+"""Tests of publishing over a real socket: once each, with a message for each failure."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def test_a_draft_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
 
 
-def test_without_drafts_an_ordinary_pull_request_is_opened(
+def test_without_draft_support_an_ordinary_pull_request_is_opened(
     github: GitHubServer, issue: Issue
 ) -> None:
     words = {"message": "Draft pull requests are not supported in this repository."}
@@ -111,14 +111,14 @@ def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, is
     assert sum(each.method == "PATCH" for each in github.writes()) == 1
 
 
-def test_another_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> None:
+def test_each_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     forge.comment(report_on(issue))
     forge.comment(report_on(issue, trigger=trigger_on(issue, key="issue_comment:78")))
     assert len(issue.comments) == 2
 
 
-def test_a_person_is_refused_once_in_a_thread(github: GitHubServer, issue: Issue) -> None:
+def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     refused = failure_from_error(Refused("alice has no write access", "ask somebody"))
 
@@ -132,11 +132,11 @@ def test_a_person_is_refused_once_in_a_thread(github: GitHubServer, issue: Issue
     assert len(issue.comments) == 2
 
 
-def test_nothing_was_published_before_a_run(github: GitHubServer, issue: Issue) -> None:
+def test_before_a_run_there_is_no_publication(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github).find_publication(trigger_on(issue)) is None
 
 
-def test_an_earlier_run_is_found_whole(github: GitHubServer, issue: Issue) -> None:
+def test_the_publication_of_an_earlier_run_is_found(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     pull = forge.open_pull_request(report_on(issue), BRANCH)
     url = forge.comment(report_on(issue, pull_request=pull))
@@ -169,9 +169,7 @@ def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
     assert forge_for(github).find_publication(trigger_on(issue)) is not None
 
 
-def test_a_command_line_run_is_found_whatever_this_machines_clock_says(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_a_command_line_run_is_found_with_any_clock(github: GitHubServer, issue: Issue) -> None:
     ahead = reports.WHEN.replace(year=2100)
     trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE, at=ahead, key="k")
     forge_for(github).comment(report_on(issue, trigger=trigger))
@@ -179,7 +177,7 @@ def test_a_command_line_run_is_found_whatever_this_machines_clock_says(
     assert len(issue.comments) == 1
 
 
-def test_a_marker_of_somebody_else_means_nothing(github: GitHubServer, issue: Issue) -> None:
+def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue) -> None:
     key = trigger_on(issue).key
     forged = run_marker(key, Ending.NO_CHANGE)
     github.add_comment(issue, forged + "\n\nI finished", "mallory")
@@ -244,7 +242,7 @@ def test_a_setting_that_forbids_pull_requests_is_named(github: GitHubServer, iss
     assert "Workflow permissions" in told.value.next_step
 
 
-def test_a_wrong_token_is_told_and_never_shown(github: GitHubServer, issue: Issue) -> None:
+def test_a_wrong_token_is_reported_and_never_shown(github: GitHubServer, issue: Issue) -> None:
     token = github.token_for(BOT, NAME, long=True)
     github.revoke(token)
     with pytest.raises(ForgeError) as told:
@@ -253,7 +251,7 @@ def test_a_wrong_token_is_told_and_never_shown(github: GitHubServer, issue: Issu
     assert "GITHUB_TOKEN" in told.value.next_step
 
 
-def test_a_token_in_the_servers_words_is_not_repeated(github: GitHubServer, issue: Issue) -> None:
+def test_a_token_in_the_servers_message_is_not_repeated(github: GitHubServer, issue: Issue) -> None:
     token = github.token_for(BOT, NAME)
     github.fail_next("POST", "/pulls$", 422, body={"message": f"bad {token}", "errors": [token]})
     with pytest.raises(ForgeError) as told:
@@ -262,7 +260,7 @@ def test_a_token_in_the_servers_words_is_not_repeated(github: GitHubServer, issu
     assert "[token]" in told.value.what
 
 
-def test_a_branch_without_commits_is_told_in_githubs_words(
+def test_a_branch_without_commits_is_reported_with_githubs_message(
     github: GitHubServer, issue: Issue
 ) -> None:
     with pytest.raises(ForgeError, match="422") as told:
@@ -278,27 +276,29 @@ def test_a_short_rate_limit_is_waited_for(github: GitHubServer, issue: Issue, st
 
 
 @pytest.mark.parametrize("status", [403, 429])
-def test_a_long_rate_limit_is_told_at_once(github: GitHubServer, issue: Issue, status: int) -> None:
+def test_a_long_rate_limit_is_reported_at_once(
+    github: GitHubServer, issue: Issue, status: int
+) -> None:
     github.fail_next("*", ".", status, headers={"Retry-After": "3600"}, times=9)
     with pytest.raises(ForgeError, match="rate limit") as told:
         forge_for(github).comment(report_on(issue))
     assert "3600 seconds" in told.value.next_step
 
 
-def test_reading_is_tried_again_after_a_server_error(github: GitHubServer, issue: Issue) -> None:
+def test_a_read_is_retried_after_a_server_error(github: GitHubServer, issue: Issue) -> None:
     github.fail_next("GET", "/issues/", 502, times=2)
     github.cut_next("GET", f"/repos/{NAME}$")
     assert forge_for(github).read(trigger_on(issue)).title == "It breaks"
 
 
-def test_a_server_that_stays_down_is_told(github: GitHubServer, issue: Issue) -> None:
+def test_a_server_that_stays_down_is_reported(github: GitHubServer, issue: Issue) -> None:
     github.fail_next("GET", ".", 503, times=50)
     with pytest.raises(ForgeError, match="GitHub answered 503"):
         forge_for(github).read(trigger_on(issue))
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", "{", "[]", '{"id": []}'])
-def test_an_answer_that_is_not_githubs_is_told(
+def test_a_response_that_is_not_githubs_is_reported(
     github: GitHubServer, issue: Issue, body: str
 ) -> None:
     github.fail_next("GET", f"/repos/{NAME}$", 200, body=body, times=5)
@@ -308,7 +308,7 @@ def test_an_answer_that_is_not_githubs_is_told(
     assert not any(word in words for word in ("error", "json", "object", "expecting")), words
 
 
-def test_nobody_listening_is_told() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     access = GitHubAccess(token="t", api_url="http://127.0.0.1:9", attempts=0)
     with pytest.raises(ForgeError, match=r"no answer from 127\.0\.0\.1"):
         GitHubForge(access, NAME).permission("alice")
@@ -321,7 +321,7 @@ def test_the_pull_request_is_described(github: GitHubServer, issue: Issue) -> No
     assert pull.body.startswith("<!-- resolver:run")
 
 
-def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_ours(
+def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
     github: GitHubServer, issue: Issue
 ) -> None:
     world = github.world

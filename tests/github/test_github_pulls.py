@@ -1,4 +1,4 @@
-"""Reading a pull request from a GitHub over a real socket, and publishing a review on it."""
+"""Tests of reading a pull request and publishing a review, over a real socket."""
 
 import dataclasses
 import time
@@ -58,7 +58,9 @@ def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, PullRequestConte
     return task, task.pull
 
 
-def test_what_is_read_of_a_pull_request(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+def test_the_context_of_a_pull_request_is_read(
+    github: GitHubServer, pull: Issue, asked: Asked
+) -> None:
     assert pull.pull is not None
     pull.pull.draft = True
     task, found = read(github, asked())
@@ -96,7 +98,7 @@ def test_a_thread_whose_lines_have_changed_is_outdated(
     assert (thread.is_outdated, thread.line, thread.original_line) == (True, None, 30)
 
 
-def test_our_own_threads_are_known_and_our_reviews_words_are_not(
+def test_resolvers_own_threads_are_recognized(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
@@ -106,7 +108,9 @@ def test_our_own_threads_are_known_and_our_reviews_words_are_not(
     assert found.reviews == ()
 
 
-def test_our_own_markers_are_no_hidden_text(github: GitHubServer, pull: Issue) -> None:
+def test_resolvers_markers_are_not_reported_as_hidden_text(
+    github: GitHubServer, pull: Issue
+) -> None:
     marker = run_marker("key", Ending.PULL_REQUEST, 1, "run-1")
     body = add_newest_section(
         f"{marker}\n\nSo it is.", marker, "more", run="run-2", warning="a draft"
@@ -128,7 +132,7 @@ def test_our_own_markers_are_no_hidden_text(github: GitHubServer, pull: Issue) -
     assert not any(f"#{ours.number}" in line for line in task.left_out)
 
 
-def test_a_pull_request_whose_fork_is_gone_is_read(github: GitHubServer) -> None:
+def test_a_pull_request_of_a_deleted_fork_is_read(github: GitHubServer) -> None:
     github.create_repository(NAME, {"a.py": TEXT})
     github.grant("alice", NAME, "write")
     github.create_repository("zoe/demo", parent=NAME)
@@ -149,7 +153,7 @@ def test_a_pull_request_is_read_for_other_work_as_well(
     assert found.number == pull.number
 
 
-def test_there_is_nothing_to_review_in_an_issue(github: GitHubServer, asked: Asked) -> None:
+def test_a_review_of_an_issue_is_refused(github: GitHubServer, asked: Asked) -> None:
     issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
     trigger = asked().model_copy(update={"number": issue.number})
     with pytest.raises(Refused, match="only a pull request can be reviewed") as refused:
@@ -173,7 +177,7 @@ def test_of_several_pushes_after_the_request_none_is_used(
     assert any("pushed to after the request" in line for line in task.left_out)
 
 
-def test_a_base_that_was_changed_after_the_request_is_told(
+def test_a_base_changed_after_the_request_is_reported(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     task, _ = read(github, asked().model_copy(update={"base": "release"}))
@@ -182,7 +186,7 @@ def test_a_base_that_was_changed_after_the_request_is_told(
     assert not any("when it was asked" in line for line in task.left_out)
 
 
-def test_where_the_branch_was_made_anew_it_is_not_known_what_was_seen(
+def test_for_a_recreated_branch_the_seen_commit_is_unknown(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     trigger = asked()
@@ -204,7 +208,7 @@ def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue, as
     assert (found.head, found.moved) == (head, "")
 
 
-def test_the_command_line_means_what_is_there_now(github: GitHubServer, pull: Issue) -> None:
+def test_the_command_line_uses_the_present_head(github: GitHubServer, pull: Issue) -> None:
     head = github.commit(NAME, "work", {"a.py": "x\n"})
     trigger = reports.trigger(
         kind=TriggerKind.COMMAND_LINE,
@@ -216,7 +220,7 @@ def test_the_command_line_means_what_is_there_now(github: GitHubServer, pull: Is
     assert read(github, trigger)[1].head == head
 
 
-def test_a_refused_query_is_an_error_with_its_words(
+def test_a_refused_query_is_an_error_with_githubs_message(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     trigger = asked()
@@ -242,7 +246,7 @@ def test_an_item_that_the_token_may_not_see_is_left_out(
 
 
 @pytest.mark.parametrize("status", [502, 429])
-def test_a_query_that_meets_trouble_is_asked_again(
+def test_a_failing_query_is_retried(
     github: GitHubServer, pull: Issue, asked: Asked, status: int
 ) -> None:
     trigger = asked()
@@ -263,7 +267,7 @@ def test_a_query_waits_for_its_rate_limit(github: GitHubServer, pull: Issue, ask
     assert read(github, trigger)[1].number == pull.number
 
 
-def test_a_query_does_not_wait_for_a_limit_beyond_the_bound(
+def test_a_query_does_not_wait_for_a_distant_rate_limit(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     trigger = asked()
@@ -326,7 +330,7 @@ def test_a_review_is_found_behind_hundreds_of_others(github: GitHubServer, pull:
 
 
 @pytest.mark.parametrize("refused", [{27}, {33}, {28, 32}, {27, 28, 29, 30, 31, 32, 33}])
-def test_only_the_refused_comments_go_into_the_text(
+def test_only_refused_comments_go_into_the_text(
     github: GitHubServer, pull: Issue, refused: set[int]
 ) -> None:
     assert pull.pull is not None
@@ -340,7 +344,7 @@ def test_only_the_refused_comments_go_into_the_text(
     assert len(pull.review_comments) == 7 - len(refused)
 
 
-def test_a_draft_of_ours_is_cleared_and_one_of_a_persons_is_left(
+def test_a_pending_review_of_resolver_is_deleted_but_not_a_persons(
     github: GitHubServer, pull: Issue
 ) -> None:
     github.add_review(pull, review_marker("another"), BOT, "PENDING")
@@ -352,7 +356,9 @@ def test_a_draft_of_ours_is_cleared_and_one_of_a_persons_is_left(
     assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
 
 
-def test_a_commit_that_is_no_part_any_more_loses_no_word(github: GitHubServer, pull: Issue) -> None:
+def test_a_review_of_a_commit_that_was_removed_keeps_all_text(
+    github: GitHubServer, pull: Issue
+) -> None:
     made = review(github, 30)
     git = github.repository(NAME).git
     start = git.tip("main")
@@ -365,7 +371,7 @@ def test_a_commit_that_is_no_part_any_more_loses_no_word(github: GitHubServer, p
     assert "on 30" in published.body
 
 
-def test_an_own_pull_request_is_commented_on(github: GitHubServer, pull: Issue) -> None:
+def test_a_review_of_an_own_pull_request_is_a_comment(github: GitHubServer, pull: Issue) -> None:
     pull.author = github.world.account(BOT)
     made = review(github, 30, verdict=ReviewVerdict.REQUEST_CHANGES)
     done = forge_for(github).publish_review(report_on(pull), made)
@@ -373,9 +379,7 @@ def test_an_own_pull_request_is_commented_on(github: GitHubServer, pull: Issue) 
     assert [(r.state, len(r.comments)) for r in pull.reviews] == [("COMMENTED", 1)]
 
 
-def test_a_token_that_may_not_review_is_told_what_it_needs(
-    github: GitHubServer, pull: Issue
-) -> None:
+def test_a_missing_review_permission_is_named(github: GitHubServer, pull: Issue) -> None:
     token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
     with pytest.raises(ForgeError) as error:
         forge_for(github, token).publish_review(report_on(pull), review(github, 30))
@@ -395,7 +399,7 @@ def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
     assert any("very long ones" in line for line in task.left_out)
 
 
-def test_what_maintainers_have_hidden_on_the_code_is_not_read(
+def test_hidden_comments_on_the_code_are_not_read(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
@@ -407,7 +411,7 @@ def test_what_maintainers_have_hidden_on_the_code_is_not_read(
     assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
 
 
-def test_what_is_named_on_the_code_and_in_reviews_is_read(
+def test_references_in_reviews_and_on_the_code_are_read(
     github: GitHubServer, pull: Issue, asked: Asked
 ) -> None:
     named = [github.create_issue(NAME, f"other {n}", "x", author="eve").number for n in range(2)]
@@ -427,7 +431,7 @@ def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 6])
-def test_all_threads_and_reviews_are_read_where_there_are_few(
+def test_all_of_few_threads_and_reviews_are_read(
     github: GitHubServer, pull: Issue, asked: Asked, threads: int
 ) -> None:
     for n in range(threads):
@@ -454,7 +458,7 @@ def test_of_many_threads_the_oldest_and_the_newest_are_read(
 
 
 @pytest.mark.parametrize("nth", [0, 3, 10, 18, 19])
-def test_the_thread_that_asks_is_found_among_many(
+def test_the_requesting_thread_is_found_among_many(
     github: GitHubServer, pull: Issue, nth: int
 ) -> None:
     made = [github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve") for n in range(20)]
@@ -473,7 +477,7 @@ def test_the_thread_that_asks_is_found_among_many(
     assert said.is_cut
 
 
-def test_the_review_that_asks_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
+def test_the_requesting_review_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
     made = [github.add_review(pull, f"@agent review {n}", "alice") for n in range(20)]
     trigger = parse_github_event(
         "pull_request_review",

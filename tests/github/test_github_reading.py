@@ -1,4 +1,4 @@
-"""Reading issues from a GitHub over a real socket: what the requester saw, and no more."""
+"""Tests of reading issues as the requester saw them, over a real socket."""
 
 import json
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def triggered(github: GitHubServer, comment: Comment) -> Trigger:
     return found
 
 
-def test_the_task_holds_what_the_requester_saw(
+def test_the_task_contains_what_the_requester_saw(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     github.add_label(issue, "bug")
@@ -88,7 +88,7 @@ def test_the_task_holds_what_the_requester_saw(
     assert task.left_out == ()
 
 
-def test_what_is_written_or_edited_later_is_left_out_and_named(
+def test_later_texts_and_edits_are_left_out_and_named(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     early = github.add_comment(issue, "harmless", "mallory")
@@ -113,7 +113,7 @@ def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
 
 
 @pytest.mark.parametrize("kind", ["dispatched", "box_ticked", "check_failed"])
-def test_words_that_were_edited_after_a_request_without_them_are_left_out(
+def test_a_text_edited_after_a_request_without_it_is_left_out(
     github: GitHubServer, issue: Issue, kind: str
 ) -> None:
     trigger = without_words(issue, TriggerKind(kind), github.world.now() + timedelta(seconds=10))
@@ -129,7 +129,7 @@ def test_words_that_were_edited_after_a_request_without_them_are_left_out(
     )
 
 
-def test_words_that_were_edited_before_a_request_without_them_are_used(
+def test_a_text_edited_before_a_request_without_it_is_used(
     github: GitHubServer, issue: Issue
 ) -> None:
     github.advance(10)
@@ -153,7 +153,7 @@ def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, is
     assert [c.body for c in task.comments] == ["before", "@agent fix"]
 
 
-def test_hidden_text_is_taken_out_and_named(
+def test_hidden_text_is_removed_and_named(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     github.edit_issue(issue, title="Bre\u200baks", body="seen <!-- SECRET -->")
@@ -167,7 +167,7 @@ def test_hidden_text_is_taken_out_and_named(
     assert "1 hidden element" in told
 
 
-def test_our_own_comments_are_not_shown_to_the_model(
+def test_resolvers_own_comments_are_not_shown_to_the_model(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, "Resolver opened a pull request", BOT)
@@ -196,7 +196,7 @@ def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
     )
 
 
-def test_a_flood_after_the_request_pushes_nothing_out(
+def test_a_flood_of_later_comments_displaces_nothing(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     for number in range(330):
@@ -215,7 +215,9 @@ def test_a_flood_after_the_request_pushes_nothing_out(
 
 
 @pytest.mark.parametrize("early", [0, 1, 99, 100, 299])
-def test_all_before_a_flood_is_read(github: GitHubServer, issue: Issue, early: int) -> None:
+def test_all_comments_before_a_flood_are_read(
+    github: GitHubServer, issue: Issue, early: int
+) -> None:
     for number in range(early):
         github.add_comment(issue, f"early {number}", "carol")
     github.advance(10)
@@ -241,7 +243,7 @@ folded
 """
 
 
-def test_what_we_have_asked_is_shown_as_ours(
+def test_questions_of_resolver_are_shown_as_its_own(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, ASKED_BACK, BOT)
@@ -258,7 +260,7 @@ def test_what_we_have_asked_is_shown_as_ours(
     assert "an earlier comment of Resolver" in task.left_out
 
 
-def test_what_we_have_written_since_is_not_shown(
+def test_later_comments_of_resolver_are_not_shown(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     said = github.add_comment(issue, ASKED_BACK, BOT)
@@ -267,7 +269,7 @@ def test_what_we_have_written_since_is_not_shown(
     assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
 
 
-def test_what_maintainers_have_hidden_as_spam_is_not_read(
+def test_comments_hidden_as_spam_are_not_read(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
@@ -277,7 +279,7 @@ def test_what_maintainers_have_hidden_as_spam_is_not_read(
     assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
 
 
-def test_where_nobody_says_what_is_hidden_all_is_read(
+def test_without_information_about_hidden_comments_all_are_read(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, "shown", "mallory")
@@ -288,7 +290,7 @@ def test_where_nobody_says_what_is_hidden_all_is_read(
     assert any("which comments are hidden" in line for line in task.left_out)
 
 
-def test_long_texts_are_cut_and_named(
+def test_long_texts_are_truncated_and_named(
     github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
 ) -> None:
     for _ in range(12):
@@ -299,7 +301,7 @@ def test_long_texts_are_cut_and_named(
     assert any("between the oldest and the newest" in line for line in task.left_out)
 
 
-def test_the_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
+def test_the_command_line_reads_the_present_state(github: GitHubServer, issue: Issue) -> None:
     github.add_comment(issue, "just now", "carol")
     trigger = reports.trigger(
         kind=TriggerKind.COMMAND_LINE,
@@ -319,13 +321,13 @@ def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: An
         forge_for(github).read(trigger)
 
 
-def test_a_missing_issue_is_told(github: GitHubServer, issue: Issue) -> None:
+def test_a_missing_issue_is_reported(github: GitHubServer, issue: Issue) -> None:
     with pytest.raises(ForgeError, match="could not read issue 999") as told:
         forge_for(github).read(reports.trigger(number=999))
     assert "check that it exists" in told.value.next_step
 
 
-def test_a_missing_repository_is_told(github: GitHubServer) -> None:
+def test_a_missing_repository_is_reported(github: GitHubServer) -> None:
     with pytest.raises(ForgeError, match="could not read octo/demo: GitHub answered 404"):
         forge_for(github, github.token_for(BOT)).read(reports.trigger())
 
@@ -343,7 +345,7 @@ def test_another_repository_than_the_triggers_is_never_touched(
 
 
 @pytest.mark.parametrize("name", ["demo", "a/b/c", "../x", "a/..", "a b/c", "a/b?x=1", ""])
-def test_a_name_that_is_no_repository_is_a_usage_error(name: str) -> None:
+def test_an_invalid_repository_name_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError):
         GitHubForge(GitHubAccess(token="t"), name)
 
@@ -357,17 +359,19 @@ def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
-def test_the_permission_is_the_forges_answer(github: GitHubServer, issue: Issue, role: str) -> None:
+def test_the_permission_is_the_one_that_github_reports(
+    github: GitHubServer, issue: Issue, role: str
+) -> None:
     github.grant("bob", NAME, role, association="MEMBER")
     assert forge_for(github).permission("bob") == role
 
 
-def test_the_operators_right_to_push_is_asked(github: GitHubServer, issue: Issue) -> None:
+def test_the_operators_push_permission_is_checked(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github, github.token_for("alice")).operator_may_push()
     assert not forge_for(github, github.token_for("carol")).operator_may_push()
 
 
-def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue: Issue) -> None:
+def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github, bot_login="me").whoami() == "me"
     assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
     actions = github.token_for("github-actions[bot]", NAME)
@@ -380,7 +384,9 @@ def test_who_we_are_is_configured_or_asked_or_known(github: GitHubServer, issue:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_who_we_are_survives_trouble(github: GitHubServer, issue: Issue, times: int) -> None:
+def test_the_own_login_is_requested_again_after_an_error(
+    github: GitHubServer, issue: Issue, times: int
+) -> None:
     app = github.token_for("my-app[bot]", NAME)
     github.fail_next("POST", "/graphql$", 502, times=times)
     assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
@@ -390,7 +396,7 @@ def test_who_we_are_survives_trouble(github: GitHubServer, issue: Issue, times: 
     ("status", "body"),
     [(502, None), (401, None), (403, {"message": "Use SSO"}), (200, {"data": {"viewer": None}})],
 )
-def test_who_we_are_is_never_guessed(
+def test_the_own_login_is_never_guessed(
     github: GitHubServer, issue: Issue, status: int, body: Any
 ) -> None:
     app = github.token_for("my-app[bot]", NAME)
@@ -399,16 +405,14 @@ def test_who_we_are_is_never_guessed(
         forge_for(github, app, bot_login="").whoami()
 
 
-def test_who_we_are_is_not_guessed_without_an_answer(github: GitHubServer, issue: Issue) -> None:
+def test_the_own_login_is_not_guessed_without_an_answer(github: GitHubServer, issue: Issue) -> None:
     app = github.token_for("my-app[bot]", NAME)
     silent = forge_for(github, app, bot_login="", graphql_url="http://127.0.0.1:1/graphql")
     with pytest.raises(ForgeError, match="no answer"):
         silent.whoami()
 
 
-def test_type_milestone_assignees_and_who_wrote_it_are_read(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_type_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:
     example = json.loads(published(OPENAPI).read_bytes())["components"]["examples"]
     document = example["issue"]["value"]["milestone"]
     issue.milestone = {**document, "title": "2.0\u200b <!-- EVIL -->"}
@@ -420,7 +424,7 @@ def test_type_milestone_assignees_and_who_wrote_it_are_read(
     assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
 
 
-def test_what_an_issue_wore_is_as_the_event_has_it(github: GitHubServer, issue: Issue) -> None:
+def test_labels_and_assignees_are_those_of_the_event(github: GitHubServer, issue: Issue) -> None:
     payload = github.event_issue_labeled(issue, "agent", "alice")
     github.add_label(issue, "wontfix", "alice")
     issue.assignees = [github.world.account("alice")]
@@ -432,7 +436,7 @@ def test_what_an_issue_wore_is_as_the_event_has_it(github: GitHubServer, issue: 
     assert (now.labels, now.assignees) == (("agent", "wontfix"), ("alice",))
 
 
-def test_snapshot_line_ends_are_no_edit(github: GitHubServer, issue: Issue) -> None:
+def test_different_line_ends_are_not_an_edit(github: GitHubServer, issue: Issue) -> None:
     github.edit_issue(issue, body="one\r\ntwo")
     trigger = reports.trigger(
         number=issue.number, snapshot=Snapshot(title="It breaks", body="one\ntwo\n")

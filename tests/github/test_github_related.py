@@ -1,5 +1,4 @@
-"""Other issues and pull requests that belong to one, over a real socket: as they were, and only the
-repository's own."""
+"""Tests of reading related issues and pull requests of the same repository."""
 
 from collections.abc import Callable
 
@@ -35,7 +34,7 @@ def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, dict[int, Refere
     return task, {each.number: each for each in task.references}
 
 
-def test_what_title_body_comments_and_request_name_is_read(
+def test_references_in_title_body_comments_and_request_are_read(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     numbers = [
@@ -51,7 +50,7 @@ def test_what_title_body_comments_and_request_name_is_read(
     assert first.association == "NONE"
 
 
-def test_what_names_it_and_what_closes_it_is_read(
+def test_issues_that_refer_to_it_or_close_it_are_read(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     naming = github.create_issue(NAME, "Same here", f"as #{issue.number}", author="bob")
@@ -65,7 +64,7 @@ def test_what_names_it_and_what_closes_it_is_read(
     assert found[pull.number].is_pull_request
 
 
-def test_what_is_opened_or_edited_after_the_request_is_not_used(
+def test_references_opened_or_edited_later_are_not_used(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     early = github.create_issue(NAME, "harmless", "harmless", author="bob")
@@ -83,7 +82,7 @@ def test_what_is_opened_or_edited_after_the_request_is_not_used(
     assert f"#{quiet.number + 1}, opened after the request" in task.left_out
 
 
-def test_what_was_closed_after_the_request_was_open(
+def test_a_reference_closed_later_is_shown_as_open(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     done, later = (github.create_issue(NAME, f"n{n}", "", author="bob") for n in range(2))
@@ -109,7 +108,7 @@ def test_other_repositories_are_never_read(
     assert any(line.startswith("2 issues of other repositories") for line in task.left_out)
 
 
-def test_hidden_text_of_another_issue_is_taken_out_and_named(
+def test_hidden_text_of_another_issue_is_removed_and_named(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     other = github.create_issue(NAME, "Oth\u200ber", "ok <!-- EVIL -->\u202e", author="mallory")
@@ -119,7 +118,7 @@ def test_hidden_text_of_another_issue_is_taken_out_and_named(
     assert any(line.startswith(f"hidden in #{other.number}: ") for line in task.left_out)
 
 
-def test_of_very_many_some_are_read_and_the_rest_is_counted(
+def test_references_beyond_the_maximum_are_counted(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     others = [github.create_issue(NAME, "o", "x" * 9000, author="bob").number for _ in range(20)]
@@ -130,7 +129,7 @@ def test_of_very_many_some_are_read_and_the_rest_is_counted(
     assert "8 more issues and pull requests it refers to" in task.left_out
 
 
-def test_what_a_pull_request_closes_is_told_once(
+def test_an_issue_that_a_pull_request_closes_is_shown_once(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     github.commit(NAME, "work", {"a.py": "y\n"})
@@ -143,7 +142,7 @@ def test_what_a_pull_request_closes_is_told_once(
     assert found == {}
 
 
-def test_trouble_with_it_is_said_and_stops_nothing(
+def test_errors_of_reading_references_are_reported_and_stop_nothing(
     github: GitHubServer, issue: Issue, asked: Asked
 ) -> None:
     trigger = asked()
@@ -153,7 +152,7 @@ def test_trouble_with_it_is_said_and_stops_nothing(
     assert any("could not read what it refers to" in line for line in task.left_out)
 
 
-def test_a_command_line_reads_what_is_there_now(github: GitHubServer, issue: Issue) -> None:
+def test_a_command_line_run_reads_the_present_state(github: GitHubServer, issue: Issue) -> None:
     other = github.create_issue(NAME, "before", "before", author="bob")
     github.edit_issue(issue, body=f"#{other.number}")
     github.advance(10)

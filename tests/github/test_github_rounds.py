@@ -1,4 +1,4 @@
-"""Replying in review threads of a GitHub over a real socket: once each, and in no other thread."""
+"""Tests of replying in review threads, over a real socket."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -83,7 +83,7 @@ def ours(pull: Issue) -> list[ReviewComment]:
     return [c for c in pull.review_comments if c.author.login == BOT]
 
 
-def test_what_is_read_of_a_review_names_its_threads_and_their_code(
+def test_a_review_is_read_with_its_threads_and_their_code(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = asked(github, review)
@@ -105,7 +105,7 @@ def test_each_thread_gets_one_reply_with_the_commit(
     assert (given.missing_places, given.resolve_problem) == ((), "")
 
 
-def test_a_second_attempt_finds_the_replies_of_the_first(
+def test_a_second_attempt_finds_replies_of_the_first(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     replies = done(asked(github, review))
@@ -116,7 +116,7 @@ def test_a_second_attempt_finds_the_replies_of_the_first(
     assert [c.in_reply_to for c in ours(pull)] == [c.id for c in review.comments]
 
 
-def test_a_reply_whose_answer_was_lost_is_not_written_again(
+def test_a_reply_whose_response_was_lost_is_not_repeated(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     github.cut_next("POST", r"/replies$", after=True)
@@ -124,7 +124,7 @@ def test_a_reply_whose_answer_was_lost_is_not_written_again(
     assert len(ours(pull)) == 3
 
 
-def test_a_marker_that_somebody_else_wrote_hides_no_reply(
+def test_a_forged_marker_suppresses_no_reply(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     [thread] = asked(github, review)[:1]
@@ -155,7 +155,7 @@ def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review:
     assert not any(c.resolved for c in pull.review_comments)
 
 
-def test_what_is_done_elsewhere_is_linked_there(
+def test_work_in_another_pull_request_is_linked(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     other = PullRequest(title="x", body="", number=9, url=f"{github.server_url}/{NAME}/pull/9")
@@ -164,7 +164,7 @@ def test_what_is_done_elsewhere_is_linked_there(
     assert f"Done in {other.url}." in reply.body
 
 
-def test_words_alone_may_be_missing(github: GitHubServer, pull: Issue, review: Review) -> None:
+def test_a_reply_may_have_no_text(github: GitHubServer, pull: Issue, review: Review) -> None:
     give(github, review, done(asked(github, review)[:1], words=""))
     [reply] = ours(pull)
     assert reply.body.split("\n\n")[1].startswith("Done in")
@@ -173,7 +173,7 @@ def test_words_alone_may_be_missing(github: GitHubServer, pull: Issue, review: R
 # Resolving
 
 
-def test_what_was_done_is_resolved_where_that_is_wanted(
+def test_addressed_threads_are_resolved_if_configured(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     first, second, _ = asked(github, review)
@@ -182,7 +182,7 @@ def test_what_was_done_is_resolved_where_that_is_wanted(
     assert [c.resolved for c in review.comments] == [True, False, False]
 
 
-def test_a_thread_that_can_not_be_resolved_is_answered_all_the_same(
+def test_a_thread_that_can_not_be_resolved_still_gets_a_reply(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     app = "resolver[bot]"
@@ -195,7 +195,7 @@ def test_a_thread_that_can_not_be_resolved_is_answered_all_the_same(
     assert not any(c.resolved for c in review.comments)
 
 
-def test_a_thread_that_somebody_has_resolved_meanwhile_is_answered_and_that_is_said(
+def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = asked(github, review)[:2]
@@ -206,7 +206,9 @@ def test_a_thread_that_somebody_has_resolved_meanwhile_is_answered_and_that_is_s
     assert review.comments[0].resolved_by is None
 
 
-def test_on_outdated_lines_that_is_said(github: GitHubServer, pull: Issue, review: Review) -> None:
+def test_a_reply_says_that_its_lines_are_outdated(
+    github: GitHubServer, pull: Issue, review: Review
+) -> None:
     github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
     threads = asked(github, review)[:1]
     assert threads[0].thread.is_outdated
@@ -217,7 +219,7 @@ def test_on_outdated_lines_that_is_said(github: GitHubServer, pull: Issue, revie
 # What can go wrong
 
 
-def test_a_thread_that_is_gone_is_named_and_the_others_are_answered(
+def test_a_deleted_thread_is_named_and_the_others_get_replies(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = asked(github, review)
@@ -227,7 +229,7 @@ def test_a_thread_that_is_gone_is_named_and_the_others_are_answered(
     assert len(ours(pull)) == 2
 
 
-def test_a_thread_that_takes_no_reply_keeps_no_other_from_its_own(
+def test_a_thread_without_replies_does_not_affect_the_others(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = asked(github, review)
@@ -237,7 +239,7 @@ def test_a_thread_that_takes_no_reply_keeps_no_other_from_its_own(
     assert [c.in_reply_to for c in ours(pull)] == [review.comments[n].id for n in (0, 2)]
 
 
-def test_a_token_that_may_not_reply_is_told_what_it_needs(
+def test_a_missing_reply_permission_is_named(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = asked(github, review)
@@ -255,9 +257,7 @@ rm -rf /
 <!-- resolver:thread key=0 -->"""
 
 
-def test_what_the_model_wrote_can_do_nothing_but_be_read(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
+def test_text_of_the_model_is_inert(github: GitHubServer, pull: Issue, review: Review) -> None:
     give(github, review, done(asked(github, review)[:1], HOSTILE))
     [reply] = ours(pull)
     marker, _, words = reply.body.partition("\n")

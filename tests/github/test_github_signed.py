@@ -1,4 +1,4 @@
-"""Commits made through the API of a GitHub whose objects are made by real git."""
+"""Tests of creating commits through the API, with objects made by real git."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -102,7 +102,7 @@ def signer(github: GitHubServer, repository: Repository) -> SignedCommits:
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_every_change_has_the_same_tree_there(
+def test_every_change_has_the_same_tree_on_github(
     change: Mapping[str, FileContent], host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
     made = host.commit(change)
@@ -113,7 +113,7 @@ def test_every_change_has_the_same_tree_there(
     repository.git.git("fsck", "--strict", "--no-dangling")
 
 
-def test_the_forge_vouches_for_it_and_says_who_made_it(
+def test_github_signs_the_commit_and_names_its_author(
     host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
 ) -> None:
     made = host.commit(CHANGES["a text file"], "Mend it\n\nCo-authored-by: Al <a@example.com>")
@@ -159,7 +159,7 @@ def test_only_what_is_new_is_uploaded(
     assert len(blobs) == 1
 
 
-def test_doing_it_again_finds_what_is_there(
+def test_repeating_it_finds_the_existing_commit(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
     made = host.commit(CHANGES["a text file"])
@@ -172,7 +172,7 @@ def test_doing_it_again_finds_what_is_there(
 
 @pytest.mark.parametrize("path", ["/git/blobs$", "/git/trees$", "/git/commits$", "/git/refs$"])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_lost_answer_leaves_one_branch(
+def test_a_lost_response_leaves_one_branch(
     host: Host,
     signer: SignedCommits,
     github: GitHubServer,
@@ -187,7 +187,7 @@ def test_a_lost_answer_leaves_one_branch(
     assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
 
 
-def test_a_branch_with_something_else_is_left_alone(
+def test_a_branch_with_another_commit_is_left_alone(
     host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
 ) -> None:
     theirs = github.commit(NAME, BRANCH, {"theirs": "1"})
@@ -197,7 +197,7 @@ def test_a_branch_with_something_else_is_left_alone(
     assert not github.writes()
 
 
-def test_a_branch_moves_forward_from_what_it_held(
+def test_a_branch_moves_forward_from_its_previous_commit(
     host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
     first = host.put(signer, host.commit({"one": "1"}))
@@ -236,7 +236,7 @@ def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
     assert repository.git.tip(BRANCH) == theirs[0]
 
 
-def test_commits_behind_it_that_were_never_pushed_go_along(
+def test_unpushed_ancestors_are_created_too(
     host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
 ) -> None:
     tip = github.commit(NAME, "main", {"elsewhere": "1"})
@@ -254,7 +254,7 @@ def test_commits_behind_it_that_were_never_pushed_go_along(
     assert host.put(signer, both) == placed
 
 
-def test_a_tree_that_comes_out_differently_is_not_published(
+def test_a_tree_with_another_id_is_not_published(
     host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
     [commit] = host.made(host.commit(CHANGES["a text file"]))
@@ -264,7 +264,7 @@ def test_a_tree_that_comes_out_differently_is_not_published(
     assert repository.git.tip(BRANCH) is None
 
 
-def test_a_file_that_comes_out_differently_is_not_published(
+def test_a_file_with_another_id_is_not_published(
     host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
     made = host.made(host.commit(CHANGES["a text file"]))
@@ -273,7 +273,7 @@ def test_a_file_that_comes_out_differently_is_not_published(
     assert repository.git.tip(BRANCH) is None
 
 
-def test_too_many_files_are_told_before_anything_is_sent(
+def test_too_many_files_are_reported_before_anything_is_sent(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
     files = {f"f{n}": f"{n}" for n in range(MAX_BLOBS + 1)}
@@ -283,7 +283,7 @@ def test_too_many_files_are_told_before_anything_is_sent(
     assert not github.writes()
 
 
-def test_a_path_that_is_not_utf8_is_told(host: Host) -> None:
+def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
     index = {"GIT_INDEX_FILE": str(host.workspace.folder / "index")}
     blob = host.git.git("hash-object", "-w", "--stdin", input=b"x").decode().strip()
     line = b"100644 " + blob.encode() + b"\tcaf\xe9\0"
@@ -316,7 +316,7 @@ CONTENTS = st.one_of(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.tuples(NAMES, CONTENTS), min_size=1, max_size=6))
-def test_any_change_has_the_same_tree_there(
+def test_any_change_has_the_same_tree_on_github(
     host: Host,
     signer: SignedCommits,
     repository: Repository,

@@ -1,4 +1,4 @@
-"""One query shows the refs of a repository, and which of its owner's repositories exist."""
+"""Tests of the query for a repository's refs and its owner's repositories."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def put(github: GitHubServer, folder: Path, content: bytes) -> str:
     return made[0]
 
 
-def test_a_new_repository_has_a_default_branch_alone(github: GitHubServer) -> None:
+def test_a_new_repository_has_only_a_default_branch(github: GitHubServer) -> None:
     made = github.create_repository("octo/calc", {"a": "1"})
     github.create_repository("octo/.b", {"a": "1"})
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
@@ -41,7 +41,7 @@ def test_a_new_repository_has_a_default_branch_alone(github: GitHubServer) -> No
     )
 
 
-def test_a_ref_is_shown_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
+def test_a_ref_is_read_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
@@ -49,9 +49,7 @@ def test_a_ref_is_shown_with_its_file(github: GitHubServer, tmp_path: Path) -> N
     assert (found.ref_tip, found.content, found.ref_names) == (tip, '{"a": "\u00e9"}\n', ("run",))
 
 
-def test_a_file_that_is_not_shown_as_a_whole_is_unknown(
-    github: GitHubServer, tmp_path: Path
-) -> None:
+def test_a_truncated_file_is_unknown(github: GitHubServer, tmp_path: Path) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     tip = put(github, tmp_path, b"x" * (MOST_TEXT + 1))
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
@@ -59,7 +57,7 @@ def test_a_file_that_is_not_shown_as_a_whole_is_unknown(
     assert (found.ref_tip, found.content) == (tip, None)
 
 
-def test_git_reads_the_refs_if_github_does_not_answer(github: GitHubServer) -> None:
+def test_the_refs_are_read_with_git_if_the_query_fails(github: GitHubServer) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     access = make_access(github, "http://127.0.0.1:1/graphql")
     assert read_snapshot(access, "octo/calc", WANTED) is None

@@ -1,4 +1,4 @@
-"""What people don't see is taken out; what they see stays."""
+"""Tests of removing hidden text and keeping visible text."""
 
 import pytest
 from hypothesis import given, settings
@@ -96,7 +96,7 @@ def hidden_html(text: str) -> list[str]:
         '<a title="`"><!-- SECRET --></a>`',
     ],
 )
-def test_hidden_text_is_taken_out_and_counted(hidden: str) -> None:
+def test_hidden_text_is_removed_and_counted(hidden: str) -> None:
     cleaned = strip_hidden(f"before {hidden} after")
     assert cleaned.text.startswith("before")
     assert "SECRET" not in cleaned.text
@@ -123,7 +123,7 @@ def test_hidden_text_is_taken_out_and_counted(hidden: str) -> None:
         ("$" + "\\phan" * 30 + "\\phantom{x}" + "tom{x}" * 29 + "tom{SECRET}$", "$"),
     ],
 )
-def test_what_a_drawing_does_not_show_is_taken_out(source: str, seen: str) -> None:
+def test_hidden_parts_of_diagrams_are_removed(source: str, seen: str) -> None:
     cleaned = strip_hidden(f"before\n\n{source}\n\nafter")
     assert "SECRET" not in cleaned.text
     assert seen in cleaned.text
@@ -132,24 +132,24 @@ def test_what_a_drawing_does_not_show_is_taken_out(source: str, seen: str) -> No
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~~"])
-def test_a_block_whose_rest_is_hidden_still_ends_where_it_did(fence: str) -> None:
+def test_a_block_with_hidden_parts_ends_where_it_did(fence: str) -> None:
     cleaned = strip_hidden(f"{fence}math\n\\color{{white}} SECRET\n% SECRET\n{fence}\n\nafter")
     assert cleaned.text == f"{fence}math\n\n\n{fence}\n\nafter"
     assert cleaned.removed == ("2 hidden formula parts",)
 
 
 @pytest.mark.parametrize("empty", ["<!-->", "<!--->", "<!---->"])
-def test_an_empty_comment_hides_nothing_of_what_follows(empty: str) -> None:
+def test_an_empty_html_comment_hides_nothing(empty: str) -> None:
     cleaned = strip_hidden(f"a {empty} b --> c")
     assert cleaned == CleanedText("a  b --> c", ("1 HTML comment",))
 
 
 @pytest.mark.parametrize("hidden", ["<!-- SECRET and no end", "text <!-- SECRET and no end"])
-def test_a_comment_without_end_hides_its_rest(hidden: str) -> None:
+def test_an_unclosed_html_comment_hides_the_rest(hidden: str) -> None:
     assert "SECRET" not in strip_hidden(hidden).text
 
 
-def test_a_comment_that_forms_when_another_is_taken_out_goes_too() -> None:
+def test_a_comment_formed_by_removing_another_is_removed_too() -> None:
     assert not hidden_html(strip_hidden("<!-<!-- x -->- SECRET -->").text)
 
 
@@ -171,7 +171,7 @@ def test_a_comment_that_forms_when_another_is_taken_out_goes_too() -> None:
         "    ```mermaid\n    %% code\n    ```",
     ],
 )
-def test_what_people_see_stays(shown: str) -> None:
+def test_visible_text_stays(shown: str) -> None:
     assert strip_hidden(shown) == CleanedText(shown)
 
 
@@ -188,7 +188,7 @@ def test_what_people_see_stays(shown: str) -> None:
         "\ud800",
     ],
 )
-def test_an_invisible_character_goes(character: str) -> None:
+def test_invisible_characters_are_removed(character: str) -> None:
     assert strip_hidden(f"a{character}b").text == "ab"
     assert strip_hidden(f"a{character}b").removed == ("1 invisible character",)
 
@@ -207,7 +207,7 @@ def test_nothing_invisible_is_left_but_emoji_glue(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(SOUP)
-def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) -> None:
+def test_cleaning_any_text_is_complete_and_idempotent(soup: str) -> None:
     cleaned = strip_hidden(soup)
     assert not hidden_html(cleaned.text)
     assert strip_hidden(cleaned.text).text == cleaned.text
@@ -244,13 +244,13 @@ def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
     "hostile",
     ["![" * 32_000, "[" * 65_000, "![](" * 16_000, "[<!--]-->" * 7_000, "<script>" * 8_000],
 )
-def test_what_takes_the_parser_long_is_cut(hostile: str) -> None:
+def test_text_that_is_slow_to_parse_is_truncated(hostile: str) -> None:
     cleaned = strip_hidden(hostile)
     assert len(cleaned.text) < 6_000
     assert cleaned.removed
 
 
-def test_a_table_with_more_cells_than_people_write_is_cut_where_it_begins() -> None:
+def test_a_huge_table_is_cut_off_at_its_beginning() -> None:
     table = "a|b\n-|-\n" + "1|2\n" * 16_000
     cleaned = strip_hidden(f"[before]\n\n{table}")
     assert cleaned.text.strip() == "[before]"

@@ -1,4 +1,4 @@
-"""What a picture is, by its first bytes: never by its name, and nothing is decoded."""
+"""Tests of recognizing images by their first bytes."""
 
 import struct
 import zlib
@@ -61,11 +61,11 @@ def test_kind_and_size_are_read(data: bytes, kind: str) -> None:
         b"GIF89a",
     ],
 )
-def test_anything_else_is_no_picture(data: bytes) -> None:
+def test_other_bytes_are_not_a_picture(data: bytes) -> None:
     assert image_head(data) is None
 
 
-def test_a_claimed_size_is_told_whatever_follows() -> None:
+def test_a_claimed_size_is_returned_whatever_follows() -> None:
     assert image_head(png(2**31, 2**31)) == ImageHead("png", 2**31, 2**31)
 
 

@@ -1,4 +1,4 @@
-"""Which issue template a description was written with, and what of it was filled in."""
+"""Tests of finding the issue template of a description, and what was filled in."""
 
 import time
 
@@ -62,7 +62,7 @@ def answers(form: Form | None) -> dict[str, str]:
     return {each.label: each.answer for each in form.fields}
 
 
-def test_a_form_is_known_by_its_headings_and_what_was_left_empty_is_told() -> None:
+def test_a_form_is_recognized_by_its_headings_with_its_empty_fields() -> None:
     form = find_form(TEMPLATES, "Adds wrong", WRITTEN)
     assert form is not None
     assert (form.name, form.path) == ("Bug report", f"{FOLDER}/bug.yml")
@@ -71,12 +71,12 @@ def test_a_form_is_known_by_its_headings_and_what_was_left_empty_is_told() -> No
     assert form.fields[2].description == "How can we reach you?"
 
 
-def test_what_the_form_says_itself_is_no_answer() -> None:
+def test_text_of_the_form_is_not_an_answer() -> None:
     body = WRITTEN.replace("It adds wrong.", "A bug happened!")
     assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "empty"
 
 
-def test_an_older_template_is_known_by_headings_of_each_kind() -> None:
+def test_an_older_template_is_recognized_by_headings_of_each_kind() -> None:
     body = (
         "**Is it about a problem?**\nYes: mine.\n\n## Version\n\nAlternatives\n---\nNone that work"
     )
@@ -98,13 +98,13 @@ def test_a_heading_of_the_writers_own_is_part_of_the_answer() -> None:
     assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "given"
 
 
-def test_a_heading_above_all_others_asks_for_nothing() -> None:
+def test_a_heading_above_all_others_is_not_a_field() -> None:
     template = {"a.md": b"# Bug report\n\n## Steps\n...\n## Expected\n"}
     body = "# Bug report\n## Steps\n1\n## Expected\n"
     assert answers(find_form(template, "x", body)) == {"Steps": "given", "Expected": "empty"}
 
 
-def test_a_prompt_that_was_left_standing_is_no_answer() -> None:
+def test_a_prompt_that_was_left_is_not_an_answer() -> None:
     body = "**Is it about a problem?**\nA clear and concise  description.\n\n## Version\n3"
     found = answers(find_form(TEMPLATES, "x", body))
     assert found["Is it about a problem?"] == "empty" and found["Version"] == "given"
@@ -122,7 +122,7 @@ def test_a_prompt_that_was_left_standing_is_no_answer() -> None:
         "",
     ],
 )
-def test_one_heading_of_several_or_none_is_no_form(body: str) -> None:
+def test_one_heading_of_several_does_not_identify_a_form(body: str) -> None:
     assert find_form(TEMPLATES, "x", body) is None
 
 
@@ -132,7 +132,7 @@ def test_a_template_with_one_heading_needs_that_one() -> None:
     assert form is not None and form.name == "ISSUE_TEMPLATE"
 
 
-def test_the_best_of_several_is_taken_and_the_title_decides_between_equals() -> None:
+def test_the_best_form_is_chosen_and_the_title_decides_ties() -> None:
     same = {"b.yml": BUG, "a.yml": BUG.replace(b"Bug report", b"Other").replace(b"[Bug]", b"[No]")}
     found = find_form(same, "[bug]: adds wrong", WRITTEN)
     assert found is not None and found.path == "b.yml"
@@ -158,11 +158,11 @@ def test_the_best_of_several_is_taken_and_the_title_decides_between_equals() -> 
         b"#" * (MAX_TEMPLATE_BYTES + 1),
     ],
 )
-def test_what_is_no_form_is_none(content: bytes) -> None:
+def test_an_invalid_form_is_ignored(content: bytes) -> None:
     assert find_form({f"{FOLDER}/a.yml": content}, "x", WRITTEN) is None
 
 
-def test_a_tag_makes_nothing() -> None:
+def test_a_yaml_tag_constructs_nothing() -> None:
     content = BUG.replace(b"label: Version", b"label: !!python/name:os.system Version")
     assert answers(find_form({"a.yml": content}, "x", WRITTEN))["What happened?"] == "given"
 
@@ -182,7 +182,7 @@ def test_a_form_of_many_fields_is_bounded() -> None:
 @pytest.mark.parametrize(
     "piece", ["#", "**a", "`", "# a\n", "---\n", "<!--", "- [", "\u200b", "&a "]
 )
-def test_a_hostile_text_is_read_soon(piece: str) -> None:
+def test_a_hostile_text_is_parsed_quickly(piece: str) -> None:
     text = (piece * 60_000)[:60_000]
     began = time.monotonic()
     find_form(
@@ -229,7 +229,7 @@ def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) ->
     assert cost(65_000) < 10 * cost(16_250) + 0.3
 
 
-def test_a_long_line_is_no_heading_and_does_not_hide_the_one_below_it() -> None:
+def test_a_long_line_is_not_a_heading_and_does_not_hide_the_next() -> None:
     filler = "x" * 70_000
     body = f"# {filler}\n{filler}\n---\n{filler}\n# What happened? ##  \nThis\n# Version #\n1"
     found = answers(find_form(TEMPLATES, "x", body))
@@ -246,7 +246,7 @@ def test_any_bytes_are_a_form_or_none(content: bytes) -> None:
 
 
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{2,9}\??", fullmatch=True), min_size=2, unique=True))
-def test_what_github_makes_of_a_form_is_known_as_written_with_it(labels: list[str]) -> None:
+def test_a_text_that_github_makes_from_a_form_matches_it(labels: list[str]) -> None:
     fields = "".join(f"  - type: input\n    attributes:\n      label: '{n}'\n" for n in labels[:9])
     body = "\n\n".join(f"### {n}\n\n_No response_" for n in labels[:9])
     form = find_form({"a.yml": f"name: F\nbody:\n{fields}".encode()}, "t", body)

@@ -1,4 +1,4 @@
-"""An issue in a file, and a pull request that is only text."""
+"""Tests of an issue in a file, and a pull request that is only text."""
 
 from pathlib import Path
 
@@ -48,9 +48,7 @@ def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body
         (b"x" * 1_000_001, "is larger"),
     ],
 )
-def test_a_file_that_is_no_issue_is_a_usage_error(
-    tmp_path: Path, content: bytes, words: str
-) -> None:
+def test_an_invalid_issue_file_is_a_usage_error(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "issue.md"
     file.write_bytes(content)
     with pytest.raises(UsageError, match=words) as told:
@@ -77,7 +75,7 @@ def test_any_bytes_are_an_issue_or_a_usage_error(
         assert error.next_step
 
 
-def test_the_pull_request_is_only_text(tmp_path: Path) -> None:
+def test_the_local_pull_request_is_only_text(tmp_path: Path) -> None:
     file = tmp_path / "issue.md"
     file.write_text("# It breaks\n")
     forge: Forge = LocalForge(file, "main", ("main", "agent/1"))
@@ -92,6 +90,6 @@ def test_the_pull_request_is_only_text(tmp_path: Path) -> None:
     assert forge.comment(report) == ""
 
 
-def test_github_is_a_forge_too() -> None:
+def test_github_implements_the_same_interface() -> None:
     forge: Forge = GitHubForge(GitHubAccess(token="t"), "octo/demo")
     assert forge

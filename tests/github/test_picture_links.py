@@ -1,4 +1,4 @@
-"""Pictures are taken out of texts, with their alternative texts, and from nowhere else."""
+"""Tests of replacing pictures in texts, with their alternative texts."""
 
 import time
 
@@ -40,11 +40,11 @@ def test_a_picture_is_replaced_by_its_number(text: str, told: str, url: str, alt
     "text",
     ["`![a](u)`", "```\n![a](u)\n<img src=u>\n```", "    ![a](u)", "\\![a](u)", "![a]", "![a] (u)"],
 )
-def test_what_shows_no_picture_stays(text: str) -> None:
+def test_text_without_pictures_is_unchanged(text: str) -> None:
     assert taken(text) == (text, [])
 
 
-def test_a_hidden_picture_is_none() -> None:
+def test_a_hidden_picture_does_not_count() -> None:
     told, links = taken('<!-- ![a](u) --> <div hidden><img src="v"></div> x')
     assert (told.strip(), links) == ("x", [])
 
@@ -61,13 +61,13 @@ def test_the_same_picture_has_one_number_in_all_texts() -> None:
     assert [(link.number, link.text_name) for link in links.links][-1] == (3, "there")
 
 
-def test_a_text_that_is_told_without_its_pictures_says_where_they_were() -> None:
+def test_a_text_without_its_pictures_marks_their_positions() -> None:
     assert (
         without_pictures("a ![EVIL](u) `![b](u)` <img src=v>") == "a [picture] `![b](u)` [picture]"
     )
 
 
-def test_of_very_many_pictures_the_rest_is_counted() -> None:
+def test_pictures_beyond_the_maximum_are_counted() -> None:
     links = PictureLinks()
     told = links.take(
         " ".join(f"![a](u{n})" for n in range(MAX_NUMBERED_PICTURES + 5)), "", "here", "/1", "x"
@@ -98,7 +98,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @settings(max_examples=400, deadline=None)
-def test_no_picture_is_left_whatever_the_text(text: str) -> None:
+def test_no_picture_is_left_in_any_text(text: str) -> None:
     cleaned = strip_hidden(text).text
     links = PictureLinks()
     told = links.take(cleaned, text, "here", "/1", "x")
@@ -116,7 +116,7 @@ def _pictures(text: str) -> int:
     "hostile",
     ["![" * 5_000, "![a](" * 5_000, "<img " * 10_000, '<img src="' * 6_000, "![a](u)" * 5_000],
 )
-def test_a_hostile_text_takes_no_long_time(hostile: str) -> None:
+def test_a_hostile_text_is_processed_quickly(hostile: str) -> None:
     started = time.monotonic()
     PictureLinks().take(hostile, hostile, "here", "/1", "x")
     assert time.monotonic() - started < 10

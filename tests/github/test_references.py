@@ -1,4 +1,4 @@
-"""Names of issues in a text: those that GitHub links, and no others."""
+"""Tests of finding references to issues, as GitHub links them."""
 
 import re
 import time
@@ -29,7 +29,7 @@ def found(text: str) -> list[Named]:
         ("[words](https://github.com/octo/demo/pull/9)", ("octo/demo", 9)),
     ],
 )
-def test_what_github_links_is_found(text: str, named: tuple[str, int]) -> None:
+def test_references_that_github_links_are_found(text: str, named: tuple[str, int]) -> None:
     assert found(text) == [Named(*named)]
 
 
@@ -51,7 +51,7 @@ def test_what_github_links_is_found(text: str, named: tuple[str, int]) -> None:
         "color: #123456789012",
     ],
 )
-def test_what_github_does_not_link_names_nothing(text: str) -> None:
+def test_references_that_github_does_not_link_are_ignored(text: str) -> None:
     assert found(text) == []
 
 
@@ -75,7 +75,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join))
 @settings(max_examples=200, deadline=None)
-def test_nothing_is_found_in_code_whatever_the_text(text: str) -> None:
+def test_no_reference_is_found_in_code(text: str) -> None:
     named = found(text)
     outside = "".join(
         " " if any(a <= i < b for a, b in code_regions(text)) else c for i, c in enumerate(text)
@@ -87,7 +87,7 @@ def test_nothing_is_found_in_code_whatever_the_text(text: str) -> None:
 @pytest.mark.parametrize(
     "hostile", ["#" * 60_000, "a/" * 30_000, "https://" * 8_000, "#1" * 30_000]
 )
-def test_a_hostile_text_takes_no_long_time(hostile: str) -> None:
+def test_a_hostile_text_is_processed_quickly(hostile: str) -> None:
     started = time.monotonic()
     found(hostile)
     assert time.monotonic() - started < 5

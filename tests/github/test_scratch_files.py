@@ -1,4 +1,4 @@
-"""New files that look like scratch work are told apart from the change itself, and never hidden."""
+"""Tests of pointing out new files that look like scratch work."""
 
 from typing import Literal
 
@@ -34,7 +34,7 @@ def test_scripts_copies_and_logs_look_like_scratch_work(path: str) -> None:
     ["src/check.py", "tests/test_parser.py", "docs/update.txt", "parser.py", "checks.py",
      "test_data.json", "CHANGES", "lib/patch.js"],
 )  # fmt: skip
-def test_source_and_tests_do_not(path: str) -> None:
+def test_source_and_tests_do_not_look_like_scratch_work(path: str) -> None:
     assert not looks_like_scratch(change(path))
 
 
@@ -50,7 +50,7 @@ def rows_after_notice(text: str) -> tuple[list[str], list[str]]:
     return rows[0], rows[1]
 
 
-def test_a_run_that_ended_at_a_limit_lists_its_scratch_files_apart() -> None:
+def test_a_run_that_ended_at_a_limit_lists_scratch_files_separately() -> None:
     ended = reports.outcome("", state=RunState.LIMIT, limit="iterations", task_completed=False)
     body = comment_body(reports.report(outcome=ended, patch=PATCH, branch=None))
     change, scratch = rows_after_notice(body)
@@ -60,7 +60,7 @@ def test_a_run_that_ended_at_a_limit_lists_its_scratch_files_apart() -> None:
     ]  # fmt: skip
 
 
-def test_a_pull_request_lists_them_apart_and_does_not_start_with_them() -> None:
+def test_a_pull_request_lists_scratch_files_separately() -> None:
     many = (*FILES, *(change(f"src/m{i}.py") for i in range(7)))
     report = reports.report(patch=PATCH.model_copy(update={"files": many}))
     body = pull_request_body(report)

@@ -1,4 +1,4 @@
-"""A repository's pull request template, filled in: its headings stay, nothing is claimed."""
+"""Tests of filling in a repository's pull request template."""
 
 import re
 
@@ -91,13 +91,13 @@ def test_comments_of_a_template_are_not_part_of_the_pull_request() -> None:
     assert "<!--" not in text and "CONTRIBUTING" not in text and "What does it do" not in text
 
 
-def test_no_box_is_ticked_that_is_no_fact() -> None:
+def test_only_boxes_that_state_facts_are_ticked() -> None:
     text = fill(FULL)
     assert text is not None
     assert "[x]" not in text and text.count("- [ ] ") == 6
 
 
-def test_a_box_that_says_a_fact_is_ticked_and_one_that_says_more_is_not() -> None:
+def test_a_box_that_states_more_than_a_fact_is_not_ticked() -> None:
     text = fill(FULL, Fact.TESTS, Fact.DOCS)
     assert text is not None
     ticked = re.findall(r"^- \[x\] (.*)$", text, re.M)
@@ -139,13 +139,13 @@ def test_a_claim_is_never_ticked(label: str) -> None:
         ("Linked to an existing issue", Fact.ISSUE),
     ],
 )
-def test_what_is_there_is_ticked(label: str, fact: Fact) -> None:
+def test_a_true_fact_is_ticked(label: str, fact: Fact) -> None:
     assert text_beneath(f"* [ ] {label}", frozenset({fact}), own_issue=12) == f"* [x] {label}"
     others = frozenset(Fact) - {fact}
     assert text_beneath(f"* [ ] {label}", others, own_issue=12) == f"* [ ] {label}"
 
 
-def test_without_a_heading_for_them_parts_go_where_the_description_is() -> None:
+def test_parts_without_a_heading_go_below_the_description() -> None:
     text = fill("# Summary\n\nwhat\n")
     assert text is not None
     order = ["> careful", "# Summary", "the summary", "**Why**", "the cause", "**How**"]
@@ -155,7 +155,7 @@ def test_without_a_heading_for_them_parts_go_where_the_description_is() -> None:
     assert text.startswith("Fixes #12")
 
 
-def test_what_no_heading_asks_for_stands_above() -> None:
+def test_parts_that_no_heading_asks_for_come_first() -> None:
     text = fill("## Testing\n\nhow\n\n## Checklist\n\n- [ ] a\n")
     assert text is not None
     assert text.index("### Why\n\nthe cause") < text.index("## Testing") < text.index("the tests")
@@ -165,11 +165,11 @@ def test_what_no_heading_asks_for_stands_above() -> None:
     "template",
     ["- [ ] I have read the rules\n", "Thanks!\n", "<!-- only a comment -->", "## Foo\n\nbar\n"],
 )
-def test_a_template_that_asks_for_nothing_we_know_is_not_filled(template: str) -> None:
+def test_a_template_without_known_headings_is_not_filled_in(template: str) -> None:
     assert fill(template) is None
 
 
-def test_what_can_be_ticked_in_such_a_template_is_kept() -> None:
+def test_checkboxes_of_such_a_template_are_kept() -> None:
     kept = text_beneath(
         "<!-- a -->\n## Foo\n\nbar <!-- b -->\n- [x] c\n  d\n\n## Empty\n\nAll is well.\n",
         frozenset(),
@@ -247,7 +247,7 @@ This change is backwards compatible.
 """
 
 
-def test_what_a_template_claims_before_there_is_a_change_does_not_stay() -> None:
+def test_claims_of_a_template_are_removed() -> None:
     text = fill(PYLINT)
     assert text is not None
     for claim in ("✓", "check_mark", "[x]", "XXXX", "backwards compatible"):
@@ -270,7 +270,7 @@ def test_what_a_template_claims_before_there_is_a_change_does_not_stay() -> None
         "```\nNo risk.\n```",
     ],
 )
-def test_words_that_nobody_has_said_of_this_change_go(claims: str) -> None:
+def test_text_that_is_not_about_this_change_is_removed(claims: str) -> None:
     text = fill(f"{claims}\n\n## What\n\nx\n\n## Compatibility\n\n{claims}\n\nSee:\n- [X] a\n")
     assert text is not None
     assert claims.split("\n")[-1] not in text
@@ -301,12 +301,12 @@ def test_a_heading_asks_for_one_thing(heading: str, part: Part) -> None:
     "heading",
     ["## What", "What\n----", "### What #", "**What:**", "__What__", "<h2>What</h2>", "# What?"],
 )
-def test_headings_of_every_form_are_seen(heading: str) -> None:
+def test_headings_of_every_form_are_recognized(heading: str) -> None:
     text = fill(f"{heading}\n\nsay it here\n", parts={Part.WHAT: "the summary"})
     assert text == f"{heading}\n\nthe summary"
 
 
-def test_a_heading_in_code_is_none() -> None:
+def test_a_heading_in_code_is_ignored() -> None:
     text = fill("## What\n\n```\n## Why\n```\n\n## Other\n\n```\n## Why\n```\n")
     assert text is not None
     assert "**Why**\n\nthe cause" in text and "## Why" not in text
@@ -330,7 +330,7 @@ def test_a_template_refers_to_no_other_issue_and_notifies_nobody() -> None:
     assert "#12" in text
 
 
-def test_what_a_template_leaves_open_hides_nothing() -> None:
+def test_an_unclosed_block_in_a_template_hides_nothing() -> None:
     text = fill("## What\n\nx\n\n## Other\n\n<details>\n\n```\nnever closed")
     assert text is not None and is_closed(text)
 
@@ -345,7 +345,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join))
-def test_whatever_the_template_all_that_is_known_is_in_the_text(template: str) -> None:
+def test_any_template_keeps_everything_that_is_known(template: str) -> None:
     text = fill(template)
     if text is None:
         return

@@ -1,4 +1,4 @@
-"""What people and models write takes processor time that grows with its length, not its square."""
+"""Tests that processing text takes time linear in its length."""
 
 import time
 from collections.abc import Callable
@@ -42,7 +42,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.deep
 @pytest.mark.parametrize("reader", READERS)
-def test_a_repeated_piece_of_the_size_of_a_comment_is_read_at_once(reader: str) -> None:
+def test_repetitive_text_of_a_comments_size_is_parsed_quickly(reader: str) -> None:
     slow = {}
     for piece in REPEATED:
         text = (piece * (SIZE // len(piece) + 1))[:SIZE]
@@ -55,5 +55,5 @@ def test_a_repeated_piece_of_the_size_of_a_comment_is_read_at_once(reader: str) 
 
 
 @pytest.mark.parametrize("name", ["a" * 100, "a" * 39 + "/" + "b" * 100])
-def test_a_reference_with_the_longest_names_is_broken(name: str) -> None:
+def test_a_reference_with_the_longest_names_is_made_inert(name: str) -> None:
     assert inert(f"see {name}#12 there") == f"see `{name}#12` there"

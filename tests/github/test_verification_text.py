@@ -1,4 +1,4 @@
-"""What a pull request, a final comment and a progress comment say about a verification."""
+"""Tests of how a verification is presented in pull requests and comments."""
 
 from typing import get_args
 
@@ -41,13 +41,13 @@ def test_a_verified_change_begins_with_verdict_and_table() -> None:
     assert "not independently verified" not in text and "Not verified" not in text
 
 
-def test_a_checked_change_says_what_is_missing() -> None:
+def test_a_checked_change_states_what_is_missing() -> None:
     text = body(reports.verification(verdict="checked", reproduction=()))
     assert "**Checked:** nothing that ran got worse. No test was seen to fail without" in text
 
 
 @pytest.mark.parametrize("reason", [r for r in REASONS if r != "no_change"])
-def test_each_reason_has_words_of_its_own(reason: str) -> None:
+def test_each_reason_has_its_own_text(reason: str) -> None:
     texts = {}
     for each in REASONS:
         found = reports.verification(verdict="not_verified", reason=each, reproduction=())
@@ -56,7 +56,7 @@ def test_each_reason_has_words_of_its_own(reason: str) -> None:
     assert list(texts.values()).count(texts[reason]) == 1
 
 
-def test_without_verification_the_agents_runs_are_what_there_is() -> None:
+def test_without_verification_the_agents_commands_are_shown() -> None:
     for without in (None, Verification(verdict="not_verified", reason="disabled")):
         text = body(without)
         assert "not independently verified" in text and "**Verified" not in text
@@ -70,7 +70,7 @@ def test_a_suspicious_part_of_the_change_is_named(kind: str) -> None:
     assert not line.startswith("- Changes tests:")
 
 
-def test_flaky_useless_and_omitted_ones_are_named() -> None:
+def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     verified = reports.verification(
         proves_nothing=("test_a.py::test_easy",),
         broken_tests=("test_b.py::test_import",),
@@ -86,7 +86,7 @@ def test_flaky_useless_and_omitted_ones_are_named() -> None:
     assert "- Not executed: `npm run e2e`, because it needs a secret" in text
 
 
-def test_names_and_outputs_from_a_sandbox_are_inert() -> None:
+def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
     hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
     failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
     check = (
@@ -110,7 +110,7 @@ def test_names_and_outputs_from_a_sandbox_are_inert() -> None:
     assert utf16_length(text) <= MAX_BODY
 
 
-def test_the_final_comment_says_it_in_one_line() -> None:
+def test_the_final_comment_has_the_verdict_in_one_line() -> None:
     told = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
     assert told.count("**Verified:**") == 1 and "| Check |" not in told
 

@@ -1,4 +1,4 @@
-"""What a repository's workflows say to somebody who wants to know whether CI starts."""
+"""Tests of reading a repository's workflows to see whether CI starts."""
 
 import json
 import time
@@ -38,7 +38,7 @@ def test_events_are_read_in_each_of_their_forms(on: str) -> None:
 
 
 @pytest.mark.parametrize("on", ["schedule", "workflow_dispatch", "{issues: }"])
-def test_others_check_no_change(on: str) -> None:
+def test_workflows_with_other_events_do_not_check_changes(on: str) -> None:
     assert not read(f"on: {on}\njobs:\n  a: {{runs-on: x}}\n").checks_changes
 
 
@@ -50,7 +50,7 @@ def test_others_check_no_change(on: str) -> None:
         ("./", "github-token: x", True),
     ],
 )
-def test_the_job_of_the_agent_is_found(uses: str, given: str, own: bool) -> None:
+def test_the_agents_job_is_found(uses: str, given: str, own: bool) -> None:
     [job] = read(AGENT % (uses, given)).agents
     assert (job.name, job.own_token) == ("resolve", own)
     assert job.permissions == {"contents": "write", "issues": "write"}
@@ -63,7 +63,7 @@ def test_a_called_workflow_is_the_agents_job_too() -> None:
     assert (job.own_token, job.permissions) == (False, {"*": "write"})
 
 
-def test_what_a_job_is_given_is_read_as_settings() -> None:
+def test_the_inputs_of_a_job_are_read_as_settings() -> None:
     text = AGENT % ("octo/resolver@v1", "fix-failing-checks: own, dashboard: true")
     text = text.replace(
         "    steps:", "    env: {RESOLVER_DASHBOARD: no, RESOLVER_MAX_TIME: 9}\n    steps:"
@@ -91,7 +91,7 @@ def test_permissions_that_a_job_lacks_are_named() -> None:
         ("{issue_comment: {types: [edited]}}", False),
     ],
 )
-def test_whether_an_edited_issue_starts_it_is_known(on: str, edits: bool) -> None:
+def test_a_workflow_for_edited_issues_is_recognized(on: str, edits: bool) -> None:
     assert read(f"on: {on}\njobs: {{a: {{runs-on: x}}}}").starts_on_edits is edits
 
 
@@ -103,7 +103,7 @@ def test_a_workflow_without_a_name_has_its_files(head: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("uses", ["octo/resolver-tools@v1", "octo/other@v1", "1"])
-def test_other_actions_are_not_the_agent(uses: str) -> None:
+def test_other_actions_are_not_resolver(uses: str) -> None:
     assert read(AGENT % (uses, "model: x")).agents == ()
 
 
@@ -111,7 +111,7 @@ def test_other_actions_are_not_the_agent(uses: str) -> None:
     "text",
     ["", "a: [", "[]", "jobs: 3", "on: push", "\x00", "&a [*a]", "jobs: &a {b: *a}", "- " * 500],
 )
-def test_what_is_no_workflow_is_none(text: str) -> None:
+def test_an_invalid_workflow_is_ignored(text: str) -> None:
     found = read_workflow("x.yml", text.encode())
     assert found is None or found.agents == ()
 
@@ -131,7 +131,7 @@ def eightfold(first: str, next_one: str) -> str:
     ids=["aliases", "merge keys"],
 )
 @pytest.mark.parametrize("place", ["with: {model: *a8}", "env: *a8", "with: *a8", "if: *a8"])
-def test_a_few_bytes_that_stand_for_gigabytes_are_no_workflow(aliases: str, place: str) -> None:
+def test_a_yaml_alias_bomb_is_not_a_workflow(aliases: str, place: str) -> None:
     job = f"jobs: {{a: {{steps: [{{uses: o/resolver@v1, {place}}}]}}}}"
     begun = time.process_time()
     assert read_workflow("x.yml", f"{aliases}\n{job}\n".encode()) is None
@@ -151,7 +151,7 @@ jobs:
     assert second.settings == {"model": "one", "label": "two"}
 
 
-def test_what_is_no_plain_value_is_no_setting() -> None:
+def test_a_nested_value_is_not_a_setting() -> None:
     text = """\
 jobs: {a: {if: [x], permissions: {issues: {a: b}}, uses: o/resolver@v1, with: {model: [x, y]}}}
 """

@@ -1,4 +1,4 @@
-"""Builds models that talk to the scripted endpoint and never really wait."""
+"""Builds models that talk to the scripted endpoint and don't really wait."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is changed in messages for Anthropic's models, and what is left alone."""
+"""Tests of changes to messages for Anthropic's models."""
 
 import copy
 from typing import Any
@@ -39,7 +39,7 @@ def marked(messages: list[dict[str, Any]]) -> list[int]:
         ("gpt-4o", False),
     ],
 )
-def test_only_anthropics_models_want_marks(model: str, wants: bool) -> None:
+def test_only_anthropics_models_get_cache_marks(model: str, wants: bool) -> None:
     assert is_anthropic(model) is wants
 
 
@@ -48,7 +48,7 @@ def test_the_system_message_and_the_last_two_inputs_are_marked() -> None:
     assert marked(conversation(0)) == [0, 1]
 
 
-def test_a_later_call_still_marks_where_the_one_before_ended() -> None:
+def test_a_later_call_still_marks_the_end_of_the_previous_one() -> None:
     assert set(marked(conversation(3))) & set(marked(conversation(4))) == {0, 7}
 
 

@@ -1,4 +1,4 @@
-"""A call that the money would not pay is not made, and one that it pays is bounded by it."""
+"""Tests of the budget: which calls are made, and how long replies may be."""
 
 from typing import Any
 
@@ -25,28 +25,28 @@ def model(endpoint: ModelEndpoint, left: float, name: str = "gpt-4o") -> LiteLLM
     return LiteLLMModel(config, on_retry=lambda *_: None, money_left=lambda: left)
 
 
-def test_what_the_rest_of_the_money_buys_is_the_most_of_a_reply() -> None:
+def test_the_remaining_budget_limits_the_reply() -> None:
     assert affordable_output(0.33, price, 40_000, None) == 20_000
 
 
-def test_a_call_that_would_pass_the_budget_is_not_made() -> None:
+def test_a_call_that_would_exceed_the_budget_is_not_made() -> None:
     with pytest.raises(LimitReached) as raised:
         affordable_output(0.04, price, 40_000, None)
     assert raised.value.limit == "budget"
     assert "$0.0450" in raised.value.what
 
 
-def test_what_the_last_call_had_cached_is_cheap_again() -> None:
+def test_cached_input_is_estimated_at_the_cached_price() -> None:
     last = CallSize(40_000, Tokens(input=10_000, output=5, cached=9_000))
     assert affordable_output(0.04, price, 40_000, last) == 2_466
 
 
-def test_the_last_call_says_how_many_characters_a_token_has() -> None:
+def test_the_last_call_gives_the_characters_per_token() -> None:
     last = CallSize(20_000, Tokens(input=10_000))
     assert affordable_output(0.33, price, 40_000, last) == 18_000
 
 
-def test_without_a_price_there_is_no_bound() -> None:
+def test_without_a_price_there_is_no_limit() -> None:
     assert affordable_output(0.0, lambda _: None, 10**9, None) is None
     assert affordable_output(float("inf"), price, 10**9, None) is None
     assert affordable_output(0.5, lambda _: 0.0, 10**9, None) is None
@@ -62,13 +62,13 @@ def test_calls_and_pictures_count_and_the_bytes_of_a_picture_do_not() -> None:
     assert characters_of(messages, None) == 104 + 50 + 4_000
 
 
-def test_nothing_is_sent_when_the_money_does_not_reach(model_endpoint: ModelEndpoint) -> None:
+def test_nothing_is_sent_if_the_budget_does_not_suffice(model_endpoint: ModelEndpoint) -> None:
     with pytest.raises(LimitReached, match="of the budget is left"):
         model(model_endpoint, left=0.005).complete(HELLO)
     assert model_endpoint.requests == []
 
 
-def test_a_reply_is_bounded_by_what_is_left(model_endpoint: ModelEndpoint) -> None:
+def test_a_reply_is_limited_by_the_remaining_budget(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(reply("x"), reply("x"))
     model(model_endpoint, left=0.02).complete(HELLO)
     model(model_endpoint, left=5.0).complete(HELLO)
@@ -77,7 +77,7 @@ def test_a_reply_is_bounded_by_what_is_left(model_endpoint: ModelEndpoint) -> No
     assert "max_tokens" not in free
 
 
-def test_a_reply_that_used_up_the_money_is_kept_without_a_second_try(
+def test_a_reply_that_used_up_the_budget_is_not_requested_again(
     model_endpoint: ModelEndpoint,
 ) -> None:
     usage = Usage(prompt=100, completion=1_900)

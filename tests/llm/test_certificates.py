@@ -1,4 +1,4 @@
-"""Certificates are loaded once, and again where the environment names others."""
+"""Tests of loading certificates once per configured location."""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls to a model as files."""
+"""Tests of storing model calls as files."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def filed(folder: Path) -> FiledModel:
     return FiledModel(ReplayModel([reply]), folder, lambda text: text.replace(SECRET, "[secret]"))
 
 
-def test_a_call_is_kept_whole_and_without_secrets(tmp_path: Path) -> None:
+def test_a_call_is_stored_completely_and_without_secrets(tmp_path: Path) -> None:
     folder = tmp_path / "calls" / "run"
     messages = [{"role": "user", "content": [{"type": "text", "text": f"{SECRET} ☃"}]}]
     filed(folder).complete(messages, [{"type": "function"}])
@@ -31,7 +31,7 @@ def test_a_call_is_kept_whole_and_without_secrets(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_failed_call_is_kept_with_its_error_behind_the_ones_before(tmp_path: Path) -> None:
+def test_a_failed_call_is_stored_with_its_error(tmp_path: Path) -> None:
     model = filed(tmp_path)
     model.complete([])
     with pytest.raises(ReplayExhausted):
@@ -40,7 +40,7 @@ def test_a_failed_call_is_kept_with_its_error_behind_the_ones_before(tmp_path: P
     assert "one more" in json.loads((tmp_path / "00002.json").read_text())["error"]
 
 
-def test_a_folder_that_cant_be_written_does_not_end_the_run(
+def test_an_unwritable_folder_does_not_end_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -1,4 +1,4 @@
-"""Vectors of texts from an endpoint, and skills found by what a text is about."""
+"""Tests of embeddings, and of finding skills by similarity."""
 
 import json
 import subprocess
@@ -86,7 +86,7 @@ def embedder(endpoint: Endpoint, folder: Path, paid: list[Completion]) -> Embedd
     return Embedder(config, folder / "cache", paid.append)
 
 
-def test_texts_become_vectors_in_their_order_and_are_asked_for_once(
+def test_texts_become_vectors_in_order_with_one_request_each(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     paid: list[Completion] = []
@@ -104,7 +104,7 @@ def test_texts_become_vectors_in_their_order_and_are_asked_for_once(
     [(500, b"{}"), (401, b"no"), (200, b"garbage"), (200, b'{"data": []}'), (307, b""),
      (200, b'{"data": [{"index": 0, "embedding": [0, 0]}], "usage": {}}')],
 )  # fmt: skip
-def test_whatever_an_endpoint_answers_is_vectors_or_a_model_error(
+def test_any_response_gives_vectors_or_a_model_error(
     endpoint: Endpoint, tmp_path: Path, status: int, answer: bytes
 ) -> None:
     endpoint.status, endpoint.answer = status, answer
@@ -148,7 +148,7 @@ def skill(name: str, body: str) -> Skill:
 SKILLS = (skill("zones", "time and clock"), skill("tables", "database"), skill("art", "colour"))
 
 
-def test_the_skill_that_a_text_is_about_is_found_with_its_likeness(
+def test_the_matching_skill_is_found_with_its_similarity(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     told: list[str] = []
@@ -158,7 +158,7 @@ def test_the_skill_that_a_text_is_about_is_found_with_its_likeness(
     assert index.nearest("", SKILLS) == [] == index.nearest("clock", ())
 
 
-def test_a_model_that_is_down_is_told_and_nothing_is_found(
+def test_an_unavailable_model_is_reported_and_nothing_is_found(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     endpoint.status, endpoint.answer = 500, b"{}"
@@ -167,7 +167,7 @@ def test_a_model_that_is_down_is_told_and_nothing_is_found(
     assert len(told) == 1 and "could not be called" in told[0]
 
 
-def test_a_replayed_run_finds_what_was_found_and_asks_nobody() -> None:
+def test_a_replayed_run_uses_the_recorded_results() -> None:
     events = [
         Recall(query="zones", why=f"{MEANING_REASON} (0.91)"),
         Recall(query="art", why="“art” said"),

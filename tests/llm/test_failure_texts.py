@@ -1,4 +1,4 @@
-"""Reading what an endpoint says: any text and any header must give a clean, short, keyless line."""
+"""Property tests of reading errors: any text and header give a short line without the key."""
 
 import json
 
@@ -48,7 +48,7 @@ CALL = FailedCall(model="m", timeout=1.0, key=KEY, base_url="http://127.0.0.1:1/
         ),
     ],
 )
-def test_the_wait_that_is_asked_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_requested_wait_is_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
@@ -88,7 +88,7 @@ def test_a_key_written_with_escapes_is_found() -> None:
     assert failure.error.what.endswith("bad [key] (status 400)")
 
 
-def test_deep_nesting_is_no_crash() -> None:
+def test_deep_nesting_does_not_crash() -> None:
     failure = model_failure_of(CALL, 400, '{"error": ' * 100_000, {})
     assert "status 400" in failure.error.what
 
@@ -102,6 +102,6 @@ def test_deep_nesting_is_no_crash() -> None:
         {"detail": "too hot"},
     ],
 )
-def test_the_message_is_found_wherever_a_server_keeps_it(body: dict[str, object]) -> None:
+def test_the_message_is_found_in_any_form_of_error_body(body: dict[str, object]) -> None:
     failure = model_failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
     assert failure.reason == "too hot (status 422)"

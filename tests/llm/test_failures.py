@@ -1,4 +1,4 @@
-"""What goes wrong between here and the model, provoked over a real socket."""
+"""Tests of failures between client and model, over a real socket."""
 
 import json
 
@@ -59,7 +59,7 @@ TRANSIENT = {
 
 @EACH_PATH
 @pytest.mark.parametrize("failing", TRANSIENT.values(), ids=TRANSIENT.keys())
-def test_a_passing_failure_is_tried_again(
+def test_a_transient_failure_is_retried(
     model_endpoint: ModelEndpoint, asked: Build, name: str, failing: Answer
 ) -> None:
     model_endpoint.script(failing, reply("at last"))
@@ -87,14 +87,14 @@ def test_retry_after_is_bounded(model_endpoint: ModelEndpoint, asked: Build) -> 
     assert built.waits == [120.0]
 
 
-def test_waits_grow_to_a_bound(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_waits_grow_up_to_a_maximum(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(*[error(500)] * 8, reply("at last"))
     built = asked(retries=8)
     built.model.complete(HELLO)
     assert built.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
 
-def test_runs_that_failed_together_dont_come_back_together(
+def test_retries_of_concurrent_runs_are_spread(
     model_endpoint: ModelEndpoint,
 ) -> None:
     waits: list[list[float]] = []
@@ -112,7 +112,7 @@ def test_runs_that_failed_together_dont_come_back_together(
     assert waits == [[0.5, 1.0, 2.0], [0.75, 1.5, 3.0]]
 
 
-def test_the_attempts_are_counted(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_the_number_of_attempts_is_limited(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.answer_with(lambda _: error(500, "still broken"))
     built = asked(retries=3)
     with pytest.raises(ModelError, match=r"no usable answer: still broken \(status 500\)") as told:
@@ -140,7 +140,9 @@ def test_the_reason_of_a_retry_says_what_the_endpoint_said(
     assert built.retries == [(1, 1.0, "slow down, please (status 429)")]
 
 
-def test_what_sleep_raises_ends_the_call(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_an_exception_while_waiting_ends_the_call(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
     class StoppedInTest(Exception):
         pass
 
@@ -154,7 +156,7 @@ def test_what_sleep_raises_ends_the_call(model_endpoint: ModelEndpoint, asked: B
 
 @EACH_PATH
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_key_that_is_not_accepted_fails_at_once(
+def test_a_rejected_key_fails_at_once(
     model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
 ) -> None:
     model_endpoint.script(error(status, "Incorrect API key provided"))
@@ -173,7 +175,7 @@ def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, aske
     assert told.value.next_step == "set LLM_API_KEY"
 
 
-def test_the_code_of_an_error_alone_says_that_it_is_too_long(
+def test_a_conversation_that_is_too_long_is_recognized_by_the_error_code(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(error(400, "no", code="context_length_exceeded"))
@@ -184,7 +186,7 @@ def test_the_code_of_an_error_alone_says_that_it_is_too_long(
 @pytest.mark.parametrize(
     "found", ["Missing credentials. Please pass one", "Missing Gemini API key. Set the variable"]
 )
-def test_a_key_that_litellm_misses_is_not_waited_for(
+def test_a_key_missing_in_litellm_is_not_retried(
     model_endpoint: ModelEndpoint, asked: Build, found: str
 ) -> None:
     model_endpoint.script(error(500, found), error(500, found), reply("at last"))
@@ -196,7 +198,7 @@ def test_a_key_that_litellm_misses_is_not_waited_for(
 
 
 @EACH_PATH
-def test_a_conversation_that_is_too_long_is_told_apart(
+def test_a_conversation_that_is_too_long_is_a_separate_error(
     model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     said = "This model's maximum context length is 8192 tokens"
@@ -215,7 +217,7 @@ def test_a_conversation_that_is_too_long_is_told_apart(
         "Input is too long for requested model.",
     ],
 )
-def test_other_servers_words_for_too_long_are_known(
+def test_other_servers_messages_for_too_long_are_recognized(
     model_endpoint: ModelEndpoint, asked: Build, said: str
 ) -> None:
     model_endpoint.script(error(400, said))
@@ -262,7 +264,7 @@ def test_without_tools_the_other_dialect_is_not_named(
     "failing",
     [error(402, "pay first"), error(429, "You exceeded your current quota, check your plan")],
 )
-def test_an_empty_account_is_not_asked_again(
+def test_an_account_without_credit_is_not_retried(
     model_endpoint: ModelEndpoint, asked: Build, failing: Answer
 ) -> None:
     model_endpoint.script(failing)
@@ -273,7 +275,7 @@ def test_an_empty_account_is_not_asked_again(
 
 @pytest.mark.parametrize("late", [slow(5), drip(0.02)], ids=["silent", "byte by byte"])
 @EACH_PATH
-def test_an_answer_that_takes_too_long_is_given_up(
+def test_a_response_that_takes_too_long_is_abandoned(
     model_endpoint: ModelEndpoint, asked: Build, name: str, late: Answer
 ) -> None:
     model_endpoint.script(late)
@@ -284,7 +286,7 @@ def test_an_answer_that_takes_too_long_is_given_up(
 
 @EACH_PATH
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_neither_key_nor_words_follow_a_redirect(
+def test_neither_key_nor_conversation_follow_a_redirect(
     model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
 ) -> None:
     with ModelEndpoint() as other:
@@ -296,13 +298,13 @@ def test_neither_key_nor_words_follow_a_redirect(
         assert other.url in told.value.what
 
 
-def test_an_endless_answer_is_cut(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_an_endless_response_is_cut_off(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(raw(json.dumps({"choices": "x" * 10_000_000}).encode()))
     with pytest.raises(ModelError, match="larger than 10,000,000 bytes"):
         asked(retries=0).model.complete(HELLO)
 
 
-def test_an_endpoint_that_is_not_there_is_an_error_in_words(asked: Build) -> None:
+def test_an_unreachable_endpoint_is_a_clear_error(asked: Build) -> None:
     with ModelEndpoint() as gone:
         url = gone.url
     built = asked(base_url=url, retries=1)
@@ -312,7 +314,7 @@ def test_an_endpoint_that_is_not_there_is_an_error_in_words(asked: Build) -> Non
     assert "LLM_BASE_URL" in told.value.next_step
 
 
-def test_the_error_shows_the_words_and_not_the_markup_of_a_page(
+def test_the_error_shows_the_text_of_an_html_page(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(html(503))
@@ -322,7 +324,7 @@ def test_the_error_shows_the_words_and_not_the_markup_of_a_page(
     assert "<" not in told.value.what
 
 
-def test_a_long_explanation_is_cut(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_a_long_explanation_is_truncated(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(error(400, "why? " * 1000))
     with pytest.raises(ModelError) as told:
         asked().model.complete(HELLO)
@@ -341,7 +343,7 @@ def test_a_password_in_the_base_url_is_not_shown(
 
 @EACH_PATH
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
-def test_an_endpoint_that_repeats_the_key_does_not_get_it_shown(
+def test_a_key_repeated_by_the_endpoint_is_not_shown(
     model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
 ) -> None:
     model_endpoint.answer_with(lambda _: error(status, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))

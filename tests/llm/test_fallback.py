@@ -1,4 +1,4 @@
-"""Other models stand in for one that is down or refuses, and rules choose between them."""
+"""Tests of fallback models and model rules."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def test_the_next_model_answers_for_one_that_is_down(model_endpoint: ModelEndpoi
     assert "overloaded" in reason
 
 
-def test_a_model_that_failed_is_not_asked_again(model_endpoint: ModelEndpoint) -> None:
+def test_a_failed_model_is_not_called_again(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=DOWN)
     line.model.complete(HELLO)
     line.answers["first"] = reply("back")
@@ -62,7 +62,7 @@ def test_a_model_that_failed_is_not_asked_again(model_endpoint: ModelEndpoint) -
     assert line.asked == ["first", "second", "second"]
 
 
-def test_when_all_have_failed_the_first_is_asked_again(model_endpoint: ModelEndpoint) -> None:
+def test_if_all_have_failed_the_first_is_called_again(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=DOWN, second=DOWN, third=DOWN)
     with pytest.raises(ModelError, match="overloaded"):
         line.model.complete(HELLO)
@@ -71,12 +71,12 @@ def test_when_all_have_failed_the_first_is_asked_again(model_endpoint: ModelEndp
     assert [now for _, now, _ in line.switches] == ["second", "third", "first"]
 
 
-def test_a_model_that_takes_no_such_request_is_passed_over(model_endpoint: ModelEndpoint) -> None:
+def test_a_model_that_rejects_the_request_is_skipped(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=error(400, "not for you"))
     assert line.model.complete(HELLO).model == "second"
 
 
-def test_a_reply_that_was_held_back_is_asked_of_the_next_and_paid_for(
+def test_a_withheld_reply_is_requested_from_the_next_model_and_charged(
     model_endpoint: ModelEndpoint,
 ) -> None:
     line = Line(model_endpoint, first=reply("I can't", finish_reason="content_filter"))
@@ -85,33 +85,35 @@ def test_a_reply_that_was_held_back_is_asked_of_the_next_and_paid_for(
     assert line.switches == [("first", "second", "first refused to answer")]
 
 
-def test_when_all_hold_back_the_last_reply_is_handed_on(model_endpoint: ModelEndpoint) -> None:
+def test_if_all_withhold_the_last_reply_is_returned(model_endpoint: ModelEndpoint) -> None:
     no = reply("I can't", finish_reason="content_filter")
     line = Line(model_endpoint, first=no, second=no, third=no)
     completion = line.model.complete(HELLO)
     assert (completion.finish_reason, completion.tokens.input) == ("content_filter", 300)
 
 
-def test_a_key_that_the_first_does_not_accept_is_told(model_endpoint: ModelEndpoint) -> None:
+def test_a_key_rejected_by_the_first_model_is_reported(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=error(401, "bad key"))
     with pytest.raises(ModelAuthError):
         line.model.complete(HELLO)
     assert line.asked == ["first"]
 
 
-def test_a_fallback_without_an_accepted_key_is_passed_over(model_endpoint: ModelEndpoint) -> None:
+def test_a_fallback_whose_key_is_rejected_is_skipped(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=DOWN, second=error(401, "bad key"))
     assert line.model.complete(HELLO).model == "third"
 
 
-def test_a_conversation_that_is_too_long_is_no_failure(model_endpoint: ModelEndpoint) -> None:
+def test_a_conversation_that_is_too_long_does_not_count_as_a_failure(
+    model_endpoint: ModelEndpoint,
+) -> None:
     line = Line(model_endpoint, first=error(400, "prompt is too long"))
     with pytest.raises(ContextWindowExceeded):
         line.model.complete(HELLO)
     assert line.switches == []
 
 
-def test_a_model_is_chosen_by_images_and_given_back(model_endpoint: ModelEndpoint) -> None:
+def test_a_model_is_chosen_for_images_and_dropped_afterwards(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, "images=eyes", eyes=reply("a dot"))
     assert line.model.complete(LOOK).model == "eyes"
     assert line.model.complete(HELLO).model == "first"
@@ -127,7 +129,7 @@ def test_a_model_is_chosen_by_the_length_of_the_conversation(model_endpoint: Mod
     assert line.model.complete([{"role": "user", "content": "x" * 4_100}]).model == "long"
 
 
-def test_a_model_is_chosen_by_the_money_that_is_left(model_endpoint: ModelEndpoint) -> None:
+def test_a_model_is_chosen_by_the_remaining_budget(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, "budget<0.2=cheap", cheap=reply("yes"))
     assert line.model.complete(HELLO).model == "first"
     line.share = 0.1
@@ -140,7 +142,7 @@ def test_the_first_rule_that_applies_wins(model_endpoint: ModelEndpoint) -> None
     assert line.model.complete(LOOK).model == "cheap"
 
 
-def test_fallbacks_stand_in_for_a_chosen_model_as_well(model_endpoint: ModelEndpoint) -> None:
+def test_fallbacks_replace_a_chosen_model_too(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, "images=eyes", eyes=DOWN)
     assert line.model.complete(LOOK).model == "second"
 
@@ -148,20 +150,20 @@ def test_fallbacks_stand_in_for_a_chosen_model_as_well(model_endpoint: ModelEndp
 @pytest.mark.parametrize(
     "text", ["", "images", "images=", "context>x=m", "budget<2=m", "budget<0.5=a b", "cost<1=m"]
 )
-def test_a_rule_that_cant_be_read_is_said_with_the_forms_there_are(text: str) -> None:
+def test_an_invalid_rule_is_reported_with_the_valid_forms(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_rule(text)
     assert "context>TOKENS=MODEL" in raised.value.next_step
 
 
-def test_a_key_goes_to_no_other_provider() -> None:
+def test_a_key_is_not_sent_to_another_provider() -> None:
     config = ModelConfig(model="openai/a", api_key="k", base_url="https://x", api_version="1")
     assert service_models(config, "openai/b", "X").api_key == config.api_key
     other = service_models(config, "anthropic/c", "X")
     assert (other.api_key, other.base_url, other.api_version) == (None, None, None)
 
 
-def test_the_prices_of_one_model_are_not_anothers() -> None:
+def test_prices_apply_to_their_own_model_only() -> None:
     config = ModelConfig(model="a", input_cost_per_token=1.0, output_cost_per_token=1.0)
     assert service_models(config, "b", "X").input_cost_per_token is None
 
@@ -169,7 +171,7 @@ def test_the_prices_of_one_model_are_not_anothers() -> None:
 @pytest.mark.parametrize(
     ("rule", "sees"), [("images=gpt-4o", True), ("budget<0.5=gpt-4o", False), ("images=x", False)]
 )
-def test_images_are_taken_when_a_rule_sends_them_to_a_model_that_sees(
+def test_images_are_supported_if_a_rule_chooses_a_model_for_them(
     model_endpoint: ModelEndpoint, rule: str, sees: bool
 ) -> None:
     assert Line(model_endpoint, rule).model.supports_vision is sees

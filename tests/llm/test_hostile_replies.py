@@ -1,4 +1,4 @@
-"""Whatever an endpoint answers: a completion or a ModelError, nothing else."""
+"""Property tests: any response is a completion or a ModelError."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is asked and what comes back, over a real socket and through litellm."""
+"""Tests of requests and replies through litellm, over a real socket."""
 
 import copy
 import itertools
@@ -41,7 +41,7 @@ def chat(content: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({**body, "choices": [choice], **more}).encode()
 
 
-def test_a_reply_in_words_comes_whole(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_a_text_reply_arrives_completely(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(reply("Bonjour, ça va? 🙂\n", reasoning="be polite"))
     completion = asked().model.complete(HELLO)
     assert completion.text == "Bonjour, ça va? 🙂\n"
@@ -76,7 +76,7 @@ def test_messages_and_tools_are_sent_as_given(model_endpoint: ModelEndpoint, ask
 
 
 @pytest.mark.parametrize("arguments", ['{"command": "ls"}', '{"command": ', "", "no json ☃"])
-def test_arguments_of_a_tool_call_come_as_the_model_wrote_them(
+def test_arguments_of_a_tool_call_are_unchanged(
     model_endpoint: ModelEndpoint, asked: Build, arguments: str
 ) -> None:
     model_endpoint.script(tool_call("execute_bash", arguments, text="I look."))
@@ -131,13 +131,13 @@ def test_an_unknown_model_costs_what_is_configured(
     assert model.price_of(Tokens(input=10, output=1)) == pytest.approx(2e-5)
 
 
-def test_a_price_can_be_asked_for(asked: Build) -> None:
+def test_a_price_can_be_queried(asked: Build) -> None:
     tokens = Tokens(input=1_000_000, output=0, cached=400_000)
     assert asked().model.price_of(tokens) == pytest.approx(0.6 * 2.5 + 0.4 * 1.25)
     assert asked("my-own-model").model.price_of(tokens) is None
 
 
-def test_an_endpoint_cannot_make_itself_cheap_by_another_models_name(
+def test_an_endpoint_can_not_lower_its_price_with_another_models_name(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
@@ -145,7 +145,7 @@ def test_an_endpoint_cannot_make_itself_cheap_by_another_models_name(
     assert asked().model.complete(HELLO).cost == pytest.approx(2.5)
 
 
-def test_an_endpoint_cannot_give_money_back_by_negative_counts(
+def test_negative_token_counts_do_not_reduce_the_cost(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": -5, "total_tokens": -1_000_005}
@@ -171,7 +171,7 @@ def test_latency_is_from_the_first_request_to_the_reply(model_endpoint: ModelEnd
     assert model.complete(HELLO).latency == 2.5
 
 
-def test_a_name_without_provider_at_a_base_url_speaks_openais_api(
+def test_a_name_without_provider_at_a_base_url_uses_openais_api(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(reply("x"), reply("x"))
@@ -203,7 +203,7 @@ def test_temperature_and_seed_are_sent_when_set(
     assert "seed" not in second
 
 
-def test_a_temperature_that_the_model_does_not_take_is_left_out(
+def test_an_unsupported_temperature_is_left_out(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(reply("x"))
@@ -238,7 +238,7 @@ def test_anthropic_gets_cache_marks_and_openai_none(
     assert "cache_control" not in plain
 
 
-def test_nothing_is_put_in_the_mouth_of_a_model_that_only_called_a_tool(
+def test_no_text_is_added_to_a_reply_of_tool_calls(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     function = {"name": "execute_bash", "arguments": "{}"}
@@ -268,7 +268,7 @@ def test_whether_a_model_takes_tools(asked: Build, name: str, takes_tools: bool)
     assert asked(name).model.supports_tools is takes_tools
 
 
-def test_an_empty_reply_is_asked_for_once_more_with_a_hint(
+def test_an_empty_reply_is_requested_once_more_with_a_hint(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(empty(), tool_call("execute_bash", {"command": "ls"}))
@@ -282,7 +282,7 @@ def test_an_empty_reply_is_asked_for_once_more_with_a_hint(
     assert built.retries == [(1, 0.0, "the reply was empty")]
 
 
-def test_a_cut_reply_is_asked_for_once_more_with_a_hint(
+def test_a_cut_reply_is_requested_once_more_with_a_hint(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(reply("half a fi", finish_reason="length"), reply("shorter"))
@@ -302,14 +302,14 @@ def test_both_replies_are_paid_for(model_endpoint: ModelEndpoint, asked: Build) 
     assert twice.cost == pytest.approx(2 * once.cost)
 
 
-def test_a_reply_that_stays_empty_is_handed_on(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_a_reply_that_stays_empty_is_returned(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(empty(), reply(None))
     completion = asked().model.complete(HELLO)
     assert (completion.text, completion.tool_calls) == ("", ())
     assert len(model_endpoint.requests) == 2
 
 
-def test_a_reply_that_stays_cut_is_handed_on_as_such(
+def test_a_reply_that_stays_cut_off_is_returned_as_such(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     cut = reply("half", finish_reason="length")

@@ -1,4 +1,4 @@
-"""The scripted endpoint itself, for what no other test of this room uses."""
+"""Tests of the scripted endpoint itself, for features that other tests of llm don't use."""
 
 import json
 
@@ -16,7 +16,7 @@ def chunks(endpoint: ModelEndpoint) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-def test_an_answer_is_streamed_when_asked(model_endpoint: ModelEndpoint) -> None:
+def test_a_response_is_streamed_if_requested(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(reply("one\ntwo", usage=Usage(7, 3, 2)))
     text = ""
     for chunk in chunks(model_endpoint):
@@ -25,20 +25,20 @@ def test_an_answer_is_streamed_when_asked(model_endpoint: ModelEndpoint) -> None
     assert text == "one\ntwo"
 
 
-def test_a_streamed_tool_call_comes_with_its_index(model_endpoint: ModelEndpoint) -> None:
+def test_a_streamed_tool_call_has_its_index(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(tool_call("execute_bash", {"command": "ls"}))
     first = chunks(model_endpoint)[0]
     call = first["choices"][0]["delta"]["tool_calls"][0]  # type: ignore[index]
     assert (call["index"], call["function"]["name"]) == (0, "execute_bash")
 
 
-def test_a_request_beyond_the_script_is_told_so(model_endpoint: ModelEndpoint) -> None:
+def test_a_request_beyond_the_script_is_refused(model_endpoint: ModelEndpoint) -> None:
     answer = httpx.post(model_endpoint.url, json={})
     assert answer.status_code == 400
     assert "no further answer" in answer.text
 
 
-def test_an_answer_can_be_made_from_the_request(model_endpoint: ModelEndpoint) -> None:
+def test_a_reply_can_be_computed_from_the_request(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.answer_with(lambda body: reply(body["model"].upper()))
     answer = httpx.post(model_endpoint.url, json={"model": "abc"})
     assert answer.json()["choices"][0]["message"]["content"] == "ABC"

@@ -1,4 +1,4 @@
-"""What is found out about a model before a run starts, and what it costs."""
+"""Tests of the check of a model before a run."""
 
 import pytest
 from pydantic import SecretStr
@@ -48,7 +48,7 @@ def at(endpoint: ModelEndpoint, model: str = "openai/gpt-4o", **more: object) ->
         ("openai/llama3.1", "llama3.1:latest"),
     ],
 )
-def test_a_model_that_is_listed_is_not_asked(
+def test_a_listed_model_gets_no_question(
     model_endpoint: ModelEndpoint, model: str, listed: str
 ) -> None:
     model_endpoint.models = ["other", listed]
@@ -77,7 +77,7 @@ def test_a_model_that_is_listed_is_not_asked(
         ("ollama_chat/qwen3", b'{"models": [{"name": "qwen3:latest"}]}', "/api/tags", ""),
     ],
 )
-def test_a_provider_is_asked_for_its_list_in_its_own_way(
+def test_the_list_of_each_provider_is_requested_as_documented(
     model_endpoint: ModelEndpoint, model: str, body: bytes, path: str, header: str
 ) -> None:
     model_endpoint.listing = raw(body)
@@ -87,7 +87,7 @@ def test_a_provider_is_asked_for_its_list_in_its_own_way(
     assert header == "" or asked.headers[header] == KEY
 
 
-def test_a_provider_own_variables_say_where_and_with_which_key(
+def test_a_providers_own_variables_set_address_and_key(
     model_endpoint: ModelEndpoint,
 ) -> None:
     model_endpoint.models = ["gpt-4o"]
@@ -97,7 +97,7 @@ def test_a_provider_own_variables_say_where_and_with_which_key(
     assert asked.headers["authorization"] == "Bearer sk-of-the-provider-1234"
 
 
-def test_the_provider_own_key_is_not_sent_to_another_address(model_endpoint: ModelEndpoint) -> None:
+def test_a_providers_own_key_is_not_sent_to_another_address(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.models = ["gpt-4o"]
     check(at(model_endpoint, api_key=None), {"OPENAI_API_KEY": KEY})
     (asked,) = model_endpoint.listings
@@ -112,7 +112,7 @@ def test_the_provider_own_key_is_not_sent_to_another_address(model_endpoint: Mod
         redirect("http://127.0.0.1:1/"),
     ],
 )
-def test_a_list_that_cannot_be_had_or_read_stops_nothing_and_asks_nothing(
+def test_an_unavailable_list_does_not_stop_the_run(
     model_endpoint: ModelEndpoint, listing: Answer
 ) -> None:
     model_endpoint.listing = listing
@@ -121,7 +121,7 @@ def test_a_list_that_cannot_be_had_or_read_stops_nothing_and_asks_nothing(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_key_that_neither_lists_nor_asks_is_refused(
+def test_a_key_rejected_for_list_and_question_is_refused(
     model_endpoint: ModelEndpoint, status: int
 ) -> None:
     model_endpoint.listing = error(status, "bad key")
@@ -133,7 +133,7 @@ def test_a_key_that_neither_lists_nor_asks_is_refused(
     assert KEY not in str(raised.value)
 
 
-def test_a_key_that_may_ask_but_not_list_is_accepted(model_endpoint: ModelEndpoint) -> None:
+def test_a_key_that_can_not_list_models_is_accepted(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.listing = error(403, "Missing scopes: api.model.read")
     model_endpoint.script(reply("ready"))
     assert check(at(model_endpoint)) == "openai/gpt-4o has answered"
@@ -154,7 +154,7 @@ def test_an_alias_that_is_not_listed_is_accepted(model_endpoint: ModelEndpoint) 
 
 
 @pytest.mark.parametrize("busy", [error(429, "slow down", retry_after=60), error(503, "busy")])
-def test_a_provider_that_is_busy_or_slow_stops_nothing(
+def test_a_busy_or_slow_provider_does_not_stop_the_run(
     model_endpoint: ModelEndpoint, busy: Answer
 ) -> None:
     model_endpoint.models = ["other"]
@@ -163,7 +163,7 @@ def test_a_provider_that_is_busy_or_slow_stops_nothing(
     assert len(model_endpoint.requests) == 1
 
 
-def test_a_cloud_without_a_list_is_asked_the_question(model_endpoint: ModelEndpoint) -> None:
+def test_a_cloud_without_a_list_gets_a_question(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(error(401, "Access denied due to invalid subscription key"))
     config = at(
         model_endpoint, "azure/calc", base_url=model_endpoint.root, api_version="2024-10-21"
@@ -173,7 +173,7 @@ def test_a_cloud_without_a_list_is_asked_the_question(model_endpoint: ModelEndpo
     assert model_endpoint.listings == []
 
 
-def test_an_address_where_nothing_answers_is_tried_again_and_then_refused() -> None:
+def test_an_unreachable_address_is_retried_and_then_refused() -> None:
     retries: list[str] = []
     config = ModelConfig(
         model="openai/gpt-4o", api_key=SecretStr(KEY), base_url="http://127.0.0.1:1/v1", retries=2

@@ -1,4 +1,4 @@
-"""litellm is loaded and made ready in the background, and a first call finds everything there."""
+"""Tests of loading litellm in the background."""
 
 import json
 import subprocess
@@ -79,13 +79,13 @@ def test_an_error_while_preloading_is_left_to_the_next_user(
     assert litellm().completion
 
 
-def test_the_tokenizer_is_there_when_something_is_counted() -> None:
+def test_the_tokenizer_is_loaded_when_tokens_are_counted() -> None:
     text = "Fix it, please."
     tokenizer = litellm().main.encoding
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_a_model_of_unknown_name_is_rehearsed_too() -> None:
+def test_an_unknown_model_is_rehearsed_too() -> None:
     rehearse(ModelConfig(model="some-model", base_url="http://127.0.0.1:9/v1"))
 
 
@@ -110,7 +110,7 @@ print(litellm().exceptions.BadRequestError.__name__)
 """
 
 
-def test_an_import_that_was_interrupted_is_made_again_from_nothing() -> None:
+def test_an_interrupted_import_is_repeated_from_the_beginning() -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""One tiny call, and one sentence for what is wrong."""
+"""Tests of the connection test: one tiny call, and one sentence about a failure."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def ask(url: str, name: str = "gpt-4o") -> str:
     return probe(make_model(config, on_retry=lambda *_: None, sleep=lambda _: None))
 
 
-def test_a_model_that_answers_is_named_with_the_price(model_endpoint: ModelEndpoint) -> None:
+def test_a_working_model_is_shown_with_its_price(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(reply("ready"))
     said = ask(model_endpoint.url)
     assert said.startswith("gpt-4o answered in ")
@@ -22,7 +22,7 @@ def test_a_model_that_answers_is_named_with_the_price(model_endpoint: ModelEndpo
     assert len(model_endpoint.requests) == 1
 
 
-def test_an_unknown_price_is_said(model_endpoint: ModelEndpoint) -> None:
+def test_an_unknown_price_is_reported(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(reply("ready"))
     assert "price unknown" in ask(model_endpoint.url, "my-own")
 
@@ -58,16 +58,16 @@ def test_a_key_that_is_not_accepted_names_its_variable(model_endpoint: ModelEndp
     assert "LLM_API_KEY" in raised.value.next_step
 
 
-def test_an_address_where_nothing_answers_is_told() -> None:
+def test_an_unreachable_address_is_reported() -> None:
     with pytest.raises(ModelError, match="nothing answers at the address"):
         ask("http://127.0.0.1:1/v1")
 
 
-def test_a_name_without_an_address_is_told() -> None:
+def test_an_unresolvable_name_is_reported() -> None:
     with pytest.raises(ModelError, match="the address can't be found"):
         ask("http://nowhere.invalid/v1")
 
 
-def test_an_endpoint_that_speaks_no_tls_is_told(model_endpoint: ModelEndpoint) -> None:
+def test_an_endpoint_without_tls_is_reported(model_endpoint: ModelEndpoint) -> None:
     with pytest.raises(ModelError, match="certificate"):
         ask(model_endpoint.url.replace("http:", "https:"))

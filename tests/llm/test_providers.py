@@ -1,5 +1,4 @@
-"""Each provider's protocol over a real connection, whole and streamed: what is said to it and what
-is understood of its answers."""
+"""Tests of each provider's protocol over a real connection, plain and streamed."""
 
 import dataclasses
 import json
@@ -73,7 +72,7 @@ def two_calls(**more: Any) -> Answer:
 
 @every_provider
 @every_way
-def test_words_come_whole(
+def test_text_arrives_completely(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(reply("Bonjour, ça va? 🙂\nBien."))
@@ -86,7 +85,7 @@ def test_words_come_whole(
 
 @every_provider
 @every_way
-def test_several_tool_calls_come_in_order_with_ids_of_their_own(
+def test_several_tool_calls_arrive_in_order_with_unique_ids(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(two_calls())
@@ -99,7 +98,7 @@ def test_several_tool_calls_come_in_order_with_ids_of_their_own(
 
 @every_provider
 @every_way
-def test_the_results_of_calls_are_told_in_the_next_request(
+def test_the_results_of_calls_are_in_the_next_request(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(two_calls(), reply("done"))
@@ -124,7 +123,7 @@ def test_tokens_are_counted(
 
 @every_provider
 @every_way
-def test_a_cut_reply_is_asked_for_again(
+def test_a_reply_that_was_cut_off_is_requested_again(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(reply("half a fi", finish_reason="length"), reply("shorter"))
@@ -136,7 +135,7 @@ def test_a_cut_reply_is_asked_for_again(
 
 
 @pytest.mark.parametrize("name", [CHAT, RESPONSES, CLAUDE, OLLAMA])
-def test_an_empty_reply_is_asked_for_again(
+def test_an_empty_reply_is_requested_again(
     model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     model_endpoint.script(empty(), reply("words"))
@@ -145,7 +144,7 @@ def test_an_empty_reply_is_asked_for_again(
 
 @every_provider
 @every_way
-def test_a_key_that_is_refused_ends_it_at_once(
+def test_a_rejected_key_ends_the_call_at_once(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(error(401, "bad key"))
@@ -157,7 +156,7 @@ def test_a_key_that_is_refused_ends_it_at_once(
 
 @every_provider
 @every_way
-def test_too_many_requests_are_waited_out_as_long_as_asked(
+def test_a_rate_limit_is_waited_for_as_requested(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(error(429, "slow down", retry_after=7), reply("x"))
@@ -168,7 +167,7 @@ def test_too_many_requests_are_waited_out_as_long_as_asked(
 
 @every_provider
 @every_way
-def test_a_server_at_fault_is_asked_again(
+def test_a_failing_server_is_called_again(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(error(500, "oops"), error(503, "overloaded"), reply("x"))
@@ -179,7 +178,7 @@ def test_a_server_at_fault_is_asked_again(
 
 @every_provider
 @every_way
-def test_a_conversation_that_is_too_long_is_told_apart(
+def test_a_conversation_that_is_too_long_is_a_separate_error(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(error(400, "prompt is too long: 250000 tokens > 200000 maximum"))
@@ -199,7 +198,7 @@ def test_a_refused_request_says_why_and_is_not_repeated(
 
 
 @every_provider
-def test_a_stream_that_breaks_off_is_asked_for_again(
+def test_an_interrupted_stream_is_requested_again(
     model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     broken = dataclasses.replace(reply("never seen whole"), cut_after=60)
@@ -263,7 +262,7 @@ def test_geminis_signature_of_a_call_is_sent_back_with_the_call(
     assert signed[0] == "c2ln"
 
 
-def test_thoughts_are_shown_to_no_other_provider(
+def test_thoughts_are_not_sent_to_another_provider(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     signed = {"type": "thinking", "thinking": "secret plan", "signature": "sig"}
@@ -276,7 +275,7 @@ def test_thoughts_are_shown_to_no_other_provider(
     assert said[THINKING] == [signed]
 
 
-def test_claude_does_not_think_behind_the_calls_of_another_model(
+def test_claude_does_not_think_after_calls_of_another_model(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(two_calls(), reply("x"))
@@ -303,7 +302,9 @@ def test_an_effort_reaches_a_model_that_litellm_does_not_know(
     assert model_endpoint.requests[0].body["reasoning_effort"] == "high"
 
 
-def test_ollama_gets_room_for_the_conversation(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_ollama_gets_a_context_that_fits_the_conversation(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
     model_endpoint.script(reply("x"))
     asked(OLLAMA, seed=3, stop=("END",)).model.complete(HELLO)
     options = model_endpoint.requests[0].body["options"]
@@ -341,7 +342,7 @@ def test_a_picture_is_passed_on(model_endpoint: ModelEndpoint, asked: Build, nam
     assert picture in json.dumps(model_endpoint.requests[0].body)
 
 
-def test_bedrock_takes_a_key_of_its_own(model_endpoint: ModelEndpoint, asked: Build) -> None:
+def test_bedrock_accepts_its_own_key(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(reply("x"))
     asked(BEDROCK).model.complete(HELLO)
     (request,) = model_endpoint.requests
@@ -364,7 +365,7 @@ def test_bedrocks_signed_thoughts_are_sent_back_unchanged(
     assert {"reasoningContent": said} in sent[1]["content"]
 
 
-def test_vertex_is_asked_in_its_region_with_a_token_that_is_fetched_once(
+def test_vertex_is_called_in_its_region_with_one_token(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(reply("x"), reply("x"))
@@ -395,7 +396,7 @@ def test_claude_at_vertex_thinks_caches_and_calls(
 
 
 @pytest.mark.parametrize("name", [BEDROCK, VERTEX])
-def test_a_key_that_a_cloud_does_not_take_ends_it_at_once_and_is_not_shown(
+def test_a_key_rejected_by_a_cloud_ends_the_call_and_is_not_shown(
     model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     model_endpoint.answer_with(lambda _: error(403, f"not {KEY}"))
@@ -407,7 +408,7 @@ def test_a_key_that_a_cloud_does_not_take_ends_it_at_once_and_is_not_shown(
     assert built.waits == []
 
 
-def test_azures_responses_are_asked_at_its_address(
+def test_azures_responses_api_is_called_at_its_address(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(two_calls(), reply("done"))
@@ -422,7 +423,7 @@ def test_azures_responses_are_asked_at_its_address(
 
 @every_provider
 @every_way
-def test_a_web_page_instead_of_an_answer_is_an_error_when_it_stays(
+def test_a_web_page_instead_of_a_reply_is_an_error_if_it_persists(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.answer_with(lambda _: html())

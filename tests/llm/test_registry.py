@@ -1,4 +1,4 @@
-"""From a configuration to a model."""
+"""Tests of building models from a configuration."""
 
 import pytest
 
@@ -20,12 +20,12 @@ def test_no_model_is_an_error_that_says_how_to_set_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8000/v1", "file:///etc/passwd", "http://", "x"])
-def test_a_base_url_that_is_no_address_is_an_error(url: str) -> None:
+def test_an_invalid_base_url_is_an_error(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         make(model="m", base_url=url)
 
 
-def test_a_made_model_answers(model_endpoint: ModelEndpoint) -> None:
+def test_a_constructed_model_answers(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(reply("here"))
     model = make_model(
         ModelConfig(model="m", base_url=model_endpoint.url),

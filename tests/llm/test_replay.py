@@ -1,4 +1,4 @@
-"""The model that repeats a recording."""
+"""Tests of the model that repeats a recording."""
 
 import pytest
 
@@ -18,14 +18,14 @@ def test_replies_come_in_the_recorded_order() -> None:
     assert [model.complete([]).text, model.complete([]).text] == ["one", "two"]
 
 
-def test_a_repeated_reply_keeps_its_tokens_and_costs_nothing() -> None:
+def test_a_replayed_reply_keeps_its_tokens_and_costs_nothing() -> None:
     completion = ReplayModel(RECORDED).complete([])
     assert completion == RECORDED[0].model_copy(update={"cost": 0.0, "latency": 0.0})
     assert completion.tokens == Tokens(input=10, output=2)
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0 model replies"), (1, "1 model reply ")])
-def test_a_recording_that_is_used_up_says_so(count: int, words: str) -> None:
+def test_an_exhausted_recording_is_reported(count: int, words: str) -> None:
     model = ReplayModel(RECORDED[:count])
     for _ in range(count):
         model.complete([])

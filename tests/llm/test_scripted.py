@@ -1,4 +1,4 @@
-"""Replies that a person wrote into a file."""
+"""Tests of the model with scripted replies."""
 
 import json
 from pathlib import Path
@@ -46,13 +46,13 @@ def test_a_script_without_calls_is_in_tags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a: 1", "- [1]", "- {txt: a}", "- {calls: [ls]}", "- 'x", "3"]
 )
-def test_what_is_no_script_is_told_with_the_form(tmp_path: Path, text: str) -> None:
+def test_an_invalid_script_is_reported_with_the_correct_form(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as raised:
         scripted_models(written(tmp_path, text), "x", "agent")["agent"]
     assert "script.yml" in raised.value.what
     assert "YAML list" in raised.value.next_step
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't be read"):
         scripted_models(tmp_path / "none.yml", "x", "agent")["agent"]

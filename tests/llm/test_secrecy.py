@@ -1,4 +1,4 @@
-"""Where the key and the conversation must not go: logs, the environment, other hosts."""
+"""Tests that key and conversation don't reach logs, the environment or other hosts."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""How long a conversation a model takes, as litellm's table has it."""
+"""Tests of the context window in litellm's table."""
 
 from resolver.llm.base import ModelConfig
 from resolver.llm.library import context_window

@@ -1,4 +1,4 @@
-"""MCP servers of the tests, and what is told of them."""
+"""MCP servers of the tests, and a collector of what is reported about them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What settings may say of MCP servers, and which of them a run has."""
+"""Tests of the settings of MCP servers, and which servers a run has."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def chosen(servers: object, mcp: object = None) -> ChosenServers:
     return choose_servers(settings.mcp_servers, settings.mcp)
 
 
-def test_the_operators_servers_come_from_the_environment_as_yaml() -> None:
+def test_the_operators_servers_are_read_from_the_environment_as_yaml() -> None:
     settings = load({"docs": DOCS, "web": {"url": "https://mcp.example.org/mcp"}})
     assert list(settings.mcp_servers) == ["docs", "web"]
     assert settings.mcp_servers["docs"].env["TOKEN"].get_secret_value() == "mcp-canary-1f2e3d"
@@ -45,7 +45,7 @@ def test_the_operators_servers_come_from_the_environment_as_yaml() -> None:
         ({"command": "x", "timeout": 0}, "greater than 0"),
     ],
 )
-def test_a_server_that_makes_no_sense_is_refused_by_name(server: Any, why: str) -> None:
+def test_an_invalid_server_is_refused_by_name(server: Any, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         load({"docs": server})
     assert "MCP_SERVERS" in caught.value.what and "docs" in caught.value.what
@@ -64,13 +64,13 @@ def test_a_servers_name_is_a_plain_word(name: str) -> None:
         load({name: DOCS})
 
 
-def test_headers_may_go_without_tls_where_they_stay_here_or_it_is_said() -> None:
+def test_headers_without_tls_need_this_machine_or_permission() -> None:
     headers = {"headers": {"Authorization": "Bearer x"}}
     load({"a": {"url": "http://127.0.0.1:8000/mcp", **headers}})
     load({"a": {"url": "http://docs.internal/mcp", "plain_http": True, **headers}})
 
 
-def test_what_is_secret_is_a_secret_of_the_run() -> None:
+def test_credentials_of_servers_are_secrets_of_the_run() -> None:
     settings = load(
         {
             "docs": {**DOCS, "variables": {"PROJECT": "widgets-of-acme"}, "args": ["--verbose"]},
@@ -96,7 +96,7 @@ def test_a_repository_may_not_set_the_operators_servers() -> None:
 
 
 @pytest.mark.parametrize("field", ["url", "headers", "env", "variables", "plain_http", "cwd"])
-def test_a_repositorys_server_has_a_command_and_nothing_of_the_host(field: str) -> None:
+def test_a_repositorys_server_has_only_a_command(field: str) -> None:
     with pytest.raises(UsageError) as caught:
         load({}, {"mine": {"command": "x", field: "y"}})
     assert ".github/resolver.yml, mcp" in caught.value.what
@@ -109,7 +109,7 @@ def test_a_repository_cannot_change_the_command_of_the_operators_server() -> Non
     assert "the repository's command is not used" in found.warnings[0]
 
 
-def test_a_repository_leaves_out_and_narrows() -> None:
+def test_a_repository_can_disable_and_restrict_servers() -> None:
     found = chosen(
         {"docs": {**DOCS, "tools": ["get_*", "put"]}, "web": {"url": "https://x.org"}},
         {"web": False, "docs": {"tools": ["get_a", "delete"]}},
@@ -124,12 +124,12 @@ def test_an_empty_list_of_tools_allows_none() -> None:
     assert not docs.allows("anything")
 
 
-def test_a_server_that_this_installation_does_not_have_is_told() -> None:
-    assert "docs is no server" in chosen({}, {"docs": {"tools": ["a"]}}).warnings[0]
+def test_an_unknown_server_is_reported() -> None:
+    assert "docs is not a server" in chosen({}, {"docs": {"tools": ["a"]}}).warnings[0]
     assert chosen({}, {"docs": False}).warnings == ()
 
 
-def test_a_repository_has_a_bounded_number_of_servers() -> None:
+def test_the_number_of_a_repositorys_servers_is_limited() -> None:
     found = chosen({}, {f"s{n}": {"command": "x"} for n in range(MAX_SANDBOX_SERVERS + 1)})
     assert len(found.inside) == MAX_SANDBOX_SERVERS and "left out" in found.warnings[0]
 
@@ -150,7 +150,7 @@ anything = st.recursive(
 
 
 @given(anything)
-def test_whatever_a_repository_says_adds_nothing_to_the_host(said: object) -> None:
+def test_no_repository_setting_adds_anything_to_the_host(said: object) -> None:
     try:
         found = chosen({"docs": DOCS}, said)
     except UsageError:

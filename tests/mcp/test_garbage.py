@@ -1,4 +1,4 @@
-"""Whatever a server sends, over either transport: servers are opened, called and closed."""
+"""Property tests: servers that send anything are opened, called and closed."""
 
 import json
 import threading
@@ -48,7 +48,7 @@ def open_and_call(way: Launch | Address) -> list[str]:
 
 @settings(max_examples=40)
 @given(st.lists(said, max_size=8))
-def test_whatever_a_program_writes_is_an_observation_or_a_note(lines: list[bytes]) -> None:
+def test_any_output_of_a_program_gives_an_observation_or_a_note(lines: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "said"
         file.write_bytes(b"\n".join(lines) + b"\n")
@@ -97,7 +97,7 @@ bodies = said | said.map(lambda body: b"event: message\ndata: " + body + b"\n\n"
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from([200, 202, 204, 302, 400, 404, 500]), kinds, bodies),
                 min_size=1, max_size=4))  # fmt: skip
-def test_whatever_an_address_answers_is_an_observation_or_a_note(
+def test_any_response_gives_an_observation_or_a_note(
     answers: list[tuple[int, str, bytes]],
 ) -> None:
     with answering(answers) as url:

@@ -1,4 +1,4 @@
-"""The official servers as they are published, over both transports."""
+"""Tests with the official servers as they are published, over both transports."""
 
 import os
 import socket
@@ -99,7 +99,7 @@ def test_the_filesystem_server(published_servers: PublishedServers, scene: Scene
     assert call(servers, "read_text_file", path=str(folder / "long.txt")).output_file
 
 
-def test_each_tool_of_theirs_has_a_schema_that_says_something(
+def test_each_published_tool_has_a_meaningful_schema(
     published_servers: PublishedServers, scene: Scene, tmp_path: Path
 ) -> None:
     servers = scene.open(command(published_servers, "filesystem", str(tmp_path)), start_seconds=60)

@@ -1,4 +1,4 @@
-"""Results of tools, whatever they hold, as observations."""
+"""Tests of converting any tool result to an observation."""
 
 import json
 from typing import Any
@@ -49,26 +49,26 @@ def test_any_result_gives_an_observation(result: dict[str, Any]) -> None:
     assert all(url.startswith("data:image/") for url in found.images)
 
 
-def test_text_comes_as_it_is() -> None:
+def test_text_is_returned_unchanged() -> None:
     assert of(text("a"), text("b")).content == "a\nb"
 
 
-def test_an_error_is_one() -> None:
+def test_an_error_result_is_marked_as_one() -> None:
     assert of(text("no"), isError=True).error
     assert not of(text("no"), isError="true").error
 
 
-def test_data_without_words_is_told_as_text() -> None:
+def test_data_without_text_is_shown_as_text() -> None:
     found = of(structuredContent={"a": [1]})
     assert json.loads(found.content) == {"a": [1]} and found.structured == {"a": [1]}
 
 
-def test_a_lot_of_data_is_told_as_text_alone() -> None:
+def test_large_data_is_shown_as_text_only() -> None:
     found = of(structuredContent={"a": "x" * MAX_STRUCTURED_CHARACTERS})
     assert found.structured is None and "xxx" in found.content
 
 
-def test_pictures_are_bounded_in_kind_size_and_number() -> None:
+def test_pictures_are_limited_in_kind_size_and_number() -> None:
     found = of(*[image()] * (MAX_IMAGES + 1), image(kind="image/svg+xml"))
     assert found.images == ("data:image/png;base64,AAAA",) * MAX_IMAGES
     assert "the most of one result" in found.content and "PNG, JPEG" in found.content
@@ -76,7 +76,7 @@ def test_pictures_are_bounded_in_kind_size_and_number() -> None:
     assert of(image("<script>")).images == ()
 
 
-def test_resources_are_told() -> None:
+def test_resources_are_described() -> None:
     found = of(
         {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
         {"type": "resource", "resource": {"uri": "file:///b", "blob": "AAAA"}},
@@ -87,7 +87,7 @@ def test_resources_are_told() -> None:
         assert words in found.content
 
 
-def test_a_long_text_is_kept_up_to_a_bound_and_its_ends_are_told() -> None:
+def test_a_long_text_is_stored_up_to_a_limit_and_its_ends_are_shown() -> None:
     kept: list[str] = []
 
     def keep(words: str) -> str:
@@ -101,12 +101,12 @@ def test_a_long_text_is_kept_up_to_a_bound_and_its_ends_are_told() -> None:
     assert "first part of the result is in /kept" in found.content
 
 
-def test_without_a_place_to_keep_it_the_rest_is_said_to_be_lost() -> None:
+def test_without_storage_the_rest_is_reported_as_lost() -> None:
     found = of(text("x" * (MAX_TEXT_CHARACTERS + 1)))
     assert found.output_file is None and "Ask for less at a time" in found.content
 
 
-def test_every_text_is_cleaned() -> None:
+def test_every_text_of_a_result_is_cleaned() -> None:
     def clean(words: str) -> str:
         return words.replace("SECRET", "[redacted]")
 

@@ -1,4 +1,4 @@
-"""Schemas and listings of servers, reduced to what a model can be choose_tools."""
+"""Tests of reducing schemas and listings to what can be offered to a model."""
 
 import json
 
@@ -69,26 +69,26 @@ def test_other_references_are_not_followed() -> None:
     assert reduce_schema(schema, plain)["properties"] == {"at": {"type": "string"}}
 
 
-def test_a_choice_becomes_the_first_that_says_something() -> None:
+def test_a_choice_becomes_its_first_meaningful_option() -> None:
     choice = {"anyOf": [{"type": "null"}, {"type": "integer"}, {"type": "string"}]}
     assert reduce_schema({"properties": {"n": choice}}, plain)["properties"] == {
         "n": {"type": "integer"}
     }
 
 
-def test_a_schema_that_leads_into_itself_ends() -> None:
+def test_a_recursive_schema_ends() -> None:
     node = {"type": "object", "properties": {f"p{n}": {"$ref": "#"} for n in range(60)}}
     assert len(json.dumps(reduce_schema(node, plain))) <= MAX_SCHEMA_CHARACTERS
 
 
-def test_names_that_providers_refuse_are_left_out() -> None:
+def test_tools_with_names_that_providers_refuse_are_left_out() -> None:
     schema = {"properties": {"ok": {}, "not ok": {}, "x" * 65: {}}, "required": ["ok", "not ok"]}
     assert reduce_schema(schema, plain) == {
         "type": "object", "properties": {"ok": {"type": "string"}}, "required": ["ok"],
     }  # fmt: skip
 
 
-def test_a_large_schema_loses_its_words_before_its_parts() -> None:
+def test_a_large_schema_loses_descriptions_before_properties() -> None:
     schema = {
         "properties": {f"p{n}": {"type": "integer", "description": "x" * 300} for n in range(60)}
     }
@@ -102,7 +102,7 @@ def test_any_listing_gives_tools_within_the_bounds(listed: list[dict[str, object
     assert len(found.tools) <= MAX_TOOLS
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_omitted_tools_are_named() -> None:
     big = [{"name": f"t{n}", "description": "x" * 5000} for n in range(60)]
     found = choose_tools(
         [ToolListing("a", big, lambda _: True), ToolListing("b", big, lambda _: True)], plain

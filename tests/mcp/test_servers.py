@@ -1,4 +1,4 @@
-"""Servers of the host's side: the tools of good ones, and nothing that bad ones do ends a run."""
+"""Tests of servers on the host: tools of good ones, and failures of bad ones."""
 
 import json
 import subprocess
@@ -39,13 +39,13 @@ def test_a_good_server_is_listed_and_called(transport: str, scene: Scene) -> Non
     assert scene.notes == []
 
 
-def test_answers_may_come_as_events(scene: Scene) -> None:
+def test_responses_may_be_event_streams(scene: Scene) -> None:
     servers = scene.open(scene.address("stream"))
     assert servers.call(ADD).content == "5"
 
 
 @BOTH
-def test_pictures_come_as_data_urls(transport: str, scene: Scene) -> None:
+def test_pictures_are_data_urls(transport: str, scene: Scene) -> None:
     result = scene.open(scene.endpoint(transport, "good")).call(call("picture"))
     assert isinstance(result, McpResult)
     assert result.images[0].startswith("data:image/png;base64,iVBOR")
@@ -67,7 +67,7 @@ def test_a_command_starts_in_an_empty_folder_that_is_removed(scene: Scene) -> No
     assert not folder.exists()
 
 
-def test_headers_go_with_every_request_and_not_to_where_it_redirects(scene: Scene) -> None:
+def test_headers_are_sent_with_every_request_but_not_to_redirects(scene: Scene) -> None:
     other = scene.address("good")
     assert isinstance(other.transport, Address)
     servers = scene.open(
@@ -91,18 +91,18 @@ def test_a_server_that_never_answers_the_greeting_is_left_out(transport: str, sc
     assert servers.call(ADD).content == "5"
 
 
-def test_a_command_that_is_not_there_is_left_out(scene: Scene) -> None:
+def test_a_missing_command_is_left_out(scene: Scene) -> None:
     missing = Endpoint("m", lambda: HostProcess("/no/such", (), {}, HOST), lambda _: True, 5)
     assert scene.open(missing).tools == ()
     assert "No such file" in scene.notes[0]
 
 
-def test_a_command_that_dies_at_once_is_left_out_with_its_words(scene: Scene) -> None:
+def test_a_command_that_exits_at_once_is_left_out_with_its_output(scene: Scene) -> None:
     assert scene.open(scene.process("dies-at-once")).tools == ()
     assert "exit code 1: no licence found" in scene.notes[0]
 
 
-def test_an_address_where_nobody_listens_is_left_out(scene: Scene) -> None:
+def test_an_unreachable_address_is_left_out(scene: Scene) -> None:
     nobody = Endpoint("n", Address("http://127.0.0.1:9/mcp"), lambda _: True, 5)
     assert scene.open(nobody).tools == ()
     assert "can't be used" in scene.notes[0]
@@ -114,7 +114,7 @@ def test_an_address_that_refuses_is_left_out_with_the_status(mode: str, scene: S
     assert ("401" if mode == "unauthorized" else "500") in scene.notes[0]
 
 
-def test_rubbish_on_standard_output_is_skipped_and_told_once(scene: Scene) -> None:
+def test_garbage_on_standard_output_is_skipped_and_reported_once(scene: Scene) -> None:
     servers = scene.open(scene.process("garbage"))
     assert servers.call(ADD).content == "5"
     assert len(scene.notes) == 1 and "other things than messages" in scene.notes[0]
@@ -126,7 +126,7 @@ def test_an_endless_line_ends_the_server(scene: Scene) -> None:
 
 
 @BOTH
-def test_a_call_that_hangs_is_given_up_and_the_server_lives(transport: str, scene: Scene) -> None:
+def test_a_hanging_call_is_abandoned_and_the_server_kept(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "good", timeout=1))
     result = servers.call(call("wait", seconds="3"))
     assert isinstance(result, ErrorObservation) and "no activity for 1 seconds" in result.content
@@ -135,26 +135,26 @@ def test_a_call_that_hangs_is_given_up_and_the_server_lives(transport: str, scen
 
 
 @BOTH
-def test_progress_is_a_sign_of_life(transport: str, scene: Scene) -> None:
+def test_progress_notifications_extend_the_timeout(transport: str, scene: Scene) -> None:
     endpoint = scene.endpoint(transport, "busy", timeout=1.5 if transport == "stdio" else 5)
     servers = scene.open(endpoint)
     assert servers.call(ADD).content == "5"
 
 
 @BOTH
-def test_a_huge_result_ends_the_connection_and_not_the_run(transport: str, scene: Scene) -> None:
+def test_a_huge_result_ends_the_connection_but_not_the_run(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "huge", timeout=20))
     result = servers.call(ADD)
     assert isinstance(result, ErrorObservation) and "over 10,000,000 bytes" in result.content
 
 
-def test_a_body_that_grows_when_unpacked_is_not_unpacked(scene: Scene) -> None:
+def test_a_compressed_response_is_not_decompressed(scene: Scene) -> None:
     result = scene.open(scene.address("bomb", timeout=20)).call(ADD)
     assert isinstance(result, ErrorObservation)
 
 
 @BOTH
-def test_a_long_result_is_cut_and_kept_whole(transport: str, scene: Scene) -> None:
+def test_a_long_result_is_truncated_and_stored_completely(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "good"))
     result = servers.call(call("long", count=10_000))
     assert isinstance(result, McpResult)
@@ -164,7 +164,7 @@ def test_a_long_result_is_cut_and_kept_whole(transport: str, scene: Scene) -> No
     assert scene.kept[0].endswith("line 9999\n") and "line 5000\n" in scene.kept[0]
 
 
-def test_a_server_that_dies_in_a_call_is_started_once_more(scene: Scene) -> None:
+def test_a_server_that_dies_in_a_call_is_restarted_once(scene: Scene) -> None:
     servers = scene.open(scene.process("crash-once", "stdio", str(scene.folder / "crashed")))
     lost = servers.call(ADD)
     assert isinstance(lost, ErrorObservation)
@@ -178,22 +178,22 @@ def test_a_server_that_dies_again_is_gone(scene: Scene) -> None:
     servers = scene.open(scene.process("crash"))
     answers = [servers.call(ADD).content for _ in range(3)]
     assert "started again with the next call" in answers[0]
-    assert "Go on without it" in answers[1] and "Go on without it" in answers[2]
+    assert "Continue without it" in answers[1] and "Continue without it" in answers[2]
 
 
-def test_a_lost_session_is_begun_anew(scene: Scene) -> None:
+def test_a_lost_session_is_started_again(scene: Scene) -> None:
     servers = scene.open(scene.address("session-lost"))
     assert "started again" in servers.call(ADD).content
 
 
 @pytest.mark.parametrize("mode", ["garbage", "html", "cut"])
-def test_an_answer_that_is_none_is_an_observation(mode: str, scene: Scene) -> None:
+def test_an_invalid_response_is_an_observation(mode: str, scene: Scene) -> None:
     result = scene.open(scene.address(mode)).call(ADD)
     assert isinstance(result, ErrorObservation)
 
 
 @BOTH
-def test_odd_listings_give_the_tools_that_can_be_read(transport: str, scene: Scene) -> None:
+def test_odd_listings_give_the_readable_tools(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "odd"))
     found = {tool.name: tool for tool in servers.tools}
     assert found.keys() == {"no-schema", "schema-is-text", "no-type", "loop", "says"}
@@ -204,26 +204,26 @@ def test_odd_listings_give_the_tools_that_can_be_read(transport: str, scene: Sce
 
 
 @BOTH
-def test_a_listing_without_end_is_bounded_and_said(transport: str, scene: Scene) -> None:
+def test_an_endless_listing_is_bounded_and_reported(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "many"))
     assert len(servers.tools) == 40
     assert "not offered: tool-0-40" in scene.notes[0] and "more" in scene.notes[0]
 
 
 @BOTH
-def test_a_listing_that_is_none_means_no_tools(transport: str, scene: Scene) -> None:
+def test_an_invalid_listing_means_no_tools(transport: str, scene: Scene) -> None:
     assert scene.open(scene.endpoint(transport, "not-a-list")).tools == ()
     assert "no tool that may be used" in scene.notes[0]
 
 
 @BOTH
-def test_a_result_that_is_none_is_told_as_it_is(transport: str, scene: Scene) -> None:
+def test_an_invalid_result_is_shown_as_it_is(transport: str, scene: Scene) -> None:
     result = scene.open(scene.endpoint(transport, "odd-result")).call(ADD)
-    assert isinstance(result, McpResult) and "no result of a tool" in result.content
+    assert isinstance(result, McpResult) and "not a tool result" in result.content
 
 
 @BOTH
-def test_tools_that_change_are_told_and_the_offer_stays(transport: str, scene: Scene) -> None:
+def test_changed_tools_are_reported_and_the_offered_ones_stay(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "changing"))
     before = servers.tools
     servers.call(ADD)
@@ -232,11 +232,11 @@ def test_tools_that_change_are_told_and_the_offer_stays(transport: str, scene: S
     assert [n for n in scene.notes if "its tools have changed" in n]
 
 
-def test_requests_of_the_server_are_refused_and_do_no_harm(scene: Scene) -> None:
+def test_requests_of_the_server_are_refused(scene: Scene) -> None:
     assert scene.open(scene.process("asks")).call(ADD).content == "5"
 
 
-def test_answers_to_what_was_not_asked_are_ignored(scene: Scene) -> None:
+def test_unsolicited_responses_are_ignored(scene: Scene) -> None:
     assert scene.open(scene.process("wrong-id")).call(ADD).content == "5"
 
 
@@ -249,12 +249,12 @@ def test_a_tool_that_is_not_allowed_is_neither_listed_nor_called(scene: Scene) -
     assert isinstance(result, ErrorObservation) and "may not be used" in result.content
 
 
-def test_a_server_that_is_not_there_is_an_observation(scene: Scene) -> None:
+def test_a_call_to_an_unknown_server_is_an_observation(scene: Scene) -> None:
     result = scene.open().call(ADD)
     assert isinstance(result, ErrorObservation) and "no server of that name" in result.content
 
 
-def test_a_call_can_be_interrupted_and_the_server_lives(scene: Scene) -> None:
+def test_a_call_can_be_interrupted_and_the_server_kept(scene: Scene) -> None:
     servers = scene.open(scene.process("good", timeout=60))
     threading.Timer(0.5, servers.interrupt).start()
     result = servers.call(call("wait", seconds="2"))
@@ -263,14 +263,14 @@ def test_a_call_can_be_interrupted_and_the_server_lives(scene: Scene) -> None:
     assert servers.call(ADD).content == "5"
 
 
-def test_what_may_not_be_known_is_taken_out_of_every_text(scene: Scene) -> None:
+def test_secrets_are_redacted_from_every_text(scene: Scene) -> None:
     scene.hidden = "mcp-canary-79"
     servers = scene.open(scene.process("good", MCP_TOKEN="mcp-canary-79"))
     assert "mcp-canary-79" not in servers.call(call("environment")).content
 
 
 @pytest.mark.parametrize("mode", ["good", "deaf", "hang"])
-def test_nothing_is_left_behind(mode: str, scene: Scene) -> None:
+def test_no_process_or_folder_is_left_behind(mode: str, scene: Scene) -> None:
     servers = scene.open(scene.process(mode, timeout=1))
     command = f"{sys.executable} {SCRIPT} {mode} stdio"
     assert count_running(command) == 1
@@ -301,23 +301,21 @@ def test_a_server_that_ignores_the_end_of_its_input_does_not_outlive_a_kill() ->
 
 
 @BOTH
-def test_a_server_that_knows_the_newest_protocol_alone_is_called(
-    transport: str, scene: Scene
-) -> None:
+def test_a_server_with_only_the_newest_protocol_works(transport: str, scene: Scene) -> None:
     servers = scene.open(scene.endpoint(transport, "newest"))
     assert servers.tools, scene.notes
     assert servers.call(ADD).content == "5"
 
 
-def test_an_address_that_goes_away_is_lost_and_then_gone(scene: Scene) -> None:
+def test_an_address_that_disappears_is_lost_and_then_gone(scene: Scene) -> None:
     servers = scene.open(scene.address("good"))
     assert servers.call(ADD).content == "5"
     scene.end_addresses()
     assert "server was lost" in servers.call(ADD).content
-    assert "Go on without it" in servers.call(ADD).content
+    assert "Continue without it" in servers.call(ADD).content
 
 
-def test_servers_that_read_nothing_keep_nobody_waiting(scene: Scene) -> None:
+def test_servers_that_read_nothing_do_not_block(scene: Scene) -> None:
     deaf = [scene.process("reads-nothing", timeout=1) for _ in range(2)]
     named = [Endpoint(f"deaf{n}", each.transport, each.allows, 1) for n, each in enumerate(deaf)]
     servers = scene.open(*named, scene.process("good"), start_seconds=10)

@@ -1,4 +1,4 @@
-"""Logs for the tests of this room, written the way a run writes them."""
+"""Logs for the tests of the memory package, written the way a run writes them."""
 
 from resolver.events import actions as a
 from resolver.events.base import EventBase, Source

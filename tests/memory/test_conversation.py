@@ -1,4 +1,4 @@
-"""Events to messages: complete pairs, a stable prefix, linear cost."""
+"""Tests of converting events to messages: complete pairs, stable prefix, linear cost."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def assert_pairs_are_complete(messages: list[dict[str, Any]]) -> None:
     assert not waiting
 
 
-def test_a_reply_with_calls_is_one_message_with_its_results_behind() -> None:
+def test_a_reply_with_calls_is_one_message_followed_by_its_results() -> None:
     log = started()
     reply = log.reply(("execute_bash", '{"command": "a"}'), ("think", '{"thought": "b"}'), text="I")
     first = log.add(a.CmdRun(command="a", reply=reply))
@@ -63,7 +63,7 @@ def test_a_reply_with_calls_is_one_message_with_its_results_behind() -> None:
     assert messages[4]["content"] == "Noted."
 
 
-def test_in_tags_the_text_stands_as_it_was_and_results_are_user_text() -> None:
+def test_in_tags_the_text_is_unchanged_and_results_are_user_text() -> None:
     log = started()
     text = "Look\n<execute_bash>ls</execute_bash>\n"
     reply = log.reply(text=text)
@@ -88,14 +88,14 @@ def test_in_tags_several_results_are_one_numbered_message() -> None:
     assert last["content"].endswith("\n\n[hurry]")
 
 
-def test_a_warning_for_people_is_not_told_to_the_model() -> None:
+def test_a_warning_for_people_is_not_shown_to_the_model() -> None:
     log = started()
     log.add(Warned(about="isolation", message="weak"))
     assert "weak" not in str(ConversationMemory().messages(log.state))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_action_without_observation_is_told_as_died(dialect: Dialect) -> None:
+def test_an_action_without_observation_is_shown_as_interrupted(dialect: Dialect) -> None:
     log = started()
     log.turn(a.CmdRun(command="a"), None)
     messages = ConversationMemory(dialect).messages(log.state)
@@ -103,7 +103,7 @@ def test_an_action_without_observation_is_told_as_died(dialect: Dialect) -> None
     assert_pairs_are_complete(messages)
 
 
-def test_calls_that_were_never_reached_have_a_result_as_well() -> None:
+def test_calls_that_were_never_executed_have_a_result_too() -> None:
     log = started()
     reply = log.reply(("execute_bash", "{}"), ("execute_bash", "{}"))
     cause = log.add(a.CmdRun(command="a", reply=reply))
@@ -113,7 +113,7 @@ def test_calls_that_were_never_reached_have_a_result_as_well() -> None:
     assert_pairs_are_complete(messages)
 
 
-def test_a_late_observation_is_told_after_the_turn_it_missed() -> None:
+def test_a_late_observation_is_shown_after_its_turn() -> None:
     log = started()
     log.turn(a.CmdRun(command="slow"), None)
     slow = len(log.state.events) - 1
@@ -125,7 +125,7 @@ def test_a_late_observation_is_told_after_the_turn_it_missed() -> None:
     assert "late" in messages[-1]["content"]
 
 
-def test_what_a_model_wrote_wrongly_goes_back_in_a_form_providers_take() -> None:
+def test_invalid_calls_are_sent_back_in_a_valid_form() -> None:
     log = started()
     broken = [("", "{broken"), ("bash tool!", "[1]"), ("x" * 90, '{"a": 1}')]
     requested = tuple(RequestedToolCall(id="same", name=n, arguments=x) for n, x in broken)
@@ -138,7 +138,7 @@ def test_what_a_model_wrote_wrongly_goes_back_in_a_form_providers_take() -> None
     assert [m["content"] for m in messages[-3:]] == ["ERROR: no such tool"] * 3
 
 
-def test_an_error_observation_of_an_invalid_action_teaches_once() -> None:
+def test_an_invalid_action_is_explained_once() -> None:
     log = started()
     reply = log.reply(text="")
     cause = log.add(a.Invalid(reason="write it so", reply=reply))
@@ -154,7 +154,7 @@ def test_reasoning_is_not_sent_back() -> None:
     assert "SECRETLY" not in str(ConversationMemory().messages(log.state))
 
 
-def test_a_long_result_is_cut_and_says_where_the_rest_is() -> None:
+def test_a_long_result_is_truncated_and_says_where_the_rest_is() -> None:
     log = started()
     content = "".join(f"line {i}\n" for i in range(5000))
     log.turn(a.CmdRun(command="a"), o.CmdOutput(content=content, exit_code=0, output_file="/tmp/o"))
@@ -164,7 +164,7 @@ def test_a_long_result_is_cut_and_says_where_the_rest_is() -> None:
     assert shown.startswith("line 0\n") and "line 4999\n[exit code 0]" in shown
 
 
-def test_a_result_the_sandbox_has_cut_is_shown_with_the_note_it_made() -> None:
+def test_a_result_truncated_by_the_sandbox_keeps_its_note() -> None:
     log = started()
     content = "a" * (MAX_TEXT // 2) + "[... 99 bytes left out ...]" + "z" * (MAX_TEXT // 2)
     result = o.CmdOutput(content=content, omitted=99, output_file="/tmp/o", exit_code=0)
@@ -202,7 +202,7 @@ def test_each_kind_of_result_is_shown(result: EventBase, words: str) -> None:
     assert words in ConversationMemory().messages(log.state)[-1]["content"]
 
 
-def test_an_action_that_no_reply_names_is_told_with_its_result() -> None:
+def test_an_action_without_a_reply_is_shown_with_its_result() -> None:
     log = started()
     call = ToolCall(id="x", name="execute_bash", arguments='{"command": "a"}')
     cause = log.add(a.CmdRun(command="a", tool_call=call, thought="I"))
@@ -214,7 +214,7 @@ def test_an_action_that_no_reply_names_is_told_with_its_result() -> None:
         assert "out" in messages[-1]["content"]
 
 
-def test_condensed_turns_leave_as_a_whole_and_the_summary_stands_in() -> None:
+def test_condensed_turns_are_replaced_by_the_summary() -> None:
     log = started()
     replies = [log.turn(a.CmdRun(command=c), OK, text=f"say {c}") for c in "abc"]
     log.add(Condensation(forgotten=(replies[1] + 1,), summary="did b"))
@@ -227,7 +227,7 @@ def test_condensed_turns_leave_as_a_whole_and_the_summary_stands_in() -> None:
         assert told.count("did b") == 1
 
 
-def test_the_users_words_survive_in_a_forgotten_turn() -> None:
+def test_messages_of_the_user_survive_a_condensation() -> None:
     log = started()
     reply = log.turn(a.CmdRun(command="a"), OK)
     log.add(task("mind the gap"))
@@ -238,7 +238,7 @@ def test_the_users_words_survive_in_a_forgotten_turn() -> None:
     assert roles(messages) == ["system", "user", "assistant", "tool"]
 
 
-def test_the_last_summary_stands_for_all() -> None:
+def test_the_last_summary_replaces_all() -> None:
     log = started()
     replies = [log.turn(a.CmdRun(command=c), OK) for c in "abc"]
     log.add(Condensation(forgotten=(replies[0],), summary="FIRST"))
@@ -249,7 +249,7 @@ def test_the_last_summary_stands_for_all() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_was_sent_stays_byte_for_byte(dialect: Dialect) -> None:
+def test_messages_that_were_sent_stay_identical(dialect: Dialect) -> None:
     log = started()
     memory = ConversationMemory(dialect)
     sent = ""
@@ -266,7 +266,7 @@ def test_what_was_sent_stays_byte_for_byte(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(events=logs(), data=st.data())
-def test_any_log_gives_complete_pairs_however_it_was_looked_at(
+def test_any_log_gives_complete_pairs(
     dialect: Dialect, events: list[EventBase], data: st.DataObject
 ) -> None:
     state = State()
@@ -280,7 +280,7 @@ def test_any_log_gives_complete_pairs_however_it_was_looked_at(
     assert messages == ConversationMemory(dialect).messages(state)
 
 
-def test_another_state_is_noticed() -> None:
+def test_another_state_is_detected() -> None:
     memory = ConversationMemory()
     one, other = Log(task("one"), task("more")), Log(task("other"), task("x"), task("y"))
     memory.messages(one.state)
@@ -288,7 +288,7 @@ def test_another_state_is_noticed() -> None:
     assert memory.messages(one.state) == ConversationMemory().messages(one.state)
 
 
-def test_state_changes_and_requests_say_nothing() -> None:
+def test_state_changes_and_requests_are_not_shown() -> None:
     log = started()
     before = ConversationMemory().messages(log.state)
     log.add(o.AgentStateChanged(state=RunState.RUNNING))

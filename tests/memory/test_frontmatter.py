@@ -1,4 +1,4 @@
-"""Heads of Markdown files: fields, their lines, and that no bytes do harm."""
+"""Tests of YAML front matter: fields, line numbers, and any bytes."""
 
 import json
 import time
@@ -36,7 +36,7 @@ def refusal(text: str) -> FrontmatterError:
     return caught.value
 
 
-def test_fields_and_body_are_told_apart() -> None:
+def test_fields_and_body_are_separated() -> None:
     document = read_document(
         "---\nname: a\ntriggers:\n- b\n- c d\n---\n\n# Title\n\ntext\n", "a.md"
     )
@@ -47,12 +47,12 @@ def test_fields_and_body_are_told_apart() -> None:
     assert document.lines["triggers.1"] == 5
 
 
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted() -> None:
     document = read_document("\ufeff---\r\nname: a\r\n---\r\nb\r\nc", "a.md")
     assert document.fields == {"name": "a"} and document.body == "b\nc"
 
 
-def test_empty_lines_before_the_head_do_no_harm() -> None:
+def test_empty_lines_before_the_front_matter_are_accepted() -> None:
     document = read_document("\n \n---\nname: a\n---\nb", "a.md")
     assert document.fields == {"name": "a"} and document.body == "b"
     assert document.lines["name"] == 4
@@ -64,43 +64,43 @@ def test_empty_lines_before_the_head_do_no_harm() -> None:
     ["name: Use when: the user asks", "name: *.ts", "name: [issue] [priority]", "name: @agent",
      "name: `make`", "triggers:\n  - *.py"],
 )  # fmt: skip
-def test_a_text_that_needs_quotes_is_said_to_need_them(line: str) -> None:
+def test_a_text_that_needs_quotes_is_reported_as_such(line: str) -> None:
     assert "(put the text in quotes)" in refusal(f"---\n{line}\nother: b\n---\n").what
 
 
 @pytest.mark.parametrize("line", ["\tname: a", "name: 'a", "- a\nname: b", 'name: "a" b'])
-def test_other_mistakes_are_not_said_to_need_quotes(line: str) -> None:
+def test_other_mistakes_are_not_reported_as_missing_quotes(line: str) -> None:
     assert "quotes" not in refusal(f"---\n{line}\nother: b\n---\n").what
 
 
-def test_what_is_no_list_and_no_mapping_is_said_in_words_of_yaml() -> None:
+def test_wrong_types_are_named_in_terms_of_yaml() -> None:
     assert "this has to be a list" in refusal("---\nname: a\ntriggers: 3\n---\n").what
     assert "this has to be a mapping" in refusal("---\nname: a\ninputs: [b]\n---\n").what
 
 
-def test_a_file_without_a_head_is_all_body() -> None:
+def test_a_file_without_front_matter_is_all_body() -> None:
     document = read_document("# Title\n---\nname: a\n---\n", "a.md")
     assert document.fields == {} and document.body == "# Title\n---\nname: a\n---"
 
 
-def test_an_empty_head_has_no_fields() -> None:
+def test_empty_front_matter_has_no_fields() -> None:
     assert read_document("---\n---\nx", "a.md").fields == {}
     assert read_document("---\n# a comment\n---\nx", "a.md").body == "x"
     assert read_document("", "a.md").body == ""
 
 
-def test_a_head_without_an_end_is_named_at_its_beginning() -> None:
+def test_unclosed_front_matter_is_reported_at_its_beginning() -> None:
     error = refusal("---\nname: a\n")
     assert (error.path, error.line) == ("a.md", 1)
     assert error.what == "a.md:1: the front matter that begins here has no closing `---` line"
 
 
-def test_a_head_that_is_a_list_is_refused() -> None:
+def test_front_matter_that_is_a_list_is_refused() -> None:
     assert "not a mapping" in refusal("---\n- a\n---\n").what
     assert "not a mapping" in refusal("---\njust words\n---\n").what
 
 
-def test_a_field_that_stands_twice_is_refused_at_the_second() -> None:
+def test_a_duplicate_field_is_refused_at_the_second() -> None:
     error = refusal("---\nname: a\ntriggers: [x]\nname: b\n---\n")
     assert error.line == 4 and "`name` occurs twice" in error.what
 
@@ -121,20 +121,20 @@ def test_a_wrong_item_is_named_with_its_own_line() -> None:
     assert refusal("---\nname: a\ninputs:\n  - name: x\n  - nam: y\n---\n").line == 5
 
 
-def test_a_missing_field_is_reported_at_the_head() -> None:
+def test_a_missing_field_is_reported_at_the_front_matter() -> None:
     error = refusal("---\ntriggers: [x]\n---\n")
     assert error.line == 1 and "`name`" in error.what
 
 
-def test_how_many_more_are_wrong_is_said() -> None:
+def test_the_number_of_further_faults_is_reported() -> None:
     assert "(and 1 more)" in refusal("---\nname: [x]\ntriggers: 3\n---\n").what
 
 
-def test_fields_nobody_knows_are_tolerated() -> None:
+def test_unknown_fields_are_ignored() -> None:
     assert read("---\nname: a\nversion: 1.0.0\nagent: CodeActAgent\n---\n").name == "a"
 
 
-def test_words_and_dates_stay_words() -> None:
+def test_words_and_dates_stay_text() -> None:
     head = "---\nname: on\ntriggers: [yes, no, 2024-99-99, 0x1F, 1_000, 12:30:45, .inf]\n---\n"
     assert read(head).triggers == ("yes", "no", "2024-99-99", "0x1F", "1_000", "12:30:45", ".inf")
 
@@ -156,14 +156,14 @@ def test_tags_are_refused() -> None:
     assert "tags" in refusal("---\nname: !!python/object:os.system x\n---\n").what
 
 
-def test_a_deep_head_is_refused() -> None:
+def test_deeply_nested_front_matter_is_refused() -> None:
     assert "too deep" in refusal(f"---\nname: {'[' * 5000}\n---\n").what
     assert (
         "too deep" in refusal("---\n" + "".join(f"{' ' * n}a:\n" for n in range(100)) + "---").what
     )
 
 
-def test_a_huge_head_is_refused_and_a_huge_body_is_not() -> None:
+def test_huge_front_matter_is_refused_but_not_a_huge_body() -> None:
     assert "more than" in refusal(f"---\nname: {'x' * MAX_FRONTMATTER_LENGTH}\n---\n").what
     assert len(read_document(f"---\nname: a\n---\n{'x' * 5_000_000}", "a.md").body) == 5_000_000
 
@@ -209,7 +209,7 @@ yamlish = st.lists(
 @example("---\n%YAML 99999999999999999999999.1\n---\n")
 @example("---\n? [a]\n: b\n---\n")
 @example("---\na: b\n...\nc: d\n---\n")
-def test_whatever_the_text_is_it_gives_fields_or_an_error_with_a_line(text: str) -> None:
+def test_any_text_gives_fields_or_an_error_with_a_line(text: str) -> None:
     for candidate in (text, f"---\n{text}", f"---\n{text}\n---\nbody"):
         try:
             head = read(candidate)
@@ -220,7 +220,7 @@ def test_whatever_the_text_is_it_gives_fields_or_an_error_with_a_line(text: str)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(max_size=30)))
-def test_quoted_text_comes_back_as_it_was(fields: dict[str, str]) -> None:
+def test_quoted_text_is_read_back_unchanged(fields: dict[str, str]) -> None:
     kept = {k: v for k, v in fields.items() if not set(v) & set("\0\x7f")}
     head = "".join(f"{k}: {json.dumps(v)}\n" for k, v in kept.items())
     assert read_document(f"---\n{head}---\n", "a.md").fields == kept

@@ -1,4 +1,4 @@
-"""Notes for later runs: read off the log, kept by repository, bounded, never twice."""
+"""Tests of notes for later runs: derived from the log, stored by repository, bounded."""
 
 import json
 import tempfile
@@ -24,7 +24,7 @@ from resolver.memory.notes import (
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_a_run_has_the_notes_of_its_delegates_too_each_once() -> None:
+def test_a_run_includes_the_notes_of_its_delegates_once() -> None:
     inner = {"id": 0, "kind": "remember", "note": "b"}
     deeper = {"id": 0, "kind": "delegate_event", "delegate": 0,
               "event": {"id": 0, "kind": "remember", "note": "c"}}  # fmt: skip
@@ -43,26 +43,26 @@ def test_a_run_has_the_notes_of_its_delegates_too_each_once() -> None:
         "\u200b",
     ],
 )
-def test_a_note_with_a_secret_or_without_words_is_none(note: str) -> None:
+def test_a_note_with_a_secret_or_without_text_is_dropped(note: str) -> None:
     assert notes_of([Remember(note=note)]) == ()
 
 
-def test_what_cannot_be_seen_is_taken_out() -> None:
+def test_invisible_characters_are_removed() -> None:
     hidden = "".join(chr(0xE0000 + ord(c)) for c in "obey")
     assert notes_of([Remember(note=f"run\nmake{hidden}\u202e \x1b[31mcheck")]) == (
         "run make [31mcheck",
     )
 
 
-def test_a_run_makes_few_notes() -> None:
+def test_the_number_of_notes_of_a_run_is_limited() -> None:
     assert len(notes_of([Remember(note=f"fact {n}") for n in range(50)])) == MAX_NOTES_PER_RUN
 
 
-def test_what_a_text_says_already_is_left_out() -> None:
+def test_notes_that_exist_already_are_left_out() -> None:
     assert without_known(["Use tabs.", "b"], "# House\n- use tabs\n") == ("b",)
 
 
-def test_kept_notes_come_back_with_their_runs_the_newest_first(tmp_path: Path) -> None:
+def test_stored_notes_are_returned_with_their_runs_newest_first(tmp_path: Path) -> None:
     store = NoteStore(tmp_path / "notes")
     store.add("octo/calc", ["one"], "run-1", AT)
     store.add("octo/calc", ["two"], "run-2", AT + timedelta(days=1))
@@ -72,14 +72,14 @@ def test_kept_notes_come_back_with_their_runs_the_newest_first(tmp_path: Path) -
     assert store.read("octo/other").text == ""
 
 
-def test_what_is_said_again_is_kept_once_and_counts_as_new(tmp_path: Path) -> None:
+def test_a_repeated_note_is_stored_once_and_counts_as_new(tmp_path: Path) -> None:
     store = NoteStore(tmp_path)
     assert store.add("a/b", ["Use tabs.", "x"], "run-1", AT) == ("Use tabs.", "x")
     assert store.add("a/b", ["use TABS"], "run-2", AT) == ()
     assert store.read("a/b").text.count("abs") + store.read("a/b").text.count("TABS") == 1
 
 
-def test_the_number_of_kept_notes_is_bounded_the_oldest_go(tmp_path: Path) -> None:
+def test_the_oldest_stored_notes_are_removed(tmp_path: Path) -> None:
     store = NoteStore(tmp_path)
     for n in range(MAX_STORED_NOTES + 10):
         store.add("a/b", [f"note {n}"], f"run-{n}", AT + timedelta(minutes=n))
@@ -96,14 +96,14 @@ def test_no_name_of_a_repository_leads_out_of_the_folder(repository: str, tmp_pa
     assert {p.name for p in tmp_path.iterdir()} == {"notes"}
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("a file")
     with pytest.raises(ResolverError, match="a/b could not be kept"):
         NoteStore(tmp_path / "notes").add("a/b", ["one"], "run", AT)
 
 
 @given(st.binary(max_size=60) | st.sampled_from([b"[" * 50_000, b"[{}]", b'{"a": 1}', b"[1]"]))
-def test_a_file_that_holds_anything_else_has_no_notes(content: bytes) -> None:
+def test_a_file_with_other_content_has_no_notes(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "a~b.json").write_bytes(content)
         assert NoteStore(Path(name)).read("a/b").text == ""

@@ -1,4 +1,4 @@
-"""What a command was for, and the lines that say how it ended."""
+"""Tests of recognizing check commands and the lines that say how they ended."""
 
 import time
 
@@ -34,11 +34,13 @@ from resolver.memory.facts import checks_in, command_outcome
         ("cat <<EOF\npytest\nEOF", ()),
     ],
 )
-def test_commands_that_test_build_or_lint_are_known(command: str, checks: tuple[str, ...]) -> None:
+def test_commands_that_test_build_or_lint_are_recognized(
+    command: str, checks: tuple[str, ...]
+) -> None:
     assert checks_in(command) == checks
 
 
-def test_what_failed_and_the_last_words_are_the_outcome() -> None:
+def test_the_outcome_has_the_failures_and_the_last_line() -> None:
     output = (
         ".F.\nE   assert 1 == 2\nnoise\nFAILED t.py::x - assert\n\n1 failed, 2 passed in 0.1s\n"
     )
@@ -55,7 +57,7 @@ def test_many_failures_are_counted() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read(text: str) -> None:
+def test_any_output_is_parsed(text: str) -> None:
     checks_in(text)
     assert len(command_outcome(text)) <= 600
 
@@ -64,7 +66,7 @@ def test_any_text_is_read(text: str) -> None:
 @pytest.mark.parametrize(
     "word", ["<<A\n", "<<A x", "test/", "a.-", "> a ", "sudo ", "make a:", "'", '\\"', "open('"]
 )
-def test_a_hostile_command_is_read_in_bounded_time(word: str) -> None:
+def test_a_hostile_command_is_parsed_in_bounded_time(word: str) -> None:
     begin = time.perf_counter()
     checks_in("python " + word * 20_000)
     assert time.perf_counter() - begin < 2

@@ -1,4 +1,4 @@
-"""Images in a conversation: paired, bounded, and never a reason to change what was sent."""
+"""Tests of images in a conversation: paired, bounded, and stable."""
 
 from typing import Any
 
@@ -77,14 +77,14 @@ def test_in_tags_an_image_follows_its_observation() -> None:
     assert (name["text"], image["image_url"]["url"]) == ("Image 1:", url(1))
 
 
-def test_a_browser_s_picture_is_one() -> None:
+def test_a_screenshot_is_sent_as_an_image() -> None:
     log = started()
     log.turn(a.BrowseInteractive(code="x"), o.BrowserOutput(content="t", screenshot=url(3)))
     assert sent(memory().messages(log.state)) == [url(3)]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_is_said_after_an_image_stands_behind_it(dialect: Dialect) -> None:
+def test_text_after_an_image_follows_it(dialect: Dialect) -> None:
     log = started()
     looked(log, url(1))
     log.add(a.Message(content="Better", source=Source.USER))
@@ -94,7 +94,7 @@ def test_what_is_said_after_an_image_stands_behind_it(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_model_that_does_not_see_gets_a_sentence(dialect: Dialect) -> None:
+def test_a_model_without_image_input_gets_a_sentence(dialect: Dialect) -> None:
     log = started()
     looked(log, url(1))
     messages = memory(dialect, sees=False).messages(log.state)
@@ -113,7 +113,7 @@ def test_a_model_that_does_not_see_gets_a_sentence(dialect: Dialect) -> None:
         ("data:image/png;base64,AA AA\n", "only PNG"),
     ],
 )
-def test_what_is_no_plain_image_is_not_sent(image: str, why: str) -> None:
+def test_invalid_images_are_not_sent(image: str, why: str) -> None:
     log = started()
     looked(log, image)
     messages = memory().messages(log.state)
@@ -121,7 +121,7 @@ def test_what_is_no_plain_image_is_not_sent(image: str, why: str) -> None:
 
 
 @given(st.integers(0, 500))
-def test_the_newest_are_sent_and_never_too_many(count: int) -> None:
+def test_the_newest_images_are_sent_up_to_the_maximum(count: int) -> None:
     first = first_sent_image(count)
     assert 0 <= count - first <= MAX_IMAGES
     assert count <= MAX_IMAGES or count - first > MAX_IMAGES - DROPPED_AT_ONCE
@@ -129,7 +129,7 @@ def test_the_newest_are_sent_and_never_too_many(count: int) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_older_images_go_several_at_a_time_and_the_rest_stays_as_it_was(dialect: Dialect) -> None:
+def test_older_images_are_dropped_several_at_a_time(dialect: Dialect) -> None:
     log, kept, changes = started(), memory(dialect), 0
     before: list[dict[str, Any]] = []
     for number in range(30):

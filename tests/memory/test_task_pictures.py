@@ -1,6 +1,4 @@
-"""The task's pictures in a conversation: with the first words, always sent, and the same after a
-restart.
-"""
+"""Tests of the task's pictures: sent with the first message, and the same after a restart."""
 
 import json
 from datetime import UTC, datetime
@@ -50,7 +48,7 @@ def told(log: Log, sees: bool = True, dialect: Dialect = "tools") -> list[dict[s
     return ConversationMemory(dialect, sees_images=sees).messages(log.state)
 
 
-def test_fetched_pictures_follow_the_task_with_their_own_numbers() -> None:
+def test_fetched_pictures_follow_the_task_with_their_numbers() -> None:
     log = started(picture(1), picture(2, url(2)), picture(3, url(3)))
     (_, first) = told(log)
     assert first["content"][0]["text"] == (
@@ -63,7 +61,7 @@ def test_fetched_pictures_follow_the_task_with_their_own_numbers() -> None:
     assert sent(told(log)) == [url(2), url(3)]
 
 
-def test_a_model_that_does_not_see_is_told_so_in_words() -> None:
+def test_a_model_without_image_input_gets_a_text_instead() -> None:
     (_, first) = told(started(picture(2, url(2))), sees=False)
     assert first["content"] == "fix it\n[picture 2: not shown, since you can't see images here]"
 
@@ -72,12 +70,12 @@ def test_a_task_without_pictures_is_plain_text() -> None:
     assert told(started(picture(1)))[1]["content"] == "fix it"
 
 
-def test_what_is_no_picture_is_not_sent() -> None:
+def test_invalid_pictures_are_not_sent() -> None:
     assert sent(told(started(picture(1, "https://evil.example/a.png")))) == []
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_they_are_neither_counted_nor_dropped_with_the_others(dialect: Dialect) -> None:
+def test_pictures_of_the_task_are_not_counted_or_dropped_with_others(dialect: Dialect) -> None:
     log = started(picture(1, url(9000)))
     for number in range(MAX_IMAGES + 1):
         looked(log, url(number))
@@ -87,14 +85,14 @@ def test_they_are_neither_counted_nor_dropped_with_the_others(dialect: Dialect) 
     assert len(sent(messages)) < MAX_IMAGES + 1
 
 
-def test_only_the_first_words_of_a_person_bring_them() -> None:
+def test_only_the_first_message_of_a_person_has_pictures() -> None:
     log = started(picture(1, url(1)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
     log.add(task("and this"))
     assert sent(told(log)) == [url(1)]
 
 
-def test_what_was_sent_stays_as_it_is() -> None:
+def test_sent_messages_stay_unchanged() -> None:
     log = started(picture(1, url(1)))
     memory = ConversationMemory(sees_images=True)
     before = json.dumps(memory.messages(log.state))
@@ -102,7 +100,7 @@ def test_what_was_sent_stays_as_it_is() -> None:
     assert json.dumps(memory.messages(log.state)).startswith(before[:-1])
 
 
-def test_they_stay_when_the_rest_is_forgotten() -> None:
+def test_pictures_of_the_task_survive_a_condensation() -> None:
     log = started(picture(1, url(1)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
     forgotten = tuple(range(3, len(log.state.events)))
@@ -118,6 +116,6 @@ def test_a_log_that_is_read_again_gives_the_same_conversation() -> None:
     assert told(again) == told(log)
 
 
-def test_they_weigh_in_the_size_of_the_conversation() -> None:
+def test_pictures_count_towards_the_size_of_the_conversation() -> None:
     size = CondenserLog().view(started(picture(1, url(1))).state).size
     assert size - CondenserLog().view(started().state).size == PICTURE_LENGTH

@@ -1,4 +1,4 @@
-"""Cutting text to a bound."""
+"""Tests of truncating text."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from resolver.models.truncate import truncate_middle
 
 
 @given(st.text(max_size=400), st.integers(0, 300))
-def test_a_cut_text_is_bounded_and_a_short_one_untouched(text: str, limit: int) -> None:
+def test_a_truncated_text_is_limited_and_a_short_one_unchanged(text: str, limit: int) -> None:
     shown = truncate_middle(text, limit)
     assert shown == text if len(text) <= limit else len(shown) <= limit + 45
 
@@ -17,7 +17,7 @@ def test_the_note_counts_what_is_missing_and_hints() -> None:
     assert shown == "a" * 10 + "\n[... 80 characters left out. See x. ...]\n" + "b" * 10
 
 
-def test_a_cut_falls_on_the_ends_of_lines_where_they_are_near() -> None:
+def test_a_text_is_truncated_at_near_line_ends() -> None:
     shown = truncate_middle("".join(f"line {i:03}\n" for i in range(100)), 200)
     assert all(
         line.startswith(("line ", "[...")) and (len(line) == 8 or line.endswith("...]"))

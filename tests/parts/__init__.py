@@ -1,1 +1,1 @@
-"""The real parts that tests run against: engine, forge, git over HTTP, model endpoint."""
+"""The real parts that tests run against: engine, GitHub server, git over HTTP, model endpoint."""

@@ -1,4 +1,4 @@
-"""A clock that only waiting moves on: what waits for minutes is tested without waiting."""
+"""A clock that advances only by waiting, so that waits of minutes take no time."""
 
 from dataclasses import dataclass, field
 

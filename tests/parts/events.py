@@ -1,6 +1,4 @@
-"""Every event that can start work: GitHub's published example of it, told of what stands on the
-test GitHub.
-"""
+"""Events that start work: GitHub's published examples, adapted to the test GitHub."""
 
 import copy
 from typing import Any

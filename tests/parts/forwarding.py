@@ -1,4 +1,4 @@
-"""A TCP port that leads elsewhere, and may cut its connections at any byte."""
+"""A TCP port that forwards connections and can cut them at any byte."""
 
 import contextlib
 import socket

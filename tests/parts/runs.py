@@ -41,7 +41,7 @@ GIT_ENVIRONMENT = {
 
 
 def git(repository: Path, *args: str) -> str:
-    """Plain git in a repository of a test's own; its stdout."""
+    """Run plain git in a repository of a test, and return its stdout."""
     done = subprocess.run(
         ["git", "-C", repository, *args],
         env={**os.environ, **GIT_ENVIRONMENT},
@@ -53,7 +53,7 @@ def git(repository: Path, *args: str) -> str:
 
 
 def make_checkout(folder: Path, files: Mapping[str, str]) -> Path:
-    """A repository with one commit of `files` on main."""
+    """Create a repository with one commit of `files` on main."""
     folder.mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
     for name, text in files.items():
@@ -66,18 +66,18 @@ def make_checkout(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def bash(command: str, **more: Any) -> Answer:
-    """The model asks for a command."""
+    """Return a reply in which the model calls a command."""
     return tool_call("execute_bash", {"command": command, **more})
 
 
 def finish(message: str = "Fix it", completed: bool = True) -> Answer:
-    """The model says that it is done."""
+    """Return a reply in which the model finishes."""
     return tool_call("finish", {"message": message, "task_completed": str(completed).lower()})
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A command line that ended."""
+    """A command line that has ended."""
 
     exit_code: int
     stdout: str
@@ -86,25 +86,25 @@ class Ended:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """outcome.json"""
+        """The content of outcome.json."""
         data: dict[str, Any] = json.loads((self.output / "outcome.json").read_text())
         return data
 
     @property
     def events(self) -> list[Event]:
-        """The event log."""
+        """The events of the log."""
         return list(read_log(self.output / "events.jsonl"))
 
     @property
     def everything(self) -> bytes:
-        """All that the run wrote or printed, for searching secrets."""
+        """Everything that the run wrote or printed, to be searched for secrets."""
         files = sorted(p for p in self.output.rglob("*") if p.is_file())
         printed = (self.stdout + self.stderr).encode()
         return printed + b"".join(p.read_bytes() for p in files)
 
 
 class CommandLine:
-    """Starts `resolver` as a person does. `folder` is for output; nothing else is inherited."""
+    """Starts `resolver` like a user. `folder` is for output; nothing else is inherited."""
 
     def __init__(self, folder: Path, endpoint: ModelEndpoint) -> None:
         self.folder = folder
@@ -123,7 +123,7 @@ class CommandLine:
         self._count = 0
 
     def command(self, *args: str | Path) -> list[str]:
-        """The whole argument list."""
+        """Return the complete argument list."""
         return [str(RESOLVER), *map(str, args)]
 
     @staticmethod
@@ -131,8 +131,8 @@ class CommandLine:
         return args[0] == "resolve" and not {"--output", "--resume"} & set(args)
 
     def call(self, *args: str | Path, **environment: str) -> Ended:
-        """Run a command to its end inside this process: the same code from its arguments on,
-        without starting Python and importing litellm each time."""
+        """Execute a command in this process: the same code, without starting Python and importing
+        litellm each time."""
         self._count += 1
         output = self.folder / f"output-{self._count}"
         given = self.command(*args, *(["--output", output] if self._needs_output(args) else []))
@@ -142,7 +142,7 @@ class CommandLine:
         return Ended(code, stdout.getvalue(), stderr.getvalue(), output)
 
     def run(self, *args: str | Path, **environment: str) -> Ended:
-        """Run a command to its end as a process of its own, in `folder`."""
+        """Execute a command as a separate process in `folder`."""
         self._count += 1
         output = self.folder / f"output-{self._count}"
         done = subprocess.run(
@@ -159,7 +159,7 @@ class CommandLine:
     def resolve(
         self, checkout: Path, *options: str, issue: str = "# Fix it\n\nIt is broken."
     ) -> Ended:
-        """`resolver resolve CHECKOUT --issue FILE.md`, as a process of its own."""
+        """Execute `resolver resolve CHECKOUT --issue FILE.md` as a separate process."""
         return self.run("resolve", checkout, "--issue", self._issue_file(issue), *options)
 
     def call_resolve(
@@ -169,7 +169,7 @@ class CommandLine:
         issue: str = "# Fix it\n\nIt is broken.",
         **environment: str,
     ) -> Ended:
-        """The same inside this process."""
+        """Execute `resolver resolve` in this process."""
         file = self._issue_file(issue)
         return self.call("resolve", checkout, "--issue", file, *options, **environment)
 

@@ -20,7 +20,7 @@ SANDBOX_TOKEN = "st-canary-4c1d9e7f2b6a8035c1e9d7f3"
 
 
 class SandboxServer:
-    """Keeps its data and its log in `folder`. May be started again, on the same port."""
+    """A server that keeps its data and log in `folder`. It can be restarted on the same port."""
 
     def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class SandboxServer:
 
     @property
     def log(self) -> str:
-        """What it has written, over all starts."""
+        """Everything that it has logged, over all starts."""
         return (self.folder / "log").read_text()
 
     def start(self) -> "SandboxServer":
@@ -68,25 +68,25 @@ class SandboxServer:
         return self
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and wait; the exit code."""
+        """Send a signal, wait for the end, and return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(40)
 
     def close(self) -> None:
-        """End it, unless it has ended."""
+        """End it, unless it has ended already."""
         if self._process is not None and self._process.poll() is None:
             self.end()
 
     def access(self, **more: Any) -> RemoteAccess:
-        """A client's way to it."""
+        """Return a client's access to it."""
         return RemoteAccess(**{"url": self.url, "token": SANDBOX_TOKEN, **more})
 
     def machine(self, **fields: Any) -> RemoteMachine:
-        """A sandbox of it, of these fields of SandboxSpec."""
+        """Return a sandbox of the server, with these fields of SandboxSpec."""
         return RemoteMachine(SandboxSpec(**{"image": "", "run": "test", **fields}), self.access())
 
     def check_log(self) -> None:
-        """No secret, and nothing that its operator would have to look into."""
+        """Check that the log has no secret and no error."""
         assert SANDBOX_TOKEN not in self.log
         for word in ("Traceback", "Exception", "ERROR", "CRITICAL"):
             assert word not in self.log, self.log
@@ -94,7 +94,7 @@ class SandboxServer:
 
 @pytest.fixture(scope="session")
 def local_sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    """A server that gives out folders and processes of this machine."""
+    """A server whose sandboxes are folders and processes of this machine."""
     options = ("--runtime", "local", "--max-sandboxes", "8")
     server = SandboxServer(tmp_path_factory.mktemp("local-sandboxes"), *options)
     server.start()
@@ -107,7 +107,7 @@ def local_sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def docker_sandbox_server(
     engine: object, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SandboxServer]:
-    """A server that gives out containers."""
+    """A server whose sandboxes are containers."""
     options = ("--runtime", "docker", "--max-sandboxes", "8")
     server = SandboxServer(tmp_path_factory.mktemp("docker-sandboxes"), *options)
     server.start()

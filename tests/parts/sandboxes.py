@@ -1,4 +1,4 @@
-"""A running sandbox of each kind: on this machine, in containers of unlike images, and remote.
+"""A running sandbox of each kind: on this machine, in containers of different images, and remote.
 
 A kind `docker-NAME` is a container of the fixture `NAME_image`.
 """

@@ -26,7 +26,7 @@ def until(
 
 
 def becomes_true(condition: Callable[[], object], seconds: float, pause: float = 0.05) -> bool:
-    """Whether the condition becomes true in time."""
+    """Return True if the condition becomes true in time."""
     try:
         until(condition, seconds, pause)
     except AssertionError:
@@ -35,6 +35,6 @@ def becomes_true(condition: Callable[[], object], seconds: float, pause: float =
 
 
 def next_second() -> None:
-    """Wait until the clock shows another second, for what is named after the second it began in."""
+    """Wait until the clock shows another second, for names that contain the current second."""
     now = int(time.time())
     until(lambda: int(time.time()) > now)

@@ -1,4 +1,4 @@
-"""The two directions of a stream: whatever is said twice, cut or late, the bytes are the same."""
+"""Tests of both directions of a stream: repetitions, cuts and delays don't change the bytes."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ def collect(incoming: Incoming) -> tuple[threading.Thread, list[bytes]]:
     st.binary(max_size=200),
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=30),
 )
-def test_pieces_said_again_from_anywhere_are_taken_once(
+def test_repeated_pieces_from_any_offset_are_accepted_once(
     data: bytes, pieces: list[tuple[int, int]]
 ) -> None:
     async def send() -> list[bytes]:
@@ -80,7 +80,7 @@ def test_a_fast_client_waits_for_a_slow_machine() -> None:
     run(send())
 
 
-def test_closing_frees_whoever_waits() -> None:
+def test_closing_wakes_waiting_callers() -> None:
     async def close() -> None:
         incoming = Incoming(asyncio.get_running_loop())
         await incoming.accept(0, bytes(MAX_HELD_BYTES))
@@ -96,9 +96,7 @@ def test_closing_frees_whoever_waits() -> None:
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=20), st.integers(1, 50))
-def test_what_is_read_again_after_a_cut_is_the_same(
-    data: bytes, lost: list[int], size: int
-) -> None:
+def test_bytes_read_again_after_a_cut_are_the_same(data: bytes, lost: list[int], size: int) -> None:
     async def read() -> bytes:
         outgoing = Outgoing(asyncio.get_running_loop())
 
@@ -124,7 +122,7 @@ def test_what_is_read_again_after_a_cut_is_the_same(
     assert run(read()) == data
 
 
-def test_what_was_let_go_and_what_never_was_can_not_be_asked_for() -> None:
+def test_released_and_nonexistent_offsets_are_refused() -> None:
     async def ask() -> None:
         outgoing = Outgoing(asyncio.get_running_loop())
         outgoing.write(b"0123456789")

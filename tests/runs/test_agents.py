@@ -179,7 +179,7 @@ def test_the_main_agent_hands_work_to_each_kind_of_agent(
     assert all(" is done." in result for result in results), results
     nested = [e.event for e in done.events if isinstance(e, DelegateEvent)]
     words = [str(e.get("content")) for e in nested]
-    refused = [w for w in words if "not one of your tools" in w or "the edit was not done" in w]
+    refused = [w for w in words if "not one of your tools" in w or "the edit was not made" in w]
     assert len(refused) == len(KINDS) - 2  # the two that may edit
     offered = model_endpoint.requests[0].body["tools"]
     [delegate] = (t["function"] for t in offered if t["function"]["name"] == "delegate")

@@ -74,7 +74,7 @@ def test_the_index_is_of_the_base_and_says_so(
     [found] = results(done)
     assert "Nothing has this name" in found
     base = done.outcome["base"]
-    assert f"[index of commit {base[:12]}, from which the work began: later edits are not" in found
+    assert f"[index of commit {base[:12]}, from which the work started: later edits" in found
 
 
 def test_the_main_agent_hands_the_search_over_and_fixes_what_was_found(

@@ -95,7 +95,7 @@ def serving_outside() -> Iterator[Outside]:
 
 
 def names(known: Mapping[str, Sequence[str]]) -> Any:
-    """A resolver that knows these names alone. `asked` of it is what was asked for."""
+    """A name resolver that knows only these names. `asked` holds the requested names."""
 
     def resolve(host: str, port: int) -> Sequence[str]:
         resolve.asked.append(host)  # type: ignore[attr-defined]
@@ -110,6 +110,7 @@ def names(known: Mapping[str, Sequence[str]]) -> Any:
 def let_out(
     *entries: str, max_bytes: int = 10**9, known: Mapping[str, Sequence[str]] | None = None
 ) -> EgressPolicy:
-    """A policy for these entries; `NAME` is on loopback, beside the names in `known`."""
+    """Return a policy for these entries; `NAME` is on loopback, in addition to the names in
+    `known`."""
     resolve = names({NAME: ["127.0.0.1"], **(known or {})})
     return EgressPolicy(AllowList.parse(entries), max_bytes, resolve)

@@ -1,4 +1,4 @@
-"""One file in, one file out, and nothing that a hostile stream makes of it."""
+"""Tests of moving single files in and out, also with hostile streams."""
 
 import io
 import tarfile
@@ -34,7 +34,7 @@ def a_special(kind: bytes, link: str = "") -> tuple[tarfile.TarInfo, bytes]:
 
 
 @given(content=st.binary(max_size=3000), cut=st.integers(1, 700))
-def test_a_file_comes_out_as_it_went_in(
+def test_a_file_is_fetched_unchanged(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, cut: int
 ) -> None:
     out = tmp_path_factory.mktemp("out") / "file"
@@ -77,14 +77,14 @@ def test_a_file_over_the_limit_is_refused_before_it_is_written(tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
-def test_a_header_that_promises_more_than_comes_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     whole = next(packed(a_file("a", b"x" * 5000)))
     with pytest.raises(SandboxError):
         take_file(iter([whole[:2000]]), tmp_path / "out", 10_000)
     assert not (tmp_path / "out").exists()
 
 
-def test_an_existing_destination_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_destination_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     with pytest.raises(SandboxError):
         take_file(packed(a_file("a", b"1")), tmp_path / "out", 1000)
@@ -92,7 +92,7 @@ def test_an_existing_destination_is_left_alone(tmp_path: Path) -> None:
 
 
 @given(noise=st.binary(max_size=4000))
-def test_noise_is_an_error_and_leaves_no_file(
+def test_garbage_is_an_error_and_leaves_no_file(
     tmp_path_factory: pytest.TempPathFactory, noise: bytes
 ) -> None:
     out = tmp_path_factory.mktemp("noise") / "file"
@@ -102,7 +102,7 @@ def test_noise_is_an_error_and_leaves_no_file(
 
 
 @given(flips=st.lists(st.tuples(st.integers(0, 511), st.integers(0, 255)), max_size=4))
-def test_a_spoilt_header_never_escapes_as_another_error(
+def test_a_damaged_header_never_raises_another_error(
     tmp_path_factory: pytest.TempPathFactory, flips: list[tuple[int, int]]
 ) -> None:
     out = tmp_path_factory.mktemp("flip") / "file"

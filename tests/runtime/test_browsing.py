@@ -1,4 +1,4 @@
-"""The browser of a running sandbox, and the sandbox that has none."""
+"""Tests of the browser of a running sandbox, and of a sandbox without one."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ def test_a_page_that_the_agent_serves_inside_is_browsed(
         assert (pressed.screenshot or "").startswith("data:image/jpeg;base64,")
         wrong = sandbox.execute(BrowseInteractive(code="press the button"))
         assert isinstance(wrong, BrowserOutput) and wrong.error
-        assert "Write one call a line" in wrong.content
+        assert "Write one call per line" in wrong.content
 
 
 @pytest.mark.engine
@@ -55,7 +55,7 @@ def closed_in(entry: str, new_machine: Callable[..., Machine]) -> Runtime:
 
 
 @pytest.mark.chromium
-def test_a_page_outside_is_reached_through_the_proxy_and_nothing_else_is_asked_for(
+def test_an_external_page_is_loaded_through_the_proxy_only(
     chromium_program: str, new_machine: Callable[..., Machine]
 ) -> None:
     with serving_outside() as outside, closed_in(outside.entry, new_machine) as sandbox:

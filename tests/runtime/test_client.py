@@ -1,4 +1,4 @@
-"""The host's end of the wire against servers that misbehave, each behind a real socket."""
+"""Tests of the host's end of the wire against misbehaving servers on a real socket."""
 
 import socket
 import struct
@@ -169,12 +169,12 @@ def test_an_endless_frame_is_cut_off() -> None:
         hello(client, 60)
 
 
-def test_a_server_that_ends_is_noticed_at_once() -> None:
+def test_the_end_of_the_server_is_detected_at_once() -> None:
     with Serving(answering(b'{"half', stay=False)) as client, pytest.raises(SandboxError):
         hello(client, 3600)
 
 
-def test_silence_ends_after_the_time_given() -> None:
+def test_silence_ends_at_the_timeout() -> None:
     with (
         Serving(answering()) as client,
         pytest.raises(SandboxError, match="did not answer `hello`"),
@@ -202,7 +202,7 @@ def test_closing_wakes_a_caller_that_waits() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(noise=st.binary(min_size=1, max_size=300))
-def test_noise_never_hangs_or_raises_anything_else(noise: bytes) -> None:
+def test_garbage_never_hangs_or_raises_another_error(noise: bytes) -> None:
     with Serving(answering(noise, stay=False)) as client, pytest.raises(SandboxError):
         hello(client, 5)
 

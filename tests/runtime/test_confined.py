@@ -1,4 +1,4 @@
-"""Host-side file access below a folder that the sandbox writes to."""
+"""Tests of host-side file access below a folder that the sandbox writes to."""
 
 import io
 import os
@@ -37,7 +37,7 @@ def test_a_file_below_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["link", "folder/secret", "../secret", "missing"])
-def test_links_and_paths_elsewhere_are_refused(tmp_path: Path, where: str) -> None:
+def test_links_and_paths_outside_are_refused(tmp_path: Path, where: str) -> None:
     outside, base = tmp_path / "outside", tmp_path / "base"
     outside.mkdir()
     base.mkdir()
@@ -49,7 +49,7 @@ def test_links_and_paths_elsewhere_are_refused(tmp_path: Path, where: str) -> No
         read(base, base / where)
 
 
-def test_a_path_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_a_path_outside_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SandboxError):
         read(tmp_path, Path("/etc/passwd"))
 

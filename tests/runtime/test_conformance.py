@@ -1,4 +1,4 @@
-"""One suite for every kind of sandbox, unchanged: what the rest of the program may rely on."""
+"""The conformance suite of all kinds of sandboxes."""
 
 import hashlib
 import random
@@ -63,13 +63,13 @@ def test_the_shell_starts_in_the_root(own_sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_an_exit_code_and_merged_output_come_back(sandbox: Runtime) -> None:
+def test_exit_code_and_merged_output_are_returned(sandbox: Runtime) -> None:
     found = run(sandbox, "echo out; echo err >&2; (exit 3)")
     assert (found.content.split(), found.exit_code) == (["out", "err"], 3)
 
 
 @every_sandbox
-def test_a_command_that_takes_too_long_is_answered(sandbox: Runtime) -> None:
+def test_a_command_that_takes_too_long_gets_a_result(sandbox: Runtime) -> None:
     found = run(sandbox, "printf '    indented code\\n'; sleep 30", timeout=0.5)
     assert found.timed_out
     assert found.content.startswith("    indented code\n["), "the notice changed the output"
@@ -78,7 +78,7 @@ def test_a_command_that_takes_too_long_is_answered(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_huge_output_comes_back_cut_with_its_size(sandbox: Runtime) -> None:
+def test_huge_output_is_truncated_with_its_size(sandbox: Runtime) -> None:
     found = run(sandbox, "for i in {1..40000}; do echo line $i; done")
     assert found.omitted > 100_000
     assert "line 1\n" in found.content
@@ -99,7 +99,7 @@ def test_ipython_keeps_its_state_and_shows_errors(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_files_are_written_edited_undone_and_read(sandbox: Runtime) -> None:
+def test_files_can_be_written_edited_reverted_and_read(sandbox: Runtime) -> None:
     path = f"{sandbox.root}/note.txt"
     made = sandbox.execute(FileWrite(path=path, content="one\ntwo\n"))
     assert isinstance(made, FileWriteResult), made
@@ -129,7 +129,7 @@ def test_a_replacement_without_new_text_deletes(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_what_the_agent_can_put_right_is_an_error_observation(sandbox: Runtime) -> None:
+def test_correctable_errors_are_error_observations(sandbox: Runtime) -> None:
     mistakes: list[tuple[FileRead | FileEdit | FileWrite, str]] = [
         (FileRead(path="missing"), "view"),
         (FileEdit(command="str_replace", path="missing", old_str="a", new_str="b"), "edit"),
@@ -144,7 +144,7 @@ def test_what_the_agent_can_put_right_is_an_error_observation(sandbox: Runtime) 
 
 
 @every_sandbox
-def test_a_repository_goes_in_and_its_change_comes_out(
+def test_a_repository_is_checked_out_and_its_change_exported(
     own_sandbox: Runtime, tmp_path: Path
 ) -> None:
     files = {"a.txt": b"old\n", "name with space": b"\xff\r\n"}
@@ -167,7 +167,9 @@ def test_a_repository_goes_in_and_its_change_comes_out(
 
 
 @every_sandbox
-def test_a_repository_goes_into_an_empty_folder_only(own_sandbox: Runtime, tmp_path: Path) -> None:
+def test_a_repository_is_checked_out_only_into_an_empty_folder(
+    own_sandbox: Runtime, tmp_path: Path
+) -> None:
     run(own_sandbox, "echo > there")
     archive, commit = git_dir_tar(tmp_path / "one", {"a": b"1"})
     with pytest.raises(SandboxError, match="not empty"):
@@ -233,7 +235,7 @@ def test_a_command_gets_its_input(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_an_interrupt_ends_what_runs_and_keeps_the_shell(sandbox: Runtime) -> None:
+def test_an_interrupt_ends_the_command_and_keeps_the_shell(sandbox: Runtime) -> None:
     run(sandbox, "cd /; NAME=kept")
     timer = threading.Timer(0.4, sandbox.interrupt)
     timer.start()
@@ -257,7 +259,7 @@ def test_a_cell_ends_by_an_interrupt_and_by_its_timeout_and_state_is_kept(sandbo
 
 
 @every_sandbox
-def test_binary_output_comes_back_as_text(sandbox: Runtime) -> None:
+def test_binary_output_is_returned_as_text(sandbox: Runtime) -> None:
     found = run(sandbox, "printf 'a\\377\\000\\033b\\xc3\\xa4'; echo")
     assert found.exit_code == 0
     assert found.content.startswith("a\ufffd")
@@ -265,7 +267,7 @@ def test_binary_output_comes_back_as_text(sandbox: Runtime) -> None:
 
 
 @every_sandbox
-def test_the_whole_of_a_cut_output_is_kept_in_the_sandbox(sandbox: Runtime) -> None:
+def test_a_truncated_output_is_stored_completely_in_the_sandbox(sandbox: Runtime) -> None:
     found = run(sandbox, "for ((i = 0; i < 30000; i++)); do echo $i; done")
     assert found.output_file
     counted = run(
@@ -275,14 +277,14 @@ def test_the_whole_of_a_cut_output_is_kept_in_the_sandbox(sandbox: Runtime) -> N
 
 
 @every_sandbox
-def test_an_exit_ends_neither_the_sandbox_nor_the_shells_folder(sandbox: Runtime) -> None:
+def test_an_exit_keeps_the_sandbox_and_the_shells_folder(sandbox: Runtime) -> None:
     run(sandbox, "cd /; export NAME=kept")
     assert run(sandbox, "exit 3").exit_code == 3
     assert run(sandbox, "echo $NAME; pwd").content.split() == ["kept", "/"]
 
 
 @every_sandbox
-def test_an_archive_of_many_pieces_goes_in_and_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
+def test_a_large_archive_goes_in_and_comes_out(sandbox: Runtime, tmp_path: Path) -> None:
     content = random.Random(7).randbytes(11_000_000)
     chunks = (content[at : at + 700_001] for at in range(0, len(content), 700_001))
     sandbox._machine.put_archive(sandbox.root, wrap_file("in.bin", chunks))
@@ -293,7 +295,7 @@ def test_an_archive_of_many_pieces_goes_in_and_comes_out(sandbox: Runtime, tmp_p
 
 
 @every_sandbox
-def test_a_change_of_every_sort_comes_out(own_sandbox: Runtime, tmp_path: Path) -> None:
+def test_changes_of_every_kind_are_exported(own_sandbox: Runtime, tmp_path: Path) -> None:
     files = {"run.sh": b"#!/bin/sh\n", "deep/a.bin": bytes(range(256)), "gone": b"x", "old": b"y"}
     archive, commit = git_dir_tar(tmp_path / "repository", files)
     own_sandbox.checkout(archive, commit, "agent/work")
@@ -321,6 +323,6 @@ def test_a_change_of_every_sort_comes_out(own_sandbox: Runtime, tmp_path: Path) 
 
 
 @every_sandbox
-def test_it_is_told_what_separates_it_from_the_host(sandbox: Runtime) -> None:
+def test_the_isolation_of_the_sandbox_is_described(sandbox: Runtime) -> None:
     assert "not started" not in sandbox.isolation
     assert "network" in sandbox.isolation

@@ -1,4 +1,4 @@
-"""Where a run may connect to: the allow-list, the addresses behind its names, the ledger."""
+"""Tests of egress: the allow-list, the resolved addresses, the connection log."""
 
 import ipaddress
 import re
@@ -42,7 +42,7 @@ LIST = AllowList.parse([
         ("mirror.corp", 8080), ("10.1.2.3", 9000), ("fd00::5", 9000),
     ],
 )  # fmt: skip
-def test_what_is_listed_is_allowed(host: str, port: int) -> None:
+def test_listed_hosts_are_allowed(host: str, port: int) -> None:
     assert port in LIST.find(host, port).ports
 
 
@@ -81,7 +81,7 @@ def test_what_is_listed_is_allowed(host: str, port: int) -> None:
         )],
     ],
 )  # fmt: skip
-def test_what_is_not_listed_is_refused_and_told_why(host: str, port: int, says: str) -> None:
+def test_other_hosts_are_refused_with_a_reason(host: str, port: int, says: str) -> None:
     with pytest.raises(ValueError, match=re.escape(says)):
         LIST.find(host, port)
 
@@ -107,7 +107,7 @@ def test_no_other_text_is_ever_allowed(host: str, port: int) -> None:
         "package", "", "pypi.org.", "пример.рф",
     ],
 )  # fmt: skip
-def test_an_entry_that_could_mean_more_than_it_says_is_an_error(entry: str) -> None:
+def test_an_ambiguous_entry_is_an_error(entry: str) -> None:
     with pytest.raises(ValueError, match=r".") as wrong:
         AllowList.parse([entry])
     assert repr(entry) in str(wrong.value)
@@ -121,7 +121,7 @@ def test_any_entry_is_read_or_an_error(entry: str) -> None:
         assert str(error)
 
 
-def test_none_allows_nothing_and_stands_alone() -> None:
+def test_the_preset_none_allows_nothing_and_stands_alone() -> None:
     assert not AllowList.parse([NONE]) and not AllowList.parse([])
     assert AllowList.parse([NONE]).entries == ()
     with pytest.raises(ValueError, match="stands alone"):
@@ -153,17 +153,17 @@ PUBLIC = ["1.1.1.1", "151.101.0.223", "2606:4700::1111", "::ffff:1.1.1.1", "64:f
 
 
 @pytest.mark.parametrize("address", NEVER)
-def test_some_addresses_are_refused_whoever_named_them(address: str) -> None:
+def test_some_addresses_are_always_refused(address: str) -> None:
     assert refusal_reason(address) and refusal_reason(address, private=True)
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_an_address_that_is_not_public_needs_the_operators_word(address: str) -> None:
+def test_a_private_address_needs_an_explicit_entry(address: str) -> None:
     assert refusal_reason(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "100.64.0.1"])
-def test_with_the_operators_word_a_private_address_may_be_reached(address: str) -> None:
+def test_an_explicit_entry_allows_a_private_address(address: str) -> None:
     assert refusal_reason(address, private=True) == ""
 
 
@@ -173,7 +173,7 @@ def test_a_public_address_may_be_reached(address: str) -> None:
 
 
 @given(st.ip_addresses())
-def test_no_address_that_python_knows_as_special_is_let_through(address: object) -> None:
+def test_no_special_address_is_allowed(address: object) -> None:
     assert isinstance(address, ipaddress.IPv4Address | ipaddress.IPv6Address)
     special = (address.is_private, address.is_loopback, address.is_link_local,
                address.is_multicast, address.is_unspecified)  # fmt: skip
@@ -182,14 +182,14 @@ def test_no_address_that_python_knows_as_special_is_let_through(address: object)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1"])
-def test_a_listed_name_that_leads_inside_is_refused(address: str) -> None:
+def test_a_listed_name_with_a_private_address_is_refused(address: str) -> None:
     policy = let_out("rebound.example", known={"rebound.example": ["151.101.0.223", address]})
     with pytest.raises(EgressRefusal, match="address") as refused:
         policy.dial("rebound.example", 443)
     assert refused.value.status == 403 and not refused.value.allowed
 
 
-def test_a_name_of_this_machines_own_address_is_refused() -> None:
+def test_a_name_with_this_machines_address_is_refused() -> None:
     own = [info[4][0] for info in socket.getaddrinfo(socket.gethostname(), 80)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.99", 9))
@@ -199,7 +199,7 @@ def test_a_name_of_this_machines_own_address_is_refused() -> None:
             let_out("me.example", known={"me.example": [address]}).dial("me.example", 80)
 
 
-def test_a_name_is_asked_for_once_and_its_answer_is_what_is_connected_to() -> None:
+def test_a_name_is_resolved_once_and_that_address_is_used() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         answers = iter([["127.0.0.1"], ["127.0.0.2"], ["169.254.169.254"]])
@@ -215,7 +215,7 @@ def test_a_name_is_asked_for_once_and_its_answer_is_what_is_connected_to() -> No
     assert asked == ["turning.test"]
 
 
-def test_a_name_that_is_not_listed_is_not_even_looked_up() -> None:
+def test_an_unlisted_name_is_not_resolved() -> None:
     resolve = names({})
     policy = EgressPolicy(AllowList.parse(["example.org"]), 10, resolve)
     with pytest.raises(EgressRefusal, match="not on the allow-list") as refused:
@@ -224,7 +224,7 @@ def test_a_name_that_is_not_listed_is_not_even_looked_up() -> None:
     assert "example.org" in refused.value.hint
 
 
-def test_a_host_that_can_not_be_reached_is_allowed_and_says_why() -> None:
+def test_an_unreachable_host_is_allowed_with_a_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     policy = let_out(f"private:gone.test:{port}", known={"gone.test": ["127.0.0.1"]})
@@ -240,7 +240,7 @@ def test_the_systems_resolver_gives_each_address_once() -> None:
     assert "127.0.0.1" in found and len(found) == len(set(found))
 
 
-def test_the_ledger_is_bounded_however_many_connections_there_are() -> None:
+def test_the_connection_log_is_limited() -> None:
     ledger = EgressLog(10)
     for number in range(5_000):
         ledger.note(Egress(host=f"h{number}.example", port=1, allowed=False, reason="no"))
@@ -250,7 +250,7 @@ def test_the_ledger_is_bounded_however_many_connections_there_are() -> None:
     assert ledger.take() == []
 
 
-def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
+def test_similar_connections_are_combined_after_the_first_hundred() -> None:
     ledger = EgressLog(10)
     for _ in range(MAX_SEPARATE_EVENTS + 50):
         ledger.note(Egress(host="h", port=1, allowed=True, bytes_sent=2, bytes_received=3))
@@ -258,7 +258,7 @@ def test_connections_that_are_alike_are_summed_past_the_first_hundred() -> None:
     assert (last.connections, last.bytes_sent, last.bytes_received) == (50, 100, 150)
 
 
-def test_a_run_has_so_many_connections_and_bytes_and_no_more() -> None:
+def test_connections_and_bytes_of_a_run_are_limited() -> None:
     ledger = EgressLog(100)
     assert ledger.count_bytes(100) and not ledger.count_bytes(1)
     with pytest.raises(EgressRefusal, match="100 bytes") as refused:
@@ -294,7 +294,7 @@ def test_a_tls_hello_for_another_host_is_refused() -> None:
 
 
 @given(st.integers(1, 600))
-def test_a_hello_in_pieces_is_waited_for(cut: int) -> None:
+def test_a_fragmented_hello_is_awaited(cut: int) -> None:
     hello = client_hello("evil.example")
     assert check_first_bytes(hello[: min(cut, len(hello) - 1)], "pypi.org", 443) is None
 
@@ -336,7 +336,7 @@ def test_any_first_bytes_are_judged(noise: bytes, start: bytes) -> None:
 
 
 @given(st.text(max_size=30))
-def test_whatever_the_kernel_takes_for_an_address_is_one_for_us(host: str) -> None:
+def test_every_address_form_of_the_kernel_is_recognized(host: str) -> None:
     try:
         socket.inet_aton(host)
     except (OSError, ValueError, UnicodeError):
@@ -344,7 +344,7 @@ def test_whatever_the_kernel_takes_for_an_address_is_one_for_us(host: str) -> No
     assert is_address(host) or any(c.isspace() for c in host)
 
 
-def test_the_setting_is_the_operators_alone() -> None:
+def test_only_the_operator_can_set_egress() -> None:
     assert not load_settings({}, {}).allow_list
     given_ = load_settings({}, {"RESOLVER_EGRESS": "packages, example.org"})
     assert given_.allow_list.entries == ("packages", "example.org")
@@ -355,13 +355,13 @@ def test_the_setting_is_the_operators_alone() -> None:
         load_settings({}, {}, {"egress_max_bytes": 10**12})
 
 
-def test_a_wrong_entry_is_told_at_the_door_with_its_source() -> None:
+def test_a_wrong_entry_is_reported_with_its_source() -> None:
     with pytest.raises(UsageError) as wrong:
         load_settings({}, {"INPUT_EGRESS": "packages, 10.0.0.1"})
     assert wrong.value.what.startswith("INPUT_EGRESS: '10.0.0.1' is an address")
 
 
-def test_the_option_may_be_repeated_or_hold_a_list() -> None:
+def test_the_option_may_be_repeated_or_contain_a_list() -> None:
     got: dict[str, object] = {}
 
     @click.command()

@@ -1,4 +1,4 @@
-"""Reaching an engine, near and far, and saying plainly when there is none."""
+"""Tests of reaching a local or remote engine, and of the error without one."""
 
 import socket
 import threading
@@ -24,7 +24,7 @@ from resolver.runtime.toolbox import Toolbox
 from tests.parts.sandboxes import DOCKER_PYTHON
 
 
-def test_without_an_engine_the_error_says_what_was_tried_and_what_else_there_is() -> None:
+def test_without_an_engine_the_error_says_what_was_tried_and_the_alternatives() -> None:
     environment = {"DOCKER_HOST": "tcp://127.0.0.1:1"}
     assert not engine_answers(environment)
     with pytest.raises(SandboxError) as error:
@@ -34,12 +34,12 @@ def test_without_an_engine_the_error_says_what_was_tried_and_what_else_there_is(
 
 
 @pytest.mark.parametrize("host", ["nonsense", "http://", "ftp://127.0.0.1"])
-def test_a_wrong_host_is_no_engine(host: str) -> None:
+def test_a_wrong_docker_host_is_an_error(host: str) -> None:
     assert not engine_answers({"DOCKER_HOST": host})
 
 
 @pytest.mark.engine
-def test_an_image_that_can_not_be_had_is_named(engine: docker.DockerClient) -> None:
+def test_an_unavailable_image_is_named(engine: docker.DockerClient) -> None:
     image = "127.0.0.1:1/no/such:image"
     with pytest.raises(SandboxError) as error:
         image_settings(engine, image)
@@ -48,7 +48,7 @@ def test_an_image_that_can_not_be_had_is_named(engine: docker.DockerClient) -> N
 
 
 @pytest.mark.engine
-def test_what_a_run_left_can_be_removed_by_its_id(
+def test_remains_of_a_run_can_be_removed_by_its_id(
     engine: docker.DockerClient, new_machine: Callable[..., Machine]
 ) -> None:
     machine = new_machine(DOCKER_PYTHON, run="abandoned")
@@ -59,7 +59,7 @@ def test_what_a_run_left_can_be_removed_by_its_id(
 
 
 @pytest.mark.engine
-def test_an_engine_over_tcp_works_the_same(
+def test_an_engine_over_tcp_works(
     engine: docker.DockerClient, toolbox: Toolbox, busybox_image: str, tcp_engine: str
 ) -> None:
     far = connect_engine({"DOCKER_HOST": tcp_engine})

@@ -1,4 +1,4 @@
-"""The first process of the local sandbox where the kernel allows it nothing."""
+"""Tests of the first process of the local sandbox on a kernel that allows nothing."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def confined(
 
 
 @pytest.mark.engine
-def test_without_namespaces_the_program_runs_and_the_report_says_so(
+def test_without_namespaces_the_program_runs_and_the_report_is_honest(
     confined: docker.models.containers.Container,
 ) -> None:
     program = "(setsid sleep 100 &) ; echo ran; grep CapEff /proc/self/status; exit 7"

@@ -1,4 +1,4 @@
-"""What the agent must not see, reach or exhaust, tried from inside by an agent that tries."""
+"""Tests of what the agent must not see, reach or exhaust, tried from inside."""
 
 import contextlib
 import os
@@ -80,7 +80,7 @@ def test_a_secret_of_the_environment_is_not_inherited(sandbox_kind: str) -> None
 
 
 @local_only
-def test_the_home_folder_is_not_the_users(sandbox: Runtime) -> None:
+def test_the_home_folder_is_not_the_users_own(sandbox: Runtime) -> None:
     assert run(sandbox, "echo $HOME").content.strip() != str(Path.home())
 
 
@@ -176,14 +176,16 @@ def test_nothing_of_the_host_is_mounted_but_the_toolbox(
 
 
 @in_python_container
-def test_the_memory_limit_bites_and_the_sandbox_survives(sandbox: Runtime) -> None:
+def test_the_memory_limit_is_enforced_and_the_sandbox_survives(sandbox: Runtime) -> None:
     eat = "python3 -c 'x = b\"x\" * (900 << 20)'"
     assert run(sandbox, eat).exit_code not in (0, None)
     assert run(sandbox, "echo alive").content.strip() == "alive"
 
 
 @in_python_container
-def test_the_process_limit_bites(sandbox_kind: str, new_machine: Callable[..., Machine]) -> None:
+def test_the_process_limit_is_enforced(
+    sandbox_kind: str, new_machine: Callable[..., Machine]
+) -> None:
     with Runtime(new_machine(sandbox_kind, pids=40), command_timeout=30) as sandbox:
         many = (
             "python3 - <<'E'\nimport subprocess\nn = 0\ntry:\n"
@@ -231,7 +233,7 @@ def test_an_images_own_user_owns_the_repository(
 
 
 @local_only
-def test_nothing_of_a_local_sandbox_is_left(sandbox_kind: str, tmp_path: Path) -> None:
+def test_a_local_sandbox_leaves_nothing_behind(sandbox_kind: str, tmp_path: Path) -> None:
     spec = SandboxSpec(image="", run="t", environment={"MARK": CANARY})
     with Runtime(LocalMachine(spec, os.environ), 30) as sandbox:
         folder = Path(sandbox.root).parent
@@ -295,7 +297,7 @@ def test_a_killed_host_leaves_no_container(
 
 
 def eventually_none(found: Callable[[], list[str]], seconds: float = 20) -> bool:
-    """The kernel takes its time to end the processes of a namespace whose first one is gone."""
+    """Wait until there are none: the kernel takes time to end the processes of a namespace."""
     return becomes_true(lambda: not found(), seconds)
 
 

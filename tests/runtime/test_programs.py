@@ -1,4 +1,4 @@
-"""Programs of a running sandbox whose input and output are held here."""
+"""Tests of programs in a running sandbox whose input and output the host controls."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ ECHO = ("sh", ["-c", 'while read -r line; do echo "$line"; done; echo over >&2']
 
 
 @pytest.mark.deep
-def test_a_program_is_talked_to_while_a_command_runs(sandbox: Runtime) -> None:
+def test_a_program_can_be_used_while_a_command_runs(sandbox: Runtime) -> None:
     program = sandbox.start_program(*ECHO)
     answers: list[object] = []
     command = threading.Thread(
@@ -35,7 +35,7 @@ def test_a_program_is_talked_to_while_a_command_runs(sandbox: Runtime) -> None:
     assert program.read() == b""
 
 
-def test_much_goes_in_and_comes_out_as_it_is(sandbox: Runtime) -> None:
+def test_large_data_passes_unchanged(sandbox: Runtime) -> None:
     program = sandbox.start_program("cat", [])
     data = bytes(range(256)) * (3 * PROGRAM_CHUNK // 256) + b"end"
     writer = threading.Thread(target=lambda: program.write(data))
@@ -47,12 +47,12 @@ def test_much_goes_in_and_comes_out_as_it_is(sandbox: Runtime) -> None:
     assert found == data
 
 
-def test_what_cannot_be_started_is_an_error_that_names_it(sandbox: Runtime) -> None:
+def test_a_program_that_can_not_be_started_is_named(sandbox: Runtime) -> None:
     with pytest.raises(SandboxError, match="no-such-program can't be started"):
         sandbox.start_program("no-such-program", [])
 
 
-def test_the_end_of_the_sandbox_is_the_end_of_its_programs(sandbox: Runtime) -> None:
+def test_closing_the_sandbox_ends_its_programs(sandbox: Runtime) -> None:
     program = sandbox.start_program("sleep", ["1000"])
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(program.read()))

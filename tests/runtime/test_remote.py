@@ -1,4 +1,4 @@
-"""`resolver sandbox serve`: who is let in, what it gives, how it takes nonsense, how it ends."""
+"""Tests of `resolver sandbox serve`: access, limits, invalid requests and shutdown."""
 
 import http.client
 import json
@@ -82,7 +82,7 @@ ENDPOINTS = [
         SANDBOX_TOKEN, "Bearer t\u00f6ken",
     ],
 )  # fmt: skip
-def test_without_the_token_nothing_is_said(
+def test_without_the_token_nothing_is_answered(
     local_sandbox_server: SandboxServer, header: str | None
 ) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
@@ -94,7 +94,7 @@ def test_without_the_token_nothing_is_said(
         connection.close()
 
 
-def test_anybody_may_ask_whether_it_lives(local_sandbox_server: SandboxServer) -> None:
+def test_the_health_check_needs_no_token(local_sandbox_server: SandboxServer) -> None:
     answer = httpx.get(f"{local_sandbox_server.url}/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
@@ -115,7 +115,7 @@ def test_a_wrong_token_is_a_clear_error(local_sandbox_server: SandboxServer) -> 
 
 
 @pytest.mark.parametrize("token", [None, "", "short", " " * 20, "x" * 15, "t\u00f6ken" * 5])
-def test_it_does_not_start_without_a_good_token(
+def test_the_server_does_not_start_without_a_valid_token(
     token: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = {} if token is None else {"RESOLVER_SANDBOX_TOKEN": token}
@@ -134,7 +134,7 @@ def test_it_does_not_start_without_a_good_token(
         (["--host", "192.0.2.1", "--plain-http"], "can't listen"),
     ],
 )
-def test_options_that_can_not_be_used_are_named(
+def test_unusable_options_are_named(
     options: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = {"RESOLVER_SANDBOX_TOKEN": SANDBOX_TOKEN}
@@ -167,7 +167,7 @@ def test_plain_http_is_allowed_to_this_machine(url: str) -> None:
     RemoteAccess(url, SANDBOX_TOKEN).close()
 
 
-def test_plain_http_is_allowed_elsewhere_when_it_is_said() -> None:
+def test_plain_http_to_other_machines_needs_permission() -> None:
     RemoteAccess("http://sandboxes.example.org", SANDBOX_TOKEN, plain_http=True).close()
 
 
@@ -207,7 +207,7 @@ def test_over_tls_a_trusted_certificate_is_needed(
     server.check_log()
 
 
-def test_certificates_that_can_not_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_certificates_are_named(tmp_path: Path) -> None:
     (tmp_path / "ca").write_text("no certificate")
     for ca in (tmp_path / "ca", tmp_path / "missing"):
         with pytest.raises(UsageError, match="can't be read"):
@@ -232,7 +232,9 @@ def asked(**fields: Any) -> SandboxRequest:
         ({"environment": {"LD_PRELOAD": "x.so"}}, "takes no variables"),
     ],
 )
-def test_more_than_the_operator_gives_is_refused(fields: dict[str, Any], says: str) -> None:
+def test_a_request_beyond_the_operators_limits_is_refused(
+    fields: dict[str, Any], says: str
+) -> None:
     bounds = ServiceBounds("local", memory="1g", cpus=1.0, pids=100, disk=2 * 10**9)
     bounds.check(asked())
     with pytest.raises(Refused, match=says):
@@ -240,12 +242,12 @@ def test_more_than_the_operator_gives_is_refused(fields: dict[str, Any], says: s
 
 
 @pytest.mark.parametrize("memory", ["", "0", "-1g", "1t", "1 g", "lots"])
-def test_memory_that_is_none_is_refused(memory: str) -> None:
+def test_an_invalid_memory_size_is_refused(memory: str) -> None:
     with pytest.raises(UsageError, match="not an amount of memory"):
         ServiceBounds("local").check(asked(memory=memory))
 
 
-def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
+def test_a_client_can_read_the_limits(new_server: NewServer) -> None:
     server = new_server("--max-memory", "1g", "--max-pids", "100")
     with pytest.raises(SandboxError, match="100 of pids at most, 1024") as refused:
         server.machine(memory="1g").__enter__()
@@ -263,7 +265,7 @@ def test_a_client_is_told_what_is_given(new_server: NewServer) -> None:
         ("debian:12", True),
     ],
 )
-def test_only_images_of_the_list_are_given(image: str, may: bool) -> None:
+def test_only_listed_images_are_allowed(image: str, may: bool) -> None:
     bounds = ServiceBounds("docker", images=("ghcr.io/us/*", "debian:*"))
     if may:
         bounds.check(asked(image=image))
@@ -272,7 +274,7 @@ def test_only_images_of_the_list_are_given(image: str, may: bool) -> None:
             bounds.check(asked(image=image))
 
 
-def test_everything_that_makes_a_sandbox_is_asked_for() -> None:
+def test_a_request_names_every_property_of_the_sandbox() -> None:
     assert set(SandboxRequest.model_fields) == set(SandboxSpec.model_fields)
 
 
@@ -283,7 +285,7 @@ def test_an_image_name_beyond_reason_is_a_usage_error(
         local_sandbox_server.machine(image="x" * 501)
 
 
-def test_there_are_only_so_many_at_a_time(new_server: NewServer) -> None:
+def test_the_number_of_sandboxes_is_limited(new_server: NewServer) -> None:
     server = new_server("--max-sandboxes", "1")
     with Runtime(server.machine(), 30) as sandbox:
         with pytest.raises(SandboxError, match="all of its 1 sandboxes are in use"):
@@ -293,7 +295,7 @@ def test_there_are_only_so_many_at_a_time(new_server: NewServer) -> None:
         assert echo(sandbox) == "there\n"
 
 
-def test_a_sandbox_that_nobody_asks_for_is_removed(new_server: NewServer) -> None:
+def test_an_idle_sandbox_is_removed(new_server: NewServer) -> None:
     server = new_server("--idle", "1.5")
     with client(server) as ask:
         assert ask.put("/v1/sandboxes/forgotten", json=ASKED).status_code == 200
@@ -307,7 +309,7 @@ def test_a_sandbox_that_nobody_asks_for_is_removed(new_server: NewServer) -> Non
         assert "1.5 seconds without a request" in gone.json()["what"]
 
 
-def test_a_sandbox_in_use_is_not_removed_however_quiet_it_is(new_server: NewServer) -> None:
+def test_a_quiet_sandbox_in_use_is_not_removed(new_server: NewServer) -> None:
     server = new_server("--idle", "1")
     with Runtime(server.machine(), 30) as sandbox:
         sandbox.execute(CmdRun(command="sleep 2.5"))
@@ -315,7 +317,7 @@ def test_a_sandbox_in_use_is_not_removed_however_quiet_it_is(new_server: NewServ
         assert echo(sandbox) == "there\n"
 
 
-def test_asking_again_for_the_same_finds_it(local_sandbox_server: SandboxServer) -> None:
+def test_a_repeated_request_finds_the_same_sandbox(local_sandbox_server: SandboxServer) -> None:
     with client(local_sandbox_server) as ask:
         path = "/v1/sandboxes/asked-twice"
         first, second = (ask.put(path, json=ASKED) for _ in range(2))
@@ -342,7 +344,7 @@ def test_a_broken_archive_is_an_error_and_the_sandbox_lives(
         assert echo(sandbox) == "there\n"
 
 
-def test_an_archive_that_is_given_up_in_the_middle_leaves_nothing_waiting(
+def test_an_abandoned_archive_leaves_nothing_waiting(
     local_sandbox_server: SandboxServer,
 ) -> None:
     machine = local_sandbox_server.machine()
@@ -468,7 +470,7 @@ def test_no_container_is_left_by_a_server_that_ends(
     assert until_gone(engine, name)
 
 
-def test_it_says_how_it_ended(new_server: NewServer) -> None:
+def test_the_server_says_how_it_ended(new_server: NewServer) -> None:
     server = new_server()
     assert server.end(signal.SIGTERM) == 0
     assert "stopped by SIGTERM" in server.log
@@ -497,7 +499,7 @@ def test_two_servers_of_one_name_do_not_run_at_once(new_server: NewServer) -> No
         ("", 1, "set RESOLVER_REMOTE to the server's address, and RESOLVER_REMOTE_TOKEN"),
     ],
 )
-def test_doctor_says_whether_the_server_answers(
+def test_doctor_reports_a_reachable_server(
     local_sandbox_server: SandboxServer,
     capsys: pytest.CaptureFixture[str],
     token: str,
@@ -516,7 +518,7 @@ def test_doctor_says_whether_the_server_answers(
     assert not token or token not in shown
 
 
-def test_doctor_says_that_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_an_unreachable_server(capsys: pytest.CaptureFixture[str]) -> None:
     environment = {
         "PATH": os.environ["PATH"],
         "LLM_MODEL": "openai/x",

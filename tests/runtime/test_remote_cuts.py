@@ -63,7 +63,7 @@ def test_two_hundred_actions_are_each_done_exactly_once(hostile: Forwarder) -> N
     assert hostile.cuts > 50
 
 
-def test_archives_go_through_cuts_whole(hostile: Forwarder, tmp_path: Path) -> None:
+def test_archives_survive_broken_connections(hostile: Forwarder, tmp_path: Path) -> None:
     chance = random.Random(3)
     content = chance.randbytes(3_000_000)
     hostile.cutter = lambda: chance.randint(1, 500_000)
@@ -79,7 +79,7 @@ def test_archives_go_through_cuts_whole(hostile: Forwarder, tmp_path: Path) -> N
     assert hostile.cuts > 10
 
 
-def test_huge_output_comes_whole_through_cuts(hostile: Forwarder) -> None:
+def test_huge_output_survives_broken_connections(hostile: Forwarder) -> None:
     chance = random.Random(4)
     hostile.cutter = lambda: chance.randint(500, 20_000)
     with sandbox_by(hostile) as sandbox:
@@ -89,7 +89,7 @@ def test_huge_output_comes_whole_through_cuts(hostile: Forwarder) -> None:
         hostile.cutter = lambda: None
 
 
-def test_a_cut_while_a_command_runs_is_mended_before_its_answer(hostile: Forwarder) -> None:
+def test_a_connection_broken_during_a_command_is_restored(hostile: Forwarder) -> None:
     with sandbox_by(hostile) as sandbox:
         timer = threading.Timer(0.3, hostile.cut_all)
         timer.start()
@@ -98,7 +98,7 @@ def test_a_cut_while_a_command_runs_is_mended_before_its_answer(hostile: Forward
         assert hostile.cuts > 0
 
 
-def test_a_network_that_is_away_for_a_while_is_waited_for(hostile: Forwarder) -> None:
+def test_a_temporary_network_failure_is_waited_for(hostile: Forwarder) -> None:
     with sandbox_by(hostile) as sandbox:
         hostile.cutter = lambda: 0
         hostile.cut_all()
@@ -112,7 +112,7 @@ def test_a_network_that_is_away_for_a_while_is_waited_for(hostile: Forwarder) ->
         timer.join()
 
 
-def test_a_network_that_stays_away_is_a_clear_error_in_time(hostile: Forwarder) -> None:
+def test_a_permanent_network_failure_is_a_clear_error(hostile: Forwarder) -> None:
     with sandbox_by(hostile, patience=1.0) as sandbox:
         hostile.cutter = lambda: 0
         hostile.cut_all()
@@ -124,7 +124,7 @@ def test_a_network_that_stays_away_is_a_clear_error_in_time(hostile: Forwarder) 
 
 
 @pytest.mark.deep
-def test_closing_does_not_wait_for_a_network_that_is_away(hostile: Forwarder) -> None:
+def test_closing_does_not_wait_for_the_network(hostile: Forwarder) -> None:
     with sandbox_by(hostile) as sandbox:
         hostile.cutter = lambda: 0
         hostile.cut_all()
@@ -137,7 +137,7 @@ def test_closing_does_not_wait_for_a_network_that_is_away(hostile: Forwarder) ->
         timer.join()
 
 
-def test_threads_that_send_together_are_all_heard(hostile: Forwarder) -> None:
+def test_concurrent_senders_are_all_received(hostile: Forwarder) -> None:
     chance = random.Random(5)
     hostile.cutter = lambda: chance.randint(1, 3_000)
     with sandbox_by(hostile) as sandbox:
@@ -163,7 +163,7 @@ def own_server(tmp_path: Path) -> Iterator[SandboxServer]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_server_that_comes_back_without_the_sandbox_says_so(
+def test_a_restarted_server_reports_the_lost_sandbox(
     own_server: SandboxServer, number: signal.Signals
 ) -> None:
     with forwarding(("127.0.0.1", own_server.port)) as forwarder, sandbox_by(forwarder) as sandbox:

@@ -1,4 +1,4 @@
-"""What is left of a container when its sandbox ends: nothing."""
+"""Tests that a container leaves nothing behind."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ NewMachine = Callable[..., Machine]
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
-def test_nothing_of_a_container_is_left(
+def test_no_container_is_left(
     engine: docker.DockerClient, sandbox_kind: str, new_machine: NewMachine
 ) -> None:
     with Runtime(new_machine(sandbox_kind, run="left-over"), command_timeout=30) as sandbox:

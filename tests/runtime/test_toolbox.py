@@ -1,4 +1,4 @@
-"""The toolbox archive: what is in it, and when it is made."""
+"""Tests of the toolbox archive: its content, and when it is built."""
 
 import os
 import tarfile
@@ -22,7 +22,9 @@ def members(archive: Path) -> list[tarfile.TarInfo]:
         return tar.getmembers()
 
 
-def test_the_sandboxs_first_program_is_the_last_member(members: list[tarfile.TarInfo]) -> None:
+def test_the_sandboxs_first_program_is_the_last_archive_member(
+    members: list[tarfile.TarInfo],
+) -> None:
     names = [member.name for member in members]
     assert names[-1] == str(Path(ENTRY).relative_to(PREFIX))
     assert len(names) == len(set(names))
@@ -39,14 +41,16 @@ def test_every_member_belongs_to_root_and_stays_inside(members: list[tarfile.Tar
             assert not member.mode & 0o6022, member.name
 
 
-def test_it_holds_no_test_suites_and_stays_small(
+def test_the_toolbox_has_no_test_suites_and_stays_small(
     archive: Path, members: list[tarfile.TarInfo]
 ) -> None:
     assert not [m.name for m in members if "/idlelib/" in m.name or "/test/test_" in m.name]
     assert archive.stat().st_size < 200_000_000
 
 
-def test_its_programs_start_through_its_own_loader(archive: Path, tmp_path: Path) -> None:
+def test_programs_of_the_toolbox_start_through_its_own_loader(
+    archive: Path, tmp_path: Path
+) -> None:
     with tarfile.open(archive) as tar:
         # Debian 12's Python 3.11.2 has no argument `filter`.
         tar.extraction_filter = getattr(tarfile, "data_filter", None)
@@ -60,14 +64,14 @@ def test_its_programs_start_through_its_own_loader(archive: Path, tmp_path: Path
     assert any(name.startswith("lib/libc.") for name in libraries)
 
 
-def test_it_is_made_once_and_found_again(toolbox: Toolbox, archive: Path) -> None:
+def test_the_toolbox_is_built_once_and_reused(toolbox: Toolbox, archive: Path) -> None:
     made = archive.stat()
     again = toolbox.archive()
     assert again == archive
     assert again.stat().st_mtime_ns == made.st_mtime_ns
 
 
-def test_two_at_once_both_get_a_whole_one_and_old_ones_go(tmp_path: Path) -> None:
+def test_concurrent_builds_succeed_and_old_ones_are_removed(tmp_path: Path) -> None:
     sizes = []
     cache = tmp_path / "deep" / "cache"
     cache.mkdir(parents=True)
@@ -85,7 +89,7 @@ def test_two_at_once_both_get_a_whole_one_and_old_ones_go(tmp_path: Path) -> Non
     assert [path.name for path in cache.iterdir()] == [f"toolbox-{Toolbox(cache).key}.tar"]
 
 
-def test_a_machine_without_git_is_told_what_to_install(tmp_path: Path) -> None:
+def test_without_git_the_error_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "bash").symlink_to("/bin/bash")
     with pytest.raises(SandboxError, match="git is not on PATH") as missing:
         Toolbox(tmp_path / "cache", path=str(tmp_path))

@@ -1,4 +1,4 @@
-"""What is left of a sandbox after the worst that its own commands can do to it, in containers."""
+"""Tests of the worst that commands can do to their sandbox, in containers."""
 
 import base64
 import time
@@ -53,7 +53,7 @@ ENDS = [
 
 
 @in_containers
-def test_every_end_of_the_shell_is_survived_and_said(sandbox: Runtime) -> None:
+def test_every_end_of_the_shell_is_survived_and_reported(sandbox: Runtime) -> None:
     for command, code, word in ENDS:
         run(sandbox, "cd /tmp; export KEPT=yes")
         found = run(sandbox, command)
@@ -120,7 +120,7 @@ def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_told(sandbox: Runti
 
 
 @here_and_there
-def test_one_file_can_not_pass_the_bound_of_the_disk(
+def test_one_file_can_not_exceed_the_disk_limit(
     sandbox_kind: str, new_machine: Callable[..., Machine]
 ) -> None:
     with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
@@ -130,7 +130,7 @@ def test_one_file_can_not_pass_the_bound_of_the_disk(
 
 
 @here_and_there
-def test_many_files_past_the_bound_of_the_disk_end_the_sandbox_and_say_why(
+def test_files_beyond_the_disk_limit_end_the_sandbox_with_a_reason(
     sandbox_kind: str, new_machine: Callable[..., Machine]
 ) -> None:
     with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
@@ -140,7 +140,7 @@ def test_many_files_past_the_bound_of_the_disk_end_the_sandbox_and_say_why(
 
 
 @in_containers
-def test_what_can_not_be_read_does_not_cost_the_change(sandbox: Runtime, tmp_path: Path) -> None:
+def test_unreadable_files_do_not_prevent_the_export(sandbox: Runtime, tmp_path: Path) -> None:
     archive, commit = git_dir_tar(tmp_path / "repository", {"a.txt": b"old\n"})
     sandbox.checkout(archive, commit, "agent/work")
     run(sandbox, "echo new > a.txt; echo x > locked; git init -q inner 2>/dev/null")
@@ -151,7 +151,7 @@ def test_what_can_not_be_read_does_not_cost_the_change(sandbox: Runtime, tmp_pat
 
 
 @in_containers
-def test_a_picture_that_is_viewed_comes_as_one(sandbox: Runtime) -> None:
+def test_a_viewed_picture_is_an_image(sandbox: Runtime) -> None:
     png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x05\0\0\0\x07"
     cell(sandbox, f"_ = open('p.png', 'wb').write({png!r})")
     found = sandbox.execute(FileRead(path="p.png"))
@@ -161,7 +161,7 @@ def test_a_picture_that_is_viewed_comes_as_one(sandbox: Runtime) -> None:
 
 
 @in_containers
-def test_ten_megabytes_are_cut_counted_and_kept(sandbox: Runtime) -> None:
+def test_ten_megabytes_are_truncated_counted_and_kept(sandbox: Runtime) -> None:
     found = run(sandbox, "for ((i = 0; i < 10; i++)); do printf '%01000000d\\n' $i; done")
     assert found.output_file and found.omitted > 9_900_000
     size = run(sandbox, f"wc -c < {found.output_file}").content

@@ -70,7 +70,7 @@ class Inside:
         return data, frame
 
     def lost(self) -> str:
-        """Why the client has given the sandbox up."""
+        """Return why the client has abandoned the sandbox."""
         with pytest.raises(SandboxError) as lost:
             self.client.call("interrupt", {}, wire.InterruptResult, 10)
         return lost.value.what
@@ -124,7 +124,7 @@ def test_a_connection_is_carried_and_counted(outside: Outside) -> None:
         assert 0 <= told.seconds < 10 and told.id == -1
 
 
-def test_a_refusal_is_told_to_both_sides() -> None:
+def test_a_refusal_is_reported_to_both_sides() -> None:
     with inside(let_out("example.org")) as box:
         answer = box.open(1, "169.254.169.254", 80)
         assert (answer.method, answer.status) == ("tunnel_close", 403)
@@ -134,7 +134,7 @@ def test_a_refusal_is_told_to_both_sides() -> None:
         assert "addresses are refused" in told.reason and "allowed:" not in told.reason
 
 
-def test_a_download_stops_where_nobody_takes_it_and_goes_on_with_credit(outside: Outside) -> None:
+def test_a_download_waits_for_credit(outside: Outside) -> None:
     with inside(let_out(outside.entry)) as box:
         box.open(1, NAME, outside.port)
         box.say("tunnel_data", 1, data=request("/bytes/1000000", outside.port))
@@ -151,7 +151,7 @@ def test_a_download_stops_where_nobody_takes_it_and_goes_on_with_credit(outside:
         assert wire.TUNNEL_WINDOW + len(data) > 1_000_000
 
 
-def test_an_upload_is_credited_as_it_is_taken(outside: Outside) -> None:
+def test_an_upload_is_credited_as_it_is_consumed(outside: Outside) -> None:
     total = 3 * wire.TUNNEL_WINDOW
     with inside(let_out(outside.entry)) as box:
         box.open(1, NAME, outside.port)
@@ -172,7 +172,7 @@ def test_an_upload_is_credited_as_it_is_taken(outside: Outside) -> None:
 
 
 @pytest.mark.deep
-def test_commands_are_answered_while_much_is_downloaded(outside: Outside) -> None:
+def test_commands_are_answered_during_a_large_download(outside: Outside) -> None:
     with inside(let_out(outside.entry)) as box:
         for number in range(1, 9):
             box.open(number, NAME, outside.port)
@@ -240,7 +240,7 @@ def test_an_idle_tunnel_is_closed(outside: Outside) -> None:
         assert closed.method == "tunnel_close" and "nothing was carried" in closed.reason
 
 
-def test_a_client_that_goes_away_while_dialling_frees_its_place(outside: Outside) -> None:
+def test_a_client_that_disconnects_while_dialing_frees_its_tunnel(outside: Outside) -> None:
     with inside(let_out(outside.entry)) as box:
         for number in range(1, 3 * wire.MAX_TUNNELS):
             box.say("tunnel_open", number, host=NAME, port=outside.port)
@@ -254,7 +254,7 @@ def test_a_client_that_goes_away_while_dialling_frees_its_place(outside: Outside
         assert box.next().tunnel == 9999
 
 
-def test_what_is_open_when_the_sandbox_ends_is_told(outside: Outside) -> None:
+def test_open_connections_are_logged_when_the_sandbox_ends(outside: Outside) -> None:
     with inside(let_out(outside.entry)) as box:
         box.open(1, NAME, outside.port)
         box.client.close()
@@ -263,7 +263,7 @@ def test_what_is_open_when_the_sandbox_ends_is_told(outside: Outside) -> None:
     assert not [t for t in threading.enumerate() if t.name == "tunnels" and t.is_alive()]
 
 
-def test_without_a_policy_a_tunnel_is_a_frame_that_nobody_asked_for() -> None:
+def test_without_a_policy_a_tunnel_frame_is_an_error() -> None:
     ours, theirs = socket.socketpair()
     client = WireClient(SocketChannel(ours))
     theirs.sendall(wire.tunnel_notice(wire.TunnelFrame("tunnel_open", 1, host="x", port=1)))
@@ -321,7 +321,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_hostile_frame_ends_the_sandbox_with_a_clear_word(sent: bytes) -> None:
+def test_a_hostile_frame_ends_the_sandbox_with_a_clear_error(sent: bytes) -> None:
     release = threading.Event()
 
     def resolve(host: str, port: int) -> list[str]:
@@ -336,7 +336,7 @@ def test_a_hostile_frame_ends_the_sandbox_with_a_clear_word(sent: bytes) -> None
         release.set()
 
 
-def test_the_threads_of_a_flood_are_bounded() -> None:
+def test_the_number_of_threads_is_limited_in_a_flood() -> None:
     release = threading.Event()
     most = 0
 

@@ -1,4 +1,4 @@
-"""The toolbox's volume: whole or absent, filled by one, poisoned by nobody."""
+"""Tests of filling the toolbox's volume."""
 
 import io
 import tarfile
@@ -70,7 +70,7 @@ def test_many_that_start_at_once_all_start(
     assert volume.attrs["Labels"] == {"resolver.toolbox": own_toolbox.key}
 
 
-def test_a_filling_that_broke_off_is_done_again(
+def test_an_interrupted_filling_is_repeated(
     engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
 ) -> None:
     left = engine.containers.create(

@@ -1,4 +1,4 @@
-"""A browser behind a real action server, and short ways to say what a test does with it."""
+"""A browser behind a real action server, with shortcuts for tests."""
 
 import re
 import shutil

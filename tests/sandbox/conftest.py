@@ -1,4 +1,4 @@
-"""The parts of the sandbox side, alive: a bash, an IPython session, an editor, a whole server."""
+"""Fixtures of the sandbox side: a bash, an IPython session, an editor, a whole server."""
 
 import shutil
 import signal
@@ -75,7 +75,7 @@ def editor(root: Path, tmp_path: Path) -> Editor:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The folder at another place and under another name, as it is in a toolbox."""
+    """The folder copied to another place under another name, as in a toolbox."""
     target = tmp_path / "somewhere else" / "actor"
     shutil.copytree(SANDBOX, target, ignore=shutil.ignore_patterns("__pycache__"))
     return target

@@ -42,7 +42,7 @@ class Connection:
         return answer
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """The result; a refusal is an AssertionError that shows it."""
+        """Return the result; a refusal raises an AssertionError that shows it."""
         id = self.send(method, **params)
         answer = self.receive()
         assert answer["id"] == id and "result" in answer, answer

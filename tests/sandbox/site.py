@@ -1,4 +1,4 @@
-"""A small site on the loopback for the browser: pages by path, slow and endless ones among them."""
+"""A small site on loopback for browser tests, with slow and endless pages."""
 
 import threading
 import time

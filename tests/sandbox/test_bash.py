@@ -1,4 +1,4 @@
-"""A list of tortures for the one long-lived shell."""
+"""Tests of the long-lived shell under stress."""
 
 import os
 import re
@@ -138,7 +138,7 @@ def test_no_output_can_end_a_command(bash: Bash) -> None:
     assert _said(bash, "echo next") == ("next\n", 0)
 
 
-def test_rubbish_in_all_of_the_shells_pipes_costs_no_more_than_the_shell(bash: Bash) -> None:
+def test_garbage_in_the_shells_pipes_costs_at_most_the_shell(bash: Bash) -> None:
     _run(bash, "cd /usr; export A=1")
     rubbish = (
         "for f in /proc/$$/fd/*; do printf '0\\0000123\\0) {' > $f; done 2>/dev/null; echo tail"
@@ -148,7 +148,7 @@ def test_rubbish_in_all_of_the_shells_pipes_costs_no_more_than_the_shell(bash: B
 
 
 @pytest.mark.parametrize("megabytes", [1, 10])
-def test_a_huge_output_is_cut_counted_and_kept(bash: Bash, megabytes: int) -> None:
+def test_a_huge_output_is_truncated_counted_and_kept(bash: Bash, megabytes: int) -> None:
     lines = megabytes * 100_000
     result = _run(bash, f"seq -f '%09.0f' 1 {lines}", 60)
     assert result["output"].startswith("000000001\n") and result["exit_code"] == 0
@@ -194,7 +194,7 @@ def test_the_next_command_ends_the_one_before(bash: Bash, command: str) -> None:
     assert count_running(f"sleep 71.25{os.getpid()}") == 0
 
 
-def test_a_gentle_end_keeps_functions_too(bash: Bash) -> None:
+def test_an_interrupted_command_keeps_functions(bash: Bash) -> None:
     _run(bash, "f() { echo still; }")
     _run(bash, "sleep 60", 0.2)
     assert _said(bash, "f") == ("still\n", 0)
@@ -214,7 +214,7 @@ def test_input_is_not_echoed_and_a_prompt_comes_back_soon(bash: Bash) -> None:
     assert _type(bash, "C-d")["exit_code"] == 0
 
 
-def test_a_password_prompt_on_the_terminal_is_seen(bash: Bash) -> None:
+def test_a_password_prompt_on_the_terminal_is_shown(bash: Bash) -> None:
     command = "sh -c 'printf \"password: \" > /dev/tty; read x < /dev/tty; echo got $x'"
     assert _run(bash, command, 0.4)["output"] == "password: "
     assert _type(bash, "pw")["output"] == "got pw\n"
@@ -236,19 +236,19 @@ def test_a_key_without_the_flag_goes_to_the_running_command(bash: Bash) -> None:
     assert _run(bash, "C-c")["exit_code"] == 130
 
 
-def test_a_line_longer_than_the_terminal_takes_arrives_whole(bash: Bash, root: Path) -> None:
+def test_a_line_longer_than_the_terminals_buffer_arrives_completely(bash: Bash, root: Path) -> None:
     _run(bash, "cat > long", 0.2)
     _type(bash, "x" * 20_000, 3)
     _type(bash, "C-d")
     assert (root / "long").read_text() == "x" * 20_000 + "\n"
 
 
-def test_input_without_a_command_is_said_not_run(bash: Bash, root: Path) -> None:
+def test_input_without_a_command_is_reported_and_not_executed(bash: Bash, root: Path) -> None:
     result = _type(bash, "touch proof")
     assert "No command is running" in result["notice"] and not (root / "proof").exists()
 
 
-def test_exit_reports_its_code_and_the_shell_comes_back(bash: Bash) -> None:
+def test_exit_reports_its_code_and_a_new_shell_starts(bash: Bash) -> None:
     _run(bash, "export OLD=1")
     result = _run(bash, "cd /usr; export NEW=\"a 'b'\n$c\"; echo bye; exit 3")
     assert (result["output"], result["exit_code"], result["cwd"]) == ("bye\n", 3, "/usr")
@@ -278,27 +278,25 @@ def test_a_strict_option_stays_on_as_in_any_shell(bash: Bash) -> None:
         ("trap 'echo mine' EXIT; cd /; exit 4", 4),
     ],
 )
-def test_a_shell_that_is_gone_comes_back_with_its_state(
-    bash: Bash, command: str, code: int
-) -> None:
+def test_a_lost_shell_is_replaced_with_its_state(bash: Bash, command: str, code: int) -> None:
     _run(bash, "cd /usr; export A=1")
     assert _run(bash, command)["exit_code"] == code
     assert _said(bash, "echo $A; [[ $PWD == /usr || $PWD == / ]] && echo there")[0] == "1\nthere\n"
 
 
-def test_a_shell_killed_from_behind_is_noticed(bash: Bash) -> None:
+def test_a_shell_killed_from_outside_is_detected(bash: Bash) -> None:
     _run(bash, "cd /usr; (sleep 0.1; kill -9 $$) &")
     time.sleep(0.5)
     result = _run(bash, "pwd")
     assert result["output"] == "/usr\n" and "was killed by signal 9" in result["notice"]
 
 
-def test_a_background_job_does_not_hold_the_command(bash: Bash) -> None:
+def test_a_background_job_does_not_delay_the_command(bash: Bash) -> None:
     assert _said(bash, "sleep 400 & echo started") == ("started\n", 0)
     assert "sleep 400" in _said(bash, "jobs")[0]
 
 
-def test_a_finished_job_makes_no_noise(bash: Bash) -> None:
+def test_a_finished_job_prints_nothing(bash: Bash) -> None:
     _run(bash, "sleep 0.05 & false &")
     assert _said(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
 
@@ -344,13 +342,13 @@ def test_a_removed_working_folder_is_survived(bash: Bash, root: Path) -> None:
     assert _said(bash, "pwd") == (f"{root}\n", 0)
 
 
-def test_a_removed_scratch_folder_is_made_again(bash: Bash, tmp_path: Path) -> None:
+def test_a_removed_scratch_folder_is_created_again(bash: Bash, tmp_path: Path) -> None:
     _run(bash, "seq 1 100000")
     _run(bash, f"rm -rf {tmp_path}/scratch")
     assert Path(str(_run(bash, "seq 1 100000")["output_file"])).exists()
 
 
-def test_a_nul_is_taken_out_and_said(bash: Bash) -> None:
+def test_a_nul_is_removed_with_a_notice(bash: Bash) -> None:
     result = _run(bash, "echo a\0b")
     assert result["output"] == "ab\n" and "NUL" in result["notice"]
 

@@ -1,4 +1,4 @@
-"""The browser behind the action server: pages, forms, tabs, dialogs, files, and what it shows."""
+"""Tests of the browser behind the action server: pages, forms, tabs, dialogs, files."""
 
 import base64
 import os
@@ -53,7 +53,7 @@ def test_a_form_is_filled_and_sent(browsing: Browsing) -> None:
     assert "Title: Welcome" in browsing.run("reload()")
 
 
-def test_garbage_is_left_out(browsing: Browsing) -> None:
+def test_invisible_content_of_a_page_is_left_out(browsing: Browsing) -> None:
     shown = browsing.open("/parts")
     for word in ("not displayed", "hidden from readers", "\u200b", "\u202e", "base64"):
         assert word not in shown
@@ -110,7 +110,7 @@ def test_drag_and_drop_and_upload(browsing: Browsing) -> None:
     assert "upload_file(bid, path)" in browsing.click("Upload")
 
 
-def test_what_can_not_be_done_is_explained(browsing: Browsing) -> None:
+def test_impossible_actions_are_explained(browsing: Browsing) -> None:
     browsing.open("/form")
     for code, words in (
         (f"click('{browsing.bid('Never')}')", "is disabled"),
@@ -132,13 +132,13 @@ def test_what_can_not_be_done_is_explained(browsing: Browsing) -> None:
     assert 'covered by <div id="veil">' in browsing.click("Under")
 
 
-def test_actions_after_a_failed_one_are_not_done(browsing: Browsing) -> None:
+def test_actions_after_a_failed_one_are_not_executed(browsing: Browsing) -> None:
     browsing.open("/form")
     shown = browsing.run(f"click('1234567')\nfill('{browsing.bid('textbox')}', 'x')")
     assert "(1 more not done.)" in shown and "value='x'" not in shown
 
 
-def test_dialogs_are_answered_and_told(browsing: Browsing) -> None:
+def test_dialogs_are_answered_and_reported(browsing: Browsing) -> None:
     browsing.open("/doings")
     assert "Note: The page showed an alert 'saved': accepted." in browsing.click("Alert")
     assert "said true" in browsing.click("Confirm")
@@ -148,7 +148,7 @@ def test_dialogs_are_answered_and_told(browsing: Browsing) -> None:
     assert "Title: Sign up" in browsing.run("noop(0)")
 
 
-def test_new_tabs_become_active_and_can_be_left(browsing: Browsing) -> None:
+def test_new_tabs_become_active_and_can_be_closed(browsing: Browsing) -> None:
     browsing.open("/doings")
     shown = browsing.click("new tab")
     assert "Title: Welcome" in shown and "[1] 'Welcome'" in shown and ", active" in shown
@@ -164,19 +164,19 @@ def test_new_tabs_become_active_and_can_be_left(browsing: Browsing) -> None:
     assert "Title: Sign up" in shown
 
 
-def test_what_a_click_began_is_waited_for(browsing: Browsing) -> None:
+def test_effects_of_a_click_are_awaited(browsing: Browsing) -> None:
     browsing.open("/doings")
     assert "a slow answer" in browsing.click("Fetch")
     assert "Title: Welcome" in browsing.click("Move") and browsing.shown["url"].endswith("?moved")
 
 
-def test_a_download_is_refused_and_told(browsing: Browsing) -> None:
+def test_a_download_is_refused_and_reported(browsing: Browsing) -> None:
     browsing.open("/doings")
     assert "The download of 'download'" in browsing.click("Download")
     assert "is a download, not a page" in browsing.run(f"goto('{browsing.site}/download')")
 
 
-def test_a_screenshot_is_a_bounded_picture_on_request(browsing: Browsing) -> None:
+def test_a_screenshot_on_request_is_limited_in_size(browsing: Browsing) -> None:
     browsing.open("/form")
     assert browsing.shown["images"] == []
     for code in ("screenshot()", "screenshot(marks=True)"):
@@ -187,7 +187,7 @@ def test_a_screenshot_is_a_bounded_picture_on_request(browsing: Browsing) -> Non
     assert "value='old text'" in browsing.run("noop(0)")
 
 
-def test_a_long_page_is_cut_and_scrolling_shows_the_rest(browsing: Browsing) -> None:
+def test_a_long_page_is_truncated_and_scrolling_shows_the_rest(browsing: Browsing) -> None:
     shown = browsing.open("/long")
     assert len(shown) < MAX_TEXT and "more lines are not shown: scroll down" in shown
     assert "'link 0'" in shown and "'link 1900'" not in shown
@@ -224,19 +224,19 @@ def test_only_the_web_and_files_of_the_workspace_are_opened(browsing: Browsing) 
     assert Path("/etc/hostname").read_text().strip() not in browsing.open("/outward")
 
 
-def test_an_address_that_does_not_answer_is_told(browsing: Browsing) -> None:
+def test_an_unreachable_address_is_reported(browsing: Browsing) -> None:
     shown = browsing.run("goto('http://127.0.0.1:9999/')")
     assert "could not be opened: net::ERR_CONNECTION_REFUSED" in shown
     shown = browsing.run("goto('127.0.0.1:9999')")
     assert "could not be opened: net::ERR_CONNECTION_REFUSED" in shown
 
 
-def test_a_url_is_opened_by_itself(browsing: Browsing) -> None:
+def test_a_url_can_be_opened_directly(browsing: Browsing) -> None:
     result = browsing.connection.call("browse", url=f"{browsing.site}/form", timeout=30)
     assert "Title: Sign up" in result["output"]
 
 
-def test_ping_and_interrupt_are_answered_while_a_page_is_waited_for(browsing: Browsing) -> None:
+def test_ping_and_interrupt_are_answered_while_a_page_loads(browsing: Browsing) -> None:
     browsing.open("/form")
     connection = browsing.connection
     waiting = connection.send("browse", code="noop(20000)", timeout=60)
@@ -250,7 +250,7 @@ def test_ping_and_interrupt_are_answered_while_a_page_is_waited_for(browsing: Br
     assert "Title: Sign up" in browsing.run("noop(0)")
 
 
-def test_the_browser_ends_with_the_server_and_leaves_the_workspace_alone(
+def test_the_browser_ends_with_the_server_and_writes_nothing_to_the_workspace(
     chromium_program: str, tmp_path_factory: pytest.TempPathFactory, site: str
 ) -> None:
     folder = tmp_path_factory.mktemp("e")
@@ -282,7 +282,7 @@ def test_a_browser_that_died_is_started_again(
     live.end()
 
 
-def test_without_chromium_it_says_so(tmp_path: Path, site: str) -> None:
+def test_without_chromium_browsing_is_refused_with_a_hint(tmp_path: Path, site: str) -> None:
     live = start_browsing(tmp_path, site, "--variable", "CHROMIUM=/nowhere/chromium")
     assert live.connection.call("hello")["browser"] is False
     refusal = live.connection.refusal("browse", code="noop(0)", timeout=5)

@@ -1,4 +1,4 @@
-"""The code that drives the browser: what is read, and how anything else is explained."""
+"""Tests of parsing the code that drives the browser."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ def test_lines_are_steps_in_order() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("", "holds no action"),
+        ("", "contains no action"),
         ("click(", "not readable (line 1)"),
         ("x = 1", "Line 1 is not a call"),
         ("page.click('1')", "Line 1 is not a call"),
@@ -87,7 +87,7 @@ def test_lines_are_steps_in_order() -> None:
         ("(" * 5000, "not readable"),
     ],
 )
-def test_anything_else_is_explained(code: str, words: str) -> None:
+def test_other_code_is_explained(code: str, words: str) -> None:
     with pytest.raises(CodeError) as raised:
         read_code(code)
     assert words in str(raised.value)
@@ -118,7 +118,7 @@ def test_any_text_gives_steps_or_an_explanation(code: str) -> None:
             }
 
 
-def test_every_action_has_a_form_that_is_read_back() -> None:
+def test_the_form_of_every_action_can_be_parsed() -> None:
     for name in FORMS:
         assert browser_usage(name).startswith(f"{name}(")
 
@@ -132,7 +132,7 @@ def test_every_action_has_a_form_that_is_read_back() -> None:
         ({"HTTP_PROXY": "http://[::1"}, None),
     ],
 )
-def test_the_way_out_is_the_proxy_of_the_environment(
+def test_chromium_uses_the_proxy_of_the_environment(
     environment: dict[str, str], proxy: str | None
 ) -> None:
     options = command_line("chromium", "/profile", environment)

@@ -1,4 +1,4 @@
-"""Pages that do their worst: every request ends in bounded time, says why, and the next works."""
+"""Tests of hostile pages: every request ends in bounded time, and the next one works."""
 
 import time
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_a_click_that_never_ends_is_ended(browser: Browser, site: str) -> None:
     assert "Title: Doings" in result["output"]
 
 
-def test_a_flood_of_tabs_is_bounded(browser: Browser, site: str) -> None:
+def test_a_flood_of_tabs_is_limited(browser: Browser, site: str) -> None:
     page = go(browser, f"goto('{site}/popups')")
     output = go(browser, f"click('{_bid(page, 'All')}')")["output"]
     assert output.count("/welcome") <= 10
@@ -92,7 +92,7 @@ def test_a_renderer_that_is_killed_is_replaced(browser: Browser, site: str) -> N
 
 
 @pytest.mark.deep
-def test_the_time_of_a_request_is_kept(browser: Browser) -> None:
+def test_the_timeout_of_a_request_is_respected(browser: Browser) -> None:
     begun = time.monotonic()
     result = browser.run("noop(30000)\nnoop(30000)", 1)
     assert time.monotonic() - begun < 5

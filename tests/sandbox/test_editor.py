@@ -1,4 +1,4 @@
-"""The editor changes what it was told to and not one byte more."""
+"""Tests that the editor changes exactly what was requested."""
 
 import hashlib
 import os
@@ -74,7 +74,7 @@ def test_a_replacement_is_exact_and_undone_exactly(
     st.data(),
     st.text("abc\n\r é", max_size=6),
 )
-def test_only_the_replaced_stretch_changes(
+def test_only_the_replaced_part_changes(
     editor: Editor, root: Path, data: bytes, draw: st.DataObject, new: str
 ) -> None:
     file = root / "f"
@@ -112,7 +112,7 @@ def test_only_the_replaced_stretch_changes(
         (b"\n", 1, "x", b"\nx\n"),
     ],
 )
-def test_lines_are_inserted_whole(
+def test_whole_lines_are_inserted(
     editor: Editor, root: Path, before: bytes, line: int, new: str, after: bytes
 ) -> None:
     (root / "f").write_bytes(before)
@@ -130,12 +130,12 @@ def test_create_makes_folders_and_never_overwrites(editor: Editor, root: Path) -
     assert (root / "new/deep/f.txt").read_bytes() == b"one\ntwo"
     assert result["old_hash"] == "" and result["new_hash"] == _sha(b"one\ntwo")
     assert result["diff"].endswith("@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n")
-    assert "is there already" in _refused(editor.create, "new/deep/f.txt", "x")
+    assert "already exists" in _refused(editor.create, "new/deep/f.txt", "x")
     editor.undo_edit("new/deep/f.txt")
     assert not (root / "new/deep/f.txt").exists()
 
 
-def test_undo_goes_back_step_by_step_and_then_says_no(editor: Editor, root: Path) -> None:
+def test_undo_reverts_edits_one_by_one(editor: Editor, root: Path) -> None:
     editor.create("f", "0\n")
     for number in range(3):
         editor.str_replace("f", f"{number}", f"{number + 1}")
@@ -146,14 +146,14 @@ def test_undo_goes_back_step_by_step_and_then_says_no(editor: Editor, root: Path
     assert "No edit" in _refused(editor.undo_edit, "f")
 
 
-def test_undo_does_not_lose_what_something_else_wrote(editor: Editor, root: Path) -> None:
+def test_undo_does_not_overwrite_changes_of_others(editor: Editor, root: Path) -> None:
     editor.create("f", "mine\n")
     (root / "f").write_text("theirs\n")
     assert "something else" in _refused(editor.undo_edit, "f")
     assert (root / "f").read_text() == "theirs\n"
 
 
-def test_an_ambiguous_text_is_answered_with_its_lines(editor: Editor, root: Path) -> None:
+def test_an_ambiguous_text_is_refused_with_its_lines(editor: Editor, root: Path) -> None:
     (root / "f").write_text("x = 1\ny\nx = 1\n\nx = 1\n")
     said = _refused(editor.str_replace, "f", "x = 1", "x = 2")
     assert "3 times" in said and "lines 1, 3, 5" in said
@@ -170,18 +170,16 @@ def test_a_near_miss_is_shown(editor: Editor, root: Path) -> None:
     assert "white space only" in said and "     2\t    return a + 1" in said
     said = _refused(editor.str_replace, "f", "    retrun a + 1", "x")
     assert "nearest" in said and "     2\t    return a + 1" in said
-    assert "Nothing in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
+    assert "No lines in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
 
 
-def test_a_near_miss_in_a_huge_file_is_found_soon(editor: Editor, root: Path) -> None:
+def test_a_near_miss_in_a_huge_file_is_found_quickly(editor: Editor, root: Path) -> None:
     (root / "f").write_text("".join(f"value_{n} = {n}\n" for n in range(60_000)))
     assert "nearest" in _refused(editor.str_replace, "f", "value_77 =77", "x")
 
 
 @pytest.mark.parametrize(("old", "new"), [("", "x"), ("a", "a")])
-def test_an_edit_that_means_nothing_is_refused(
-    editor: Editor, root: Path, old: str, new: str
-) -> None:
+def test_an_edit_without_effect_is_refused(editor: Editor, root: Path, old: str, new: str) -> None:
     (root / "f").write_text("a\n")
     _refused(editor.str_replace, "f", old, new)
 
@@ -193,7 +191,7 @@ def test_a_character_that_the_encoding_lacks_is_refused(editor: Editor, root: Pa
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "link", "dir/x", "loop", ""])
-def test_nothing_outside_the_root_is_touched(
+def test_nothing_outside_the_root_is_changed(
     editor: Editor, root: Path, tmp_path: Path, path: str
 ) -> None:
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
@@ -224,7 +222,7 @@ def test_a_link_inside_edits_its_target_and_stays_a_link(editor: Editor, root: P
     assert (root / "link").is_symlink() and (root / "f").read_text() == "b\n"
 
 
-def test_what_is_no_text_file_is_named_not_opened(editor: Editor, root: Path) -> None:
+def test_other_files_are_described_and_not_opened(editor: Editor, root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "bin").write_bytes(b"\x7fELF\0\0")
     (root / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x05\0\0\0\x07")
@@ -249,7 +247,7 @@ def test_a_view_has_numbers_and_a_range(editor: Editor, root: Path) -> None:
     assert editor.view("f", (19, 99))["output"].endswith("    20\tl20")
 
 
-def test_a_long_view_is_cut_and_says_where_to_go_on(editor: Editor, root: Path) -> None:
+def test_a_long_view_is_truncated_and_says_where_to_continue(editor: Editor, root: Path) -> None:
     (root / "f").write_text("x" * 99 + "\n" + "y" * 5000 + "\n" + "z\n" * 50_000)
     shown = editor.view("f", None)["output"]
     assert len(shown) < MAX_TEXT + 200 and "[... 3000 more characters]" in shown
@@ -292,7 +290,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(editor: Editor, root: Path) -> No
     _refused(editor.str_replace, "full", "a", "b")
 
 
-def test_old_contents_are_forgotten_before_memory_is(editor: Editor, root: Path) -> None:
+def test_old_contents_are_discarded_at_the_memory_limit(editor: Editor, root: Path) -> None:
     big = "x" * 20_000_000
     (root / "f").write_text(f"0\nx\n\n\n\n\n{big}\n")
     for number in range(6):

@@ -1,4 +1,4 @@
-"""What the agent's programs find in their environment."""
+"""Tests of the environment variables of the agent's programs."""
 
 import pytest
 
@@ -13,7 +13,7 @@ OWN = {
 }
 
 
-def test_only_known_variables_pass_unless_all_are_asked_for() -> None:
+def test_only_known_variables_are_passed_unless_all_are_requested() -> None:
     few = shell_environment(OWN, False, None, {}, "/b/bash")
     assert "KEY" not in few and few["SHELL"] == "/b/bash"
     assert shell_environment(OWN, True, None, {}, "/b/bash")["KEY"] == "secret"

@@ -1,4 +1,4 @@
-"""The IPython session: state, errors, time, death, and what is preloaded."""
+"""Tests of the IPython session: state, errors, timeouts, crashes, and preloaded functions."""
 
 import base64
 import os
@@ -102,9 +102,7 @@ def test_a_program_of_a_cell_is_interrupted_too(ipython: IPython) -> None:
         ),
     ],
 )
-def test_a_session_that_is_gone_is_started_again_and_said(
-    ipython: IPython, code: str, word: str
-) -> None:
+def test_a_lost_session_is_restarted_with_a_notice(ipython: IPython, code: str, word: str) -> None:
     _run(ipython, "lost = 1")
     result = _run(ipython, code, 1.5)
     assert result["error"] and word in result["output"]
@@ -112,7 +110,7 @@ def test_a_session_that_is_gone_is_started_again_and_said(
     assert _run(ipython, "2 * 2")["output"] == "4"
 
 
-def test_a_session_that_dies_between_cells_is_said_at_the_next(ipython: IPython) -> None:
+def test_a_session_that_dies_between_cells_is_reported_at_the_next(ipython: IPython) -> None:
     _run(ipython, "import os, threading; threading.Timer(0.2, os._exit, (5,)).start()")
     time.sleep(0.8)
     result = _run(ipython, "'new'")
@@ -126,7 +124,7 @@ def test_an_interrupt_from_another_thread_ends_the_cell(ipython: IPython) -> Non
     assert not ipython.interrupt()
 
 
-def test_a_huge_output_is_cut_and_counted(ipython: IPython) -> None:
+def test_a_huge_output_is_truncated_and_counted(ipython: IPython) -> None:
     result = _run(ipython, "for n in range(200_000): print(n)")
     assert result["output"].startswith("0\n1\n") and result["output"].endswith("199999")
     assert len(result["output"]) < MAX_TEXT + 300 and result["omitted"] > 1_000_000
@@ -155,7 +153,7 @@ def test_a_failed_installation_says_why(ipython: IPython) -> None:
     assert "No matching distribution" in said and "Installed" not in said
 
 
-def test_other_installers_do_nothing_and_say_so(ipython: IPython) -> None:
+def test_other_installers_are_refused_with_a_hint(ipython: IPython) -> None:
     assert "Nothing was installed" in _run(ipython, "%conda install x")["output"]
 
 
@@ -174,7 +172,7 @@ def test_too_many_pictures_are_left_out(ipython: IPython) -> None:
     assert len(result["images"]) == 4 and "left out" in result["output"]
 
 
-def test_open_figures_are_taken_and_closed(ipython: IPython) -> None:
+def test_open_figures_are_captured_and_closed(ipython: IPython) -> None:
     fake = """
 import sys, types
 plots = types.ModuleType("matplotlib.pyplot")
@@ -194,7 +192,7 @@ sys.modules["matplotlib.pyplot"] = plots
     _run(ipython, "del sys.modules['matplotlib.pyplot']")
 
 
-def test_the_skills_are_there(ipython: IPython) -> None:
+def test_the_file_functions_are_available(ipython: IPython) -> None:
     _run(ipython, "open('many.py', 'w').write(''.join(f'line {n}\\n' for n in range(1, 301)))")
     shown = _run(ipython, "open_file('many.py', 150, 10)")["output"]
     assert "(300 lines)]" in shown and "150|line 150" in shown
@@ -236,7 +234,7 @@ def test_an_edit_function_stays_in_the_repository(ipython: IPython) -> None:
     assert "outside" in _run(ipython, "create_file('../x.py')")["output"]
 
 
-def test_files_of_the_repository_import_as_their_own(ipython: IPython) -> None:
+def test_modules_of_the_repository_can_be_imported(ipython: IPython) -> None:
     _run(ipython, "import os; os.makedirs('resolver', exist_ok=True)")
     _run(ipython, "open('resolver/__init__.py', 'w').write('word = 5')")
     _run(ipython, "open('traitlets.py', 'w').write('1/0')")

@@ -1,4 +1,4 @@
-"""The accessibility tree as text, from nodes as DevTools gives them."""
+"""Tests of rendering the accessibility tree, from nodes of DevTools."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_layers_without_meaning_are_left_out() -> None:
     assert shown == "RootWebArea 'T'\n  [4] button 'Go', focused\n  [6] generic 'words'"
 
 
-def test_text_beside_elements_stays() -> None:
+def test_text_next_to_elements_stays() -> None:
     shown = text_of(
         node(1, "RootWebArea", "T", (2,)),
         node(2, "paragraph", "", (3, 4, 6)),
@@ -59,7 +59,7 @@ def test_a_name_can_not_begin_a_line() -> None:
     assert len(shown.splitlines()) == 2 and "\x1b" not in shown
 
 
-def test_what_does_not_fit_is_counted() -> None:
+def test_omitted_lines_are_counted() -> None:
     children = tuple(range(2, 502))
     nodes = [
         node(1, "RootWebArea", "T", children),
@@ -71,12 +71,12 @@ def test_what_does_not_fit_is_counted() -> None:
     assert shown.startswith("[... 400 lines before this one") and "[402] button" in shown
 
 
-def test_a_circle_ends() -> None:
+def test_a_circular_tree_ends() -> None:
     nodes = node(1, "RootWebArea", "T", (2,)), node(2, "group", "g", (1, 2))
     assert len(tree_items([Frame("F", None, nodes)])) == 2
 
 
-def test_hidden_and_odd_text_is_made_plain() -> None:
+def test_hidden_and_odd_characters_are_removed() -> None:
     assert plain_text("a\u202eb\u200bc\x00d\n\te", 50) == "abcd e"
     assert plain_text("x" * 100_000_0, 10) == "xxxxxxxxx…"
     assert short_url("data:text/html;base64,QUJD") == "data:text/html;base64,…"

@@ -1,4 +1,4 @@
-"""Programs of the sandbox whose input and output the host holds."""
+"""Tests of programs in the sandbox whose input and output the host controls."""
 
 import base64
 import threading
@@ -43,7 +43,7 @@ def read_all(live: Programs, number: int) -> tuple[bytes, str]:
             return whole, words
 
 
-def test_what_goes_in_comes_out(live: Programs) -> None:
+def test_input_reaches_a_program_and_its_output_returns(live: Programs) -> None:
     number = shell(live, "cat")
     give(live, number, b"one\n\xff")
     assert live.read(number, 5) == (b"one\n\xff", False, "")
@@ -56,38 +56,38 @@ def test_a_program_starts_in_the_root_with_the_shells_environment(
     assert data.decode().split() == [str(root), "given", "none"]
 
 
-def test_standard_error_is_kept_apart_and_only_its_end(live: Programs) -> None:
+def test_only_the_end_of_standard_error_is_kept(live: Programs) -> None:
     number = shell(live, "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; echo out")
     whole, words = read_all(live, number)
     assert whole == b"out\n"
     assert words.endswith("the end") and len(words) <= programs.KEPT_STDERR_BYTES
 
 
-def test_nothing_to_read_comes_back_in_time(live: Programs) -> None:
+def test_reading_nothing_returns_in_time(live: Programs) -> None:
     number = shell(live, "sleep 30")
     assert live.read(number, 0.2) == (b"", False, "")
 
 
-def test_a_program_that_is_not_asked_waits_with_a_full_pipe(live: Programs) -> None:
+def test_a_program_that_is_not_polled_blocks_on_a_full_pipe(live: Programs) -> None:
     number = shell(live, "yes | head -c 3000000; echo; echo done >&2")
     time.sleep(0.5)
     whole, words = read_all(live, number)
     assert len(whole) == 3_000_001 and words == "done"
 
 
-def test_input_that_is_not_read_is_given_up(live: Programs, root: Path) -> None:
+def test_unread_input_is_abandoned(live: Programs, root: Path) -> None:
     number = shell(live, "exec 0<&-; sleep 30")
     time.sleep(0.3)
-    with pytest.raises(ActionFailed, match="takes no input"):
+    with pytest.raises(ActionFailed, match="accepts no input"):
         give(live, number, b"x" * 1_000_000)
 
 
-def test_a_program_that_cannot_be_started_is_a_failure_with_its_name(live: Programs) -> None:
+def test_a_program_that_can_not_be_started_is_named(live: Programs) -> None:
     with pytest.raises(ActionFailed, match="/no/such can't be started"):
         live.start("/no/such", [])
 
 
-def test_the_end_takes_what_the_program_has_started(live: Programs) -> None:
+def test_ending_a_program_ends_its_children(live: Programs) -> None:
     number = shell(live, "sleep 1000 & sleep 1000 & echo $$; wait")
     leader = int(live.read(number, 5)[0])
     assert len(session_members(leader)) == 3
@@ -95,7 +95,7 @@ def test_the_end_takes_what_the_program_has_started(live: Programs) -> None:
     assert session_members(leader) == []
 
 
-def test_the_end_wakes_who_reads(live: Programs) -> None:
+def test_ending_a_program_wakes_its_reader(live: Programs) -> None:
     number = shell(live, "sleep 1000")
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.append(live.read(number, 60)))
@@ -106,7 +106,7 @@ def test_the_end_wakes_who_reads(live: Programs) -> None:
     assert found == [(b"", True, "")]
 
 
-def test_ending_twice_and_naming_none_do_no_harm(live: Programs) -> None:
+def test_ending_twice_has_no_effect(live: Programs) -> None:
     number = shell(live, "cat")
     live.end(number)
     live.end(number)
@@ -114,7 +114,7 @@ def test_ending_twice_and_naming_none_do_no_harm(live: Programs) -> None:
         live.read(number, 1)
 
 
-def test_there_is_a_bound_on_programs(live: Programs) -> None:
+def test_the_number_of_programs_is_limited(live: Programs) -> None:
     for _ in range(wire.MAX_PROGRAMS):
         shell(live, "cat")
     with pytest.raises(ActionFailed, match="run already"):
@@ -130,7 +130,7 @@ def test_programs_are_served_while_a_command_runs(server: Connection) -> None:
     assert server.receive()["id"] == command
 
 
-def test_reading_waits_beside_other_requests(server: Connection) -> None:
+def test_reading_does_not_block_other_requests(server: Connection) -> None:
     number = server.call("start_program", command=BASH, arguments=["-c", "read x; echo got $x"])
     waiting = server.send("read_program", program=number["program"], timeout=10)
     assert server.shell("echo a")["output"].strip() == "a"

@@ -66,7 +66,7 @@ class Host:
 
 
 def echo(host: Host, frame: wire.TunnelFrame) -> None:
-    """A host where every tunnel is opened and says back what it is told."""
+    """A host that opens every tunnel and echoes its data."""
     match frame.method:
         case "tunnel_open":
             host.say("tunnel_opened", frame.tunnel)
@@ -142,7 +142,7 @@ def test_a_plain_request_goes_to_its_target_whatever_its_host_header_says(
     )
 
 
-def test_what_follows_a_plain_requests_body_goes_nowhere(hosts: Callable[..., Host]) -> None:
+def test_bytes_after_a_plain_requests_body_are_dropped(hosts: Callable[..., Host]) -> None:
     host = hosts(echo)
     with connect(host) as connection:
         connection.sendall(
@@ -155,7 +155,7 @@ def test_what_follows_a_plain_requests_body_goes_nowhere(hosts: Callable[..., Ho
     assert sent.endswith(b"\r\n\r\nbody")
 
 
-def test_a_refusal_says_why_in_its_first_line_and_in_its_body(hosts: Callable[..., Host]) -> None:
+def test_a_refusal_states_the_reason_in_status_line_and_body(hosts: Callable[..., Host]) -> None:
     def refuse(host: Host, frame: wire.TunnelFrame) -> None:
         if frame.method == "tunnel_open":
             host.refuse(frame.tunnel, 403, "not on the\r\nSet-Cookie: x list")
@@ -209,7 +209,7 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_without_asking_the_ho
     assert host.frames == []
 
 
-def test_a_fragment_is_no_part_of_the_target() -> None:
+def test_a_fragment_is_not_part_of_the_target() -> None:
     with pytest.raises(BadRequest):
         read_head(b"GET http://a.example#@evil.example/ HTTP/1.1\r\n\r\n")
 
@@ -228,7 +228,7 @@ def test_any_head_is_a_request_or_refused(noise: bytes) -> None:
             assert all(b"\n" not in line and b"\r" not in line for line in lines)
 
 
-def test_a_head_without_end_is_cut_off(hosts: Callable[..., Host]) -> None:
+def test_an_endless_head_is_cut_off(hosts: Callable[..., Host]) -> None:
     host = hosts(echo)
     request = b"GET http://a.example/ HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD_BYTES)
     assert ask(host, request).startswith(b"HTTP/1.1 431 ")
@@ -237,7 +237,7 @@ def test_a_head_without_end_is_cut_off(hosts: Callable[..., Host]) -> None:
     assert host.frames == []
 
 
-def test_a_program_that_dawdles_is_told_and_dropped(hosts: Callable[..., Host]) -> None:
+def test_a_slow_program_gets_an_error_and_is_disconnected(hosts: Callable[..., Host]) -> None:
     host = hosts(echo, head_seconds=0.5)
     with connect(host) as slow:
         for _ in range(4):
@@ -247,7 +247,7 @@ def test_a_program_that_dawdles_is_told_and_dropped(hosts: Callable[..., Host]) 
     assert ask(host, b"CONNECT a.example:443 HTTP/1.1\r\n\r\nhi").endswith(b"hi")
 
 
-def test_more_connections_than_places_wait_for_their_turn(hosts: Callable[..., Host]) -> None:
+def test_connections_beyond_the_maximum_wait(hosts: Callable[..., Host]) -> None:
     most = 0
     now = 0
 
@@ -271,7 +271,7 @@ def test_more_connections_than_places_wait_for_their_turn(hosts: Callable[..., H
     assert eventually(lambda: now == 0) and host.faults == []
 
 
-def test_a_program_that_does_not_read_holds_back_one_window_only(
+def test_a_program_that_does_not_read_holds_back_only_one_window(
     hosts: Callable[..., Host],
 ) -> None:
     sent = 0
@@ -315,7 +315,7 @@ def test_an_upload_waits_for_credit(hosts: Callable[..., Host]) -> None:
         assert eventually(lambda: len(host.of("tunnel_data")[-1].data) == 1000)
 
 
-def test_a_tunnel_that_the_host_cuts_off_is_a_broken_connection(
+def test_a_tunnel_cut_off_by_the_host_resets_the_connection(
     hosts: Callable[..., Host],
 ) -> None:
     def cut(host: Host, frame: wire.TunnelFrame) -> None:
@@ -361,7 +361,7 @@ def test_a_frame_for_no_tunnel_is_a_fault(
     ],
     ids=range(13),
 )  # fmt: skip
-def test_a_frame_out_of_form_is_refused(params: object) -> None:
+def test_a_malformed_frame_is_refused(params: object) -> None:
     with pytest.raises(wire.WireError) as refused:
         wire.tunnel_frame("tunnel_data", params)
     assert refused.value.code == wire.INVALID_PARAMS
@@ -374,7 +374,7 @@ def test_a_frame_out_of_form_is_refused(params: object) -> None:
     st.integers(1, 65535),
     st.binary(min_size=1, max_size=200),
 )
-def test_a_frame_comes_back_as_it_was(
+def test_a_frame_is_decoded_unchanged(
     method: str, number: int, text: str, port: int, data: bytes
 ) -> None:
     given_ = {"host": text, "port": port, "data": data, "count": port, "status": 403,
@@ -392,7 +392,7 @@ def test_two_proxies_on_one_machine_have_two_ports(hosts: Callable[..., Host]) -
     assert PORT in (one.proxy.port, other.proxy.port) or one.proxy.port > 1024
 
 
-def test_every_usual_variable_names_the_proxy_and_none_a_credential() -> None:
+def test_proxy_variables_name_the_proxy_without_a_credential() -> None:
     found = proxy_variables(4000, {"no_proxy": "db.internal"})
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         assert found[name] == found[name.lower()] == "http://127.0.0.1:4000"
@@ -402,7 +402,7 @@ def test_every_usual_variable_names_the_proxy_and_none_a_credential() -> None:
 
 @pytest.fixture
 def let_out(copied: Path, root: Path, tmp_path: Path) -> Iterator[Connection]:
-    """A whole action server, as a process, with its proxy."""
+    """A complete action server, as a process, with its proxy."""
     connection = Connection(copied / "__main__.py", root, tmp_path / "s", BASH, "--proxy")
     yield connection
     connection.kill()
@@ -422,7 +422,7 @@ def test_a_server_without_a_proxy_has_no_tunnels(server: Connection) -> None:
     assert "_PROXY" not in server.shell("export -p")["output"]
 
 
-def test_a_tunnels_notice_is_no_request(let_out: Connection) -> None:
+def test_a_tunnel_notification_is_not_a_request(let_out: Connection) -> None:
     id = let_out.send("tunnel_opened", tunnel=1)
     assert let_out.receive()["error"]["code"] == wire.INVALID_REQUEST and id
 

@@ -1,4 +1,4 @@
-"""The real server as a process, driven over its stdin and stdout by the contract alone."""
+"""Tests of the real server process, driven over stdin and stdout by the contract alone."""
 
 import json
 import os
@@ -19,14 +19,14 @@ from tests.sandbox.conftest import BASH
 from tests.sandbox.connection import Connection
 
 
-def test_hello_says_where_and_who(server: Connection, root: Path) -> None:
+def test_hello_returns_root_and_user(server: Connection, root: Path) -> None:
     hello = server.call("hello")
     assert hello["protocol"] == wire.PROTOCOL and hello["root"] == str(root)
     assert hello["pid"] == server.process.pid and hello["user"]
     assert set(hello) == set(wire.Hello.__annotations__)
 
 
-def test_a_machine_without_pseudo_terminals_is_told_at_the_start(root: Path) -> None:
+def test_a_machine_without_pseudo_terminals_is_reported_at_the_start(root: Path) -> None:
     main = Path(wire.__file__).with_name("__main__.py")
     places = ["--root", root, "--scratch", root, "--bash", BASH, "--git", "/usr/bin/git"]
     server = [sys.executable, "-I", main, *places]
@@ -78,7 +78,7 @@ def test_a_ping_is_answered_while_a_command_runs(server: Connection) -> None:
         ("run_cell", {"code": "import time; time.sleep(60)"}),
     ],
 )
-def test_an_interrupt_reaches_what_runs(
+def test_an_interrupt_reaches_the_running_command(
     server: Connection, method: str, params: dict[str, str]
 ) -> None:
     server.call("run_cell", code="", timeout=30)
@@ -98,7 +98,7 @@ def test_an_interrupt_reaches_what_runs(
         ("run_cell", {"code": "import time; time.sleep(600)"}),
     ],
 )
-def test_an_interrupt_reaches_what_is_only_just_beginning(
+def test_an_interrupt_reaches_a_command_that_is_just_starting(
     server: Connection, method: str, params: dict[str, str]
 ) -> None:
     """The first command starts a shell before it runs: an interrupt that comes meanwhile is told
@@ -177,7 +177,9 @@ def test_commands_see_neither_the_wire_nor_the_servers_environment(
         connection.kill()
 
 
-def test_the_environment_is_passed_on_when_asked(copied: Path, root: Path, tmp_path: Path) -> None:
+def test_the_environment_is_passed_on_if_requested(
+    copied: Path, root: Path, tmp_path: Path
+) -> None:
     os.environ["CANARY_OF_THE_TEST"] = "canary"
     connection = Connection(
         copied / "__main__.py",
@@ -263,14 +265,14 @@ def test_a_notification_gets_no_answer(server: Connection) -> None:
     assert server.shell("echo next")["output"] == "next\n"
 
 
-def test_a_frame_over_the_bound_ends_the_connection(server: Connection) -> None:
+def test_a_frame_over_the_limit_ends_the_connection(server: Connection) -> None:
     with suppress(BrokenPipeError):
         server.raw(b"x" * (wire.MAX_FRAME + (1 << 20)))
     assert server.receive()["error"]["code"] == wire.PARSE_ERROR
     assert server.process.wait(10) == 0
 
 
-def test_a_large_frame_within_the_bound_is_served(server: Connection, root: Path) -> None:
+def test_a_large_frame_within_the_limit_is_served(server: Connection, root: Path) -> None:
     text = "0123456789\n" * 1_000_000
     server.call("create", path="large", file_text=text)
     assert (root / "large").stat().st_size == len(text)
@@ -295,7 +297,7 @@ def test_names_that_are_not_utf8_are_shown_with_replacements(
     ].endswith("d\ufffd")
 
 
-def test_surrogates_from_the_other_side_are_harmless(server: Connection) -> None:
+def test_surrogates_from_the_host_are_harmless(server: Connection) -> None:
     server.raw(
         b'{"jsonrpc":"2.0","id":1,"method":"run_command",'
         b'"params":{"command":"echo \\ud800\\udc80 x\\udfff","timeout":5}}\n'
@@ -303,7 +305,7 @@ def test_surrogates_from_the_other_side_are_harmless(server: Connection) -> None
     assert "result" in server.receive()
 
 
-def test_a_printing_fault_does_not_reach_the_wire(server: Connection) -> None:
+def test_printed_output_does_not_reach_the_wire(server: Connection) -> None:
     server.call("run_cell", code="import os; os.write(1, b'{}\\n'); os.write(2, b'x')", timeout=30)
     assert server.call("ping") == {}
 

@@ -1,4 +1,4 @@
-"""The filter of sockets, tried by programs that want one all the same."""
+"""Tests of the socket filter with programs that try to bypass it."""
 
 import subprocess
 import sys
@@ -28,12 +28,12 @@ def test_sockets_of_the_sandbox_itself_work(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["AF_VSOCK", "AF_PACKET", "AF_ALG", "AF_CAN"])
 @pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"])
-def test_other_families_are_refused(family: str, kind: str) -> None:
+def test_other_socket_families_are_refused(family: str, kind: str) -> None:
     code = f"import socket as s; s.socket(s.{family}, s.{kind})"
     assert "Address family not supported" in _behind(code)
 
 
-def test_a_child_and_a_thread_are_behind_it_too() -> None:
+def test_the_filter_applies_to_children_and_threads() -> None:
     code = (
         "import subprocess, sys, threading\n"
         "child = [sys.executable, '-c', 'import socket; socket.socket(40)']\n"
@@ -47,7 +47,7 @@ def test_a_child_and_a_thread_are_behind_it_too() -> None:
     [("io_uring_setup", 425), ("the x32 way", 0x40000000 | 41), ("any family", 41)],
 )
 @pytest.mark.skipif(sys.maxsize < 2**32, reason="numbers of 64-bit processors")
-def test_ways_around_by_number_are_refused(call: str, number: int) -> None:
+def test_other_system_call_numbers_are_refused(call: str, number: int) -> None:
     code = (
         "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
         f"print(libc.syscall(ctypes.c_long({number}), ctypes.c_long(40), ctypes.c_long(1), 0) < 0)"
@@ -55,7 +55,7 @@ def test_ways_around_by_number_are_refused(call: str, number: int) -> None:
     assert _behind(code) == "True\n"
 
 
-def test_a_filter_can_not_be_taken_off_again() -> None:
+def test_the_filter_can_not_be_removed() -> None:
     code = (
         "import ctypes, socket; libc = ctypes.CDLL(None)\n"
         "print(libc.prctl(22, 0, 0, 0, 0) != 0, libc.prctl(38, 0, 0, 0, 0) != 0)\n"

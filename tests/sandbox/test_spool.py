@@ -1,4 +1,4 @@
-"""Output of any size: what is shown, what is counted, what is on disk."""
+"""Tests of output of any size: excerpt, counts and file."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def _filled(path: Path, data: bytes, step: int = 60_000) -> Spool:
     return spool
 
 
-def test_a_short_output_is_shown_whole_and_leaves_no_file(tmp_path: Path) -> None:
+def test_a_short_output_is_shown_completely_without_a_file(tmp_path: Path) -> None:
     excerpt = _filled(tmp_path / "o", b"one\ntwo").excerpt()
     assert (excerpt.text, excerpt.omitted, excerpt.path) == ("one\ntwo", 0, None)
     assert not list(tmp_path.iterdir())
@@ -47,19 +47,19 @@ def test_characters_of_four_bytes_are_counted_as_characters(tmp_path: Path) -> N
 
 
 @given(st.binary(max_size=300))
-def test_broken_text_is_shown_with_replacements(data: bytes) -> None:
+def test_invalid_text_is_shown_with_replacements(data: bytes) -> None:
     text = _filled(Path("/nonexistent/o"), data).excerpt().text
     assert text == data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-def test_a_cut_inside_broken_text_still_counts_right(tmp_path: Path) -> None:
+def test_a_cut_inside_invalid_text_is_counted_correctly(tmp_path: Path) -> None:
     data = bytes(range(256)) * 4000
     excerpt = _filled(tmp_path / "o", data, 777).excerpt()
     assert Path(str(excerpt.path)).read_bytes() == data
     assert 0 < excerpt.omitted < len(data)
 
 
-def test_an_unwritable_folder_loses_the_file_and_says_so() -> None:
+def test_in_an_unwritable_folder_the_file_is_missing_and_reported() -> None:
     excerpt = _filled(Path("/proc/none/o"), b"x" * 10 * EDGE_BYTES).excerpt()
     assert excerpt.path is None and "was not kept" in excerpt.text
     assert excerpt.omitted == 10 * EDGE_BYTES - MAX_TEXT

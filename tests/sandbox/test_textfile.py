@@ -1,4 +1,4 @@
-"""The hunk of an edit is a patch that git applies to get exactly the new file."""
+"""Tests that the hunk of an edit is a patch that gives exactly the new file."""
 
 import subprocess
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_git_applies_the_hunk(tmp_path: Path, old: str, new: str) -> None:
 
 
 @given(texts, texts)
-def test_the_changed_lines_are_within_the_new_text(old: str, new: str) -> None:
+def test_the_changed_lines_are_in_the_new_text(old: str, new: str) -> None:
     change = hunk(old, new, "f")
     assert 1 <= change.first <= len(split_lines(new)) + 1
     assert change.first - 1 <= change.last <= len(split_lines(new))

@@ -1,4 +1,4 @@
-"""What commands do to the shell that runs them, and what is left of it afterwards."""
+"""Tests of what commands can do to the shell that runs them."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
 
 
 def _said(bash: Bash, *commands: str) -> tuple[str, int | None]:
-    """What the last of the commands said and how it ended."""
+    """Return output and exit of the last of the commands."""
     for command in commands[:-1]:
         _run(bash, command)
     result = _run(bash, commands[-1])
@@ -85,7 +85,7 @@ EXACT: list[tuple[str, tuple[str, ...], str, int]] = [
 @pytest.mark.parametrize(
     ("commands", "output", "code"), [row[1:] for row in EXACT], ids=[row[0] for row in EXACT]
 )
-def test_a_strange_setting_changes_what_it_should_and_no_more(
+def test_an_unusual_shell_option_has_only_its_own_effect(
     bash: Bash, commands: tuple[str, ...], output: str, code: int
 ) -> None:
     assert _said(bash, *commands) == (output, code)
@@ -96,7 +96,7 @@ def test_a_strange_setting_changes_what_it_should_and_no_more(
     "command",
     ["kill -STOP $$", "suspend -f", "kill -STOP 0"],
 )
-def test_a_stopped_shell_is_woken(bash: Bash, command: str) -> None:
+def test_a_stopped_shell_is_continued(bash: Bash, command: str) -> None:
     _run(bash, "KEPT=yes")
     _run(bash, command, 20)
     assert _said(bash, "echo $KEPT") == ("yes\n", 0)
@@ -110,16 +110,14 @@ def test_a_stopped_shell_is_woken(bash: Bash, command: str) -> None:
         "enable -n printf declare . source builtin echo cd",
     ],
 )
-def test_a_shell_that_can_not_report_any_more_is_replaced_and_said(
-    bash: Bash, command: str
-) -> None:
+def test_a_shell_that_can_not_report_is_replaced_with_a_notice(bash: Bash, command: str) -> None:
     _run(bash, "cd /usr; export KEPT=yes")
     first, second = _run(bash, command, 20), _run(bash, "echo $KEPT $PWD", 20)
     assert "was killed. A new shell" in first["notice"] + second["notice"]
     assert _said(bash, "echo $KEPT $PWD") == ("yes /usr\n", 0)
 
 
-def test_a_restricted_shell_is_replaced_and_said(bash: Bash) -> None:
+def test_a_restricted_shell_is_replaced_with_a_notice(bash: Bash) -> None:
     _run(bash, "cd /usr; export KEPT=yes")
     assert "restricted" in _run(bash, "set -r")["notice"]
     assert _said(bash, "cd /; echo $KEPT > /dev/stdout; pwd") == ("yes\n/\n", 0)
@@ -153,7 +151,7 @@ def test_an_environment_too_large_to_start_programs_is_survived(bash: Bash) -> N
     assert _said(bash, "unset A; ls -d /") == ("/\n", 0)
 
 
-def test_a_limit_on_processor_time_ends_the_shell_and_is_said(bash: Bash) -> None:
+def test_a_limit_on_processor_time_ends_the_shell_with_a_notice(bash: Bash) -> None:
     assert "killed by signal" in _run(bash, "ulimit -t 1; while :; do :; done", 20)["notice"]
     assert _said(bash, "echo usable") == ("usable\n", 0)
 
@@ -173,13 +171,13 @@ def test_the_rest_of_a_long_output_can_be_paged(bash: Bash) -> None:
     assert page["output"] == "50000\n50001\n50002\n"
 
 
-def test_a_line_of_five_megabytes_is_cut_in_its_middle(bash: Bash) -> None:
+def test_a_line_of_five_megabytes_is_truncated_in_the_middle(bash: Bash) -> None:
     result = _run(bash, "head -c 5000000 /dev/zero | tr '\\0' a; echo; echo end")
     assert result["output"].startswith("aaa") and result["output"].endswith("a\nend\n")
     assert len(result["output"]) < MAX_TEXT + 300
 
 
-def test_a_binary_output_is_text_that_anybody_can_read(bash: Bash) -> None:
+def test_a_binary_output_becomes_valid_text(bash: Bash) -> None:
     result = _run(bash, "head -c 300000 /dev/urandom; printf '\\0\\355\\240\\200'")
     result["output"].encode("utf-8")
     assert "\0" not in result["output"] and result["output"].endswith("\ufffd")
@@ -211,7 +209,7 @@ def test_a_flood_on_both_streams_keeps_its_order(bash: Bash) -> None:
     assert lines == [f"{kind} {i}" for i in range(1, 801) for kind in ("out", "err")]
 
 
-def test_the_streams_can_be_had_apart(bash: Bash) -> None:
+def test_the_output_streams_can_be_separated(bash: Bash) -> None:
     _run(bash, "sh -c 'echo out; echo err >&2' 2> errors")
     assert _said(bash, "cat errors") == ("err\n", 0)
 
@@ -269,7 +267,7 @@ def test_on_a_full_disk_commands_run_and_can_free_it(small_disk: Path, root: Pat
         live.close()
 
 
-def test_a_spool_without_room_says_how_much_it_kept(small_disk: Path) -> None:
+def test_a_spool_on_a_full_disk_says_how_much_it_kept(small_disk: Path) -> None:
     spool = Spool(str(small_disk / "out" / "1.txt"))
     for _ in range(40):
         spool.add(b"0123456789abcde\n" * 4096)

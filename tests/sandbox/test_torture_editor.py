@@ -1,4 +1,4 @@
-"""What files and paths do to the editor, and what the editor must not do to them."""
+"""Tests of unusual files and paths in the editor."""
 
 import base64
 import os
@@ -40,7 +40,7 @@ def _refused(action: object, *given: object) -> str:
         "chain/passwd",
     ],
 )
-def test_no_way_leads_outside(editor: Editor, root: Path, path: str) -> None:
+def test_no_path_leads_outside(editor: Editor, root: Path, path: str) -> None:
     (root / "deep").mkdir()
     (root / "link").symlink_to("deep")
     (root / "chain").symlink_to("chain2")
@@ -83,7 +83,7 @@ def test_pipes_sockets_and_devices_are_refused_at_once(editor: Editor, root: Pat
         _refused(editor.create, name, "b")
 
 
-def test_a_hard_link_stays_one(editor: Editor, root: Path) -> None:
+def test_a_hard_link_is_preserved(editor: Editor, root: Path) -> None:
     (root / "a").write_text("one\n")
     os.link(root / "a", root / "b")
     editor.str_replace("a", "one", "two")
@@ -103,7 +103,7 @@ def test_the_mode_stays(editor: Editor, root: Path, mode: int) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_edited_and_stays_it(editor: Editor, root: Path, encoding: str) -> None:
+def test_utf_16_is_edited_and_preserved(editor: Editor, root: Path, encoding: str) -> None:
     (root / "f.rc").write_bytes("\ufeffgrün = 1\r\nrot = 2\r\n".encode(encoding))
     assert "grün = 1" in editor.view("f.rc", None)["output"]
     editor.str_replace("f.rc", "rot = 2", "blau = 3\nrot = 2")
@@ -114,7 +114,7 @@ def test_utf_16_is_edited_and_stays_it(editor: Editor, root: Path, encoding: str
     assert (root / "f.rc").read_bytes() == "\ufeffgrün = 1\r\nrot = 2\r\n".encode(encoding)
 
 
-def test_what_only_begins_like_utf_16_is_binary(editor: Editor, root: Path) -> None:
+def test_bytes_that_only_begin_like_utf_16_are_binary(editor: Editor, root: Path) -> None:
     (root / "f").write_bytes(b"\xff\xfe\0\xd8\0\0x")
     assert "binary file" in editor.view("f", None)["output"]
 
@@ -122,7 +122,7 @@ def test_what_only_begins_like_utf_16_is_binary(editor: Editor, root: Path) -> N
 @pytest.mark.parametrize(
     "name", ["with space", "ünï", "-rf", "new\nline", "a" * 255, ".hidden", "'\"$(id)"]
 )
-def test_any_name_is_a_name(editor: Editor, root: Path, name: str) -> None:
+def test_any_file_name_is_accepted(editor: Editor, root: Path, name: str) -> None:
     editor.create(name, "one\n")
     editor.str_replace(name, "one", "two")
     assert (root / name).read_text() == "two\n"
@@ -132,7 +132,7 @@ def test_a_name_that_is_too_long_is_refused(editor: Editor) -> None:
     assert "can't be written" in _refused(editor.create, "a" * 300, "x")
 
 
-def test_a_million_lines_are_edited_soon(editor: Editor, root: Path) -> None:
+def test_a_million_lines_are_edited_quickly(editor: Editor, root: Path) -> None:
     (root / "f").write_text("".join(f"{n}\n" for n in range(1_000_000)))
     result = editor.str_replace("f", "\n500000\n", "\nhalf\n")
     assert "500001\thalf" in result["output"] and len(result["diff"]) < 300
@@ -154,7 +154,7 @@ def test_one_line_of_ten_megabytes_is_edited(editor: Editor, root: Path) -> None
         ("no-name-ending", PNG, "png"),
     ],
 )
-def test_a_picture_is_shown_as_one(
+def test_a_picture_is_shown_as_an_image(
     editor: Editor, root: Path, name: str, data: bytes, kind: str
 ) -> None:
     (root / name).write_bytes(data)
@@ -168,7 +168,7 @@ def test_a_picture_that_is_too_large_is_only_described(editor: Editor, root: Pat
     assert shown["images"] == [] and "PNG image of 1x1 pixels" in shown["output"]
 
 
-def test_a_sound_is_no_picture(editor: Editor, root: Path) -> None:
+def test_a_sound_file_is_not_an_image(editor: Editor, root: Path) -> None:
     (root / "s.wav").write_bytes(b"RIFF\0\0\0\0WAVEfmt ")
     assert editor.view("s.wav", None)["images"] == []
 
@@ -182,7 +182,7 @@ def test_a_sound_is_no_picture(editor: Editor, root: Path) -> None:
         ("f.yml", "a: [1]\n", "]", "", "expected"),
     ],
 )
-def test_an_edit_that_breaks_the_syntax_is_made_and_said(
+def test_an_edit_that_breaks_the_syntax_is_made_with_a_note(
     editor: Editor, root: Path, name: str, text: str, old: str, new: str, word: str
 ) -> None:
     (root / name).write_text(text)
@@ -191,12 +191,12 @@ def test_an_edit_that_breaks_the_syntax_is_made_and_said(
     assert (root / name).read_text() == text.replace(old, new)
 
 
-def test_a_file_that_was_broken_before_is_not_complained_of(editor: Editor, root: Path) -> None:
+def test_a_file_that_was_broken_before_gets_no_note(editor: Editor, root: Path) -> None:
     (root / "f.py").write_text("def f(:\nx = 1\n")
     assert "parsed" not in editor.str_replace("f.py", "x = 1", "x = 2")["output"]
 
 
-def test_a_strict_editor_shows_what_it_did_not_do(root: Path, tmp_path: Path) -> None:
+def test_a_strict_editor_shows_the_refused_edit(root: Path, tmp_path: Path) -> None:
     editor = Editor(str(root), str(tmp_path / "scratch"), strict=True)
     (root / "f.py").write_text("a = 1\n\ndef f():\n    return a\n")
     said = _refused(editor.str_replace, "f.py", "def f():", "def f(:")
@@ -207,7 +207,7 @@ def test_a_strict_editor_shows_what_it_did_not_do(root: Path, tmp_path: Path) ->
     assert "No edit" in _refused(editor.undo_edit, "f.py")
 
 
-def test_a_strict_editor_makes_no_broken_file(root: Path, tmp_path: Path) -> None:
+def test_a_strict_editor_creates_no_broken_file(root: Path, tmp_path: Path) -> None:
     editor = Editor(str(root), str(tmp_path / "scratch"), strict=True)
     assert "was not made" in _refused(editor.create, "f.json", "{")
     assert not (root / "f.json").exists()

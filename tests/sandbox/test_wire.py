@@ -1,4 +1,4 @@
-"""The frames, whatever comes over the line."""
+"""Tests of encoding and decoding frames, with any input."""
 
 import json
 
@@ -16,7 +16,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(), values))
-def test_an_object_comes_back_as_it_was(message: dict[str, object]) -> None:
+def test_an_object_is_decoded_unchanged(message: dict[str, object]) -> None:
     message["jsonrpc"] = "2.0"
     frame = wire.encode(message)
     assert frame.endswith(b"\n") and frame.count(b"\n") == 1
@@ -37,7 +37,7 @@ def test_hostile_numbers_and_nesting_are_refused(line: bytes) -> None:
         wire.decode(line)
 
 
-def test_a_frame_over_the_bound_is_refused() -> None:
+def test_a_frame_over_the_limit_is_refused() -> None:
     with pytest.raises(wire.WireError) as caught:
         wire.decode(b" " * (wire.MAX_FRAME + 1))
     assert caught.value.code == wire.PARSE_ERROR

@@ -1,4 +1,4 @@
-"""Credentials nobody knew beforehand are known by their form; innocent text is not taken."""
+"""Tests of recognizing credentials by their format, without false alarms."""
 
 import time
 
@@ -30,7 +30,7 @@ CREDENTIALS = {
 
 @pytest.mark.parametrize("credential", CREDENTIALS.values(), ids=CREDENTIALS.keys())
 @pytest.mark.parametrize("around", ["{}", "key={}", '"{}"', "see {}, please.", "https://x/?k={}&b"])
-def test_a_credential_is_taken_out_wherever_it_stands(credential: str, around: str) -> None:
+def test_a_credential_is_removed_anywhere(credential: str, around: str) -> None:
     # A key cut off before its end leaves no sign of where it ends but its lines.
     assert redact(around.format(credential)).split() == around.format(MARK).split()
 
@@ -50,7 +50,7 @@ def test_a_credential_is_taken_out_wherever_it_stands(credential: str, around: s
         ("postgres://me:hunter22@db:5432/x", f"postgres://me:{MARK}@db:5432/x"),
     ],
 )
-def test_of_a_header_or_url_the_value_alone_is_taken_out(text: str, expected: str) -> None:
+def test_only_the_value_of_a_header_or_url_is_removed(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
@@ -66,7 +66,7 @@ def test_of_a_header_or_url_the_value_alone_is_taken_out(text: str, expected: st
         'headers={"Authorization": f"token {token}"}',
     ],
 )
-def test_innocent_text_is_left_alone(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
@@ -75,13 +75,13 @@ def test_text_after_a_private_key_stays() -> None:
     assert redact(text) == f"before {MARK}\nafter, in words"
 
 
-def test_a_found_credential_has_a_name_and_a_place() -> None:
+def test_a_found_credential_has_a_name_and_a_position() -> None:
     (found,) = find_credentials(f"a ghp_{A36}")
     assert found == ("GitHub token", 2, 42)
 
 
 @given(st.text(), st.sampled_from(sorted(CREDENTIALS.values())), st.text())
-def test_any_surroundings_are_fine(before: str, credential: str, after: str) -> None:
+def test_a_credential_is_found_in_any_context(before: str, credential: str, after: str) -> None:
     redact(before + credential + after)
 
 

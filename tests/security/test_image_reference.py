@@ -1,4 +1,4 @@
-"""Which images a repository may name."""
+"""Tests of which images a repository may name."""
 
 import re
 
@@ -43,12 +43,12 @@ NONE = (
         f"localhost:5000/ci:1@{DIGEST}", "us/resolver:1", "mcr.microsoft.com/devcontainers/go:1",
     ],
 )  # fmt: skip
-def test_a_registry_s_image_is_taken_as_it_is(image: str) -> None:
+def test_an_image_of_a_registry_is_accepted_unchanged(image: str) -> None:
     assert parse_registry_reference(image, "here") == image
 
 
 @pytest.mark.parametrize("name", ["cafe", "ab", "395f0d19", "3", "python", "a/b"])
-def test_a_name_without_a_tag_gets_one_so_that_no_engine_takes_it_for_an_id(name: str) -> None:
+def test_a_name_without_a_tag_gets_one(name: str) -> None:
     assert parse_registry_reference(name, "here") == f"{name}:latest"
 
 
@@ -57,9 +57,7 @@ def test_a_name_without_a_tag_gets_one_so_that_no_engine_takes_it_for_an_id(name
     *((each, "its id on the engine") for each in IDS),
     *((each, "not the name of an image") for each in NONE),
 ])  # fmt: skip
-def test_what_only_the_engine_has_is_refused_with_the_reason_and_the_way_out(
-    image: str, why: str
-) -> None:
+def test_an_image_of_the_engine_is_refused_with_a_reason(image: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
         parse_registry_reference(image, ".github/resolver.yml, image,")
     assert caught.value.what.startswith(".github/resolver.yml, image")
@@ -69,7 +67,7 @@ def test_what_only_the_engine_has_is_refused_with_the_reason_and_the_way_out(
 @given(st.text(alphabet="abcdef0123:@/.-_$\n A", max_size=80))
 @example("a" + "-" * 200)
 @example("a_" * 120)
-def test_no_text_becomes_an_id_or_an_image_of_resolver_s_own(text: str) -> None:
+def test_no_text_becomes_an_id_or_an_image_of_resolver(text: str) -> None:
     try:
         found = parse_registry_reference(text, "here")
     except UsageError:

@@ -1,4 +1,4 @@
-"""The operator's log holds no secret, in whatever part of a record it came."""
+"""Tests that the operator's log contains no secret in any part of a record."""
 
 import io
 import logging
@@ -52,7 +52,7 @@ def test_extras_and_the_stack_are_redacted(log: Log) -> None:
     assert MARK in log.text
 
 
-def test_arguments_that_don_t_fit_lose_neither_the_record_nor_the_secret(log: Log) -> None:
+def test_mismatched_log_arguments_lose_neither_record_nor_redaction(log: Log) -> None:
     log.logger.warning("%d things", TOKEN)
     assert "things" in log.text
     assert TOKEN not in log.text

@@ -1,4 +1,4 @@
-"""Known secrets don't survive, whatever they are wrapped in."""
+"""Tests of redacting known secrets in any form."""
 
 import base64
 import json
@@ -68,7 +68,7 @@ contexts = st.text(max_size=40)
 @example("aaaaaa", "aaaa", "aaaa", 0)
 @example("ab" * 20, "b", "a", 0)
 @example("0" * 40, "0" * 7, "", 8)
-def test_no_form_of_a_secret_survives_whatever_stands_around_it(
+def test_no_form_of_a_secret_survives_in_any_context(
     secret: str, before: str, after: str, which: int
 ) -> None:
     form = forms(secret)[which]
@@ -126,12 +126,12 @@ def test_every_character_escaped_is_found(escape: str) -> None:
 @pytest.mark.parametrize(
     "between", ["\x1b[31m", "\x1b[0m\x1b[1m", "\u200b", "\u00ad", "\u2060", "\x00", "\x1b]0;t\x07"]
 )
-def test_colours_and_invisible_characters_inside_don_t_hide_a_secret(between: str) -> None:
+def test_colours_and_invisible_characters_do_not_hide_a_secret(between: str) -> None:
     text = f"token: {between.join(SHORT_TOKEN)} end"
     assert redactor(o.CmdOutput(content=text)).content == f"token: {MARK} end"
 
 
-def test_whatever_a_trace_leaves_out_is_seen_through() -> None:
+def test_characters_that_a_trace_drops_do_not_hide_a_secret() -> None:
     # Otherwise the renderer would put the secret together again.
     for code in (*range(0x3000), *range(0xF000, 0x10000), *range(0xE0000, 0xE1000)):
         if clean(f"a{chr(code)}b") == "ab":
@@ -176,13 +176,13 @@ def test_all_fields_at_any_depth_are_searched() -> None:
         assert type(parse_line(line.encode())) is type(event)
 
 
-def test_what_is_nested_too_deeply_to_be_searched_is_replaced() -> None:
+def test_values_nested_too_deeply_are_replaced() -> None:
     event = redactor(a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 800)}))
     assert MARK in dump_line(event)
     assert SHORT_TOKEN not in dump_line(event)
 
 
-def test_our_own_words_are_never_replaced() -> None:
+def test_constant_fields_are_never_replaced() -> None:
     hasty = Redactor(["cmd_run", "running", "str_replace", "environment"])
     for event in (
         a.CmdRun(command="true"),
@@ -197,11 +197,11 @@ def test_short_secrets_are_ignored() -> None:
     assert Redactor(["123456"]).redact_text("a 123456 b") == f"a {MARK} b"
 
 
-def test_secrets_that_touch_become_one_mark() -> None:
+def test_adjacent_secrets_become_one_mark() -> None:
     assert redactor.redact_text(f"a {SHORT_TOKEN}{MODEL_KEY} b") == f"a {MARK} b"
 
 
-def test_of_a_pem_key_the_body_is_secret_and_the_armour_is_not() -> None:
+def test_only_the_body_of_a_pem_key_is_secret() -> None:
     body = [base64.b64encode(bytes(range(i, i + 48))).decode() for i in range(3)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----\n"])
     redact = Redactor([key])
@@ -213,7 +213,7 @@ def test_of_a_pem_key_the_body_is_secret_and_the_armour_is_not() -> None:
 
 
 @given(st.text())
-def test_innocent_text_is_left_alone(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     event = o.CmdOutput(content=text)
     assert redactor(event) is event
 
@@ -232,7 +232,7 @@ def test_an_event_of_usual_size_takes_less_than_two_milliseconds() -> None:
 @pytest.mark.parametrize(
     "text", [LONG_TOKEN * 4_000, LONG_TOKEN[:15] * 130_000, "a" * 2_000_000, "\x1b[3" * 700_000]
 )
-def test_megabytes_made_to_be_slow_take_seconds_at_most(text: str) -> None:
+def test_hostile_megabytes_take_seconds_at_most(text: str) -> None:
     begin = time.perf_counter()
     Redactor([*SECRETS, "a" * 520]).redact_text(text)
     assert time.perf_counter() - begin < 20

@@ -1,4 +1,4 @@
-"""How risky single actions are, and what the rules say of them."""
+"""Tests of the risk rules on single actions."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def rule(risk: Risk) -> str:
     return risk.reasons[0].partition(":")[0] if risk.reasons else ""
 
 
-def test_the_reason_names_the_rule_and_what_was_seen() -> None:
+def test_the_reason_names_the_rule_and_the_match() -> None:
     risk = shell("cd src && rm -rf ~")
     assert risk.level is RiskLevel.HIGH
     assert risk.reasons == ("destructive: rm ~: the whole home folder",)
 
 
-def test_only_the_agents_own_actions_are_judged() -> None:
+def test_only_actions_of_the_agent_are_rated() -> None:
     assert of(a.CmdRun(command="rm -rf /", source=Source.USER)) == Risk()
 
 
@@ -40,25 +40,25 @@ def test_what_is_removed_depends_on_where_the_shell_is(cwd: str, level: RiskLeve
     assert shell("rm -rf *", cwd).level is level
 
 
-def test_the_repositorys_own_folder_is_no_home_folder() -> None:
+def test_the_repositorys_folder_does_not_count_as_home() -> None:
     analyzer = RuleAnalyzer("/root/work/repo")
     assert analyzer.assess(a.CmdRun(command="rm -rf /root/work/repo/build")) == Risk()
     assert analyzer.assess(a.CmdRun(command="rm -rf ../..")).level is RiskLevel.HIGH
 
 
-def test_a_subshell_does_not_move_the_shell() -> None:
+def test_a_subshell_does_not_change_the_shells_directory() -> None:
     assert shell("(cd / && ls); rm -rf *", "/workspace/repo/build").level is RiskLevel.LOW
     assert shell("cd / && ls; rm -rf *").level is RiskLevel.HIGH
 
 
-def test_many_reasons_are_cut_and_the_gravest_are_kept() -> None:
+def test_of_many_reasons_the_gravest_are_kept() -> None:
     many = "; ".join(f"echo x > /opt/{n}" for n in range(20)) + "; rm -rf /"
     risk = shell(many)
     assert len(risk.reasons) == MAX_REASONS
     assert rule(risk) == "destructive"
 
 
-def test_an_obscured_text_that_is_too_deep_is_said_to_be() -> None:
+def test_text_nested_too_deeply_is_reported() -> None:
     deep = "$(" * 40 + "rm -rf /" + ")" * 40
     risk = shell(f"echo {deep}")
     assert risk.level is RiskLevel.MEDIUM
@@ -120,7 +120,7 @@ def test_other_actions(action: ActionBase, level: RiskLevel, name: str) -> None:
     assert (risk.level, rule(risk)) == (level, name)
 
 
-def test_the_operator_says_how_risky_a_tool_is() -> None:
+def test_the_operator_sets_the_risk_of_a_tool() -> None:
     analyzer = RuleAnalyzer(
         tools={"mail": RiskLevel.HIGH, "git/log": RiskLevel.LOW, "git": RiskLevel.MEDIUM}
     )
@@ -141,5 +141,5 @@ def test_the_operator_says_how_risky_a_tool_is() -> None:
         "printf '%s' 'mkfs.ext4 /dev/sda' > tests/data/bad.txt",
     ],
 )
-def test_words_about_dangers_are_none(command: str) -> None:
+def test_text_about_dangers_is_not_dangerous(command: str) -> None:
     assert shell(command).level is RiskLevel.LOW

@@ -1,4 +1,4 @@
-"""The rules take any text: they end, soon, and say nothing but a risk."""
+"""Property tests of the risk rules: any text is rated in bounded time."""
 
 import time
 
@@ -46,7 +46,7 @@ def test_any_text_has_a_risk(text: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(MIXED)
-def test_reading_goes_forward_to_the_end_of_any_text(text: str) -> None:
+def test_parsing_reaches_the_end_of_any_text(text: str) -> None:
     parse(text)
     for start in range(0, len(text), 7):
         assert start <= word_end(text, start) <= len(text) + 1
@@ -79,7 +79,7 @@ DANGERS = [c for c in commands("dangerous")[::6] if "\n" not in c and "'" not in
      "for i in 1 2; do {}; done", "bash -c '{}'", "eval '{}'", "echo $({})", "ls\n{}\nls",
      "sudo sh -c '{}'", "f() {{ {}; }}; f"],
 )  # fmt: skip
-def test_wrapping_a_danger_hides_nothing(danger: str, around: str) -> None:
+def test_a_wrapped_danger_is_detected(danger: str, around: str) -> None:
     plain = ANALYZER.assess(CmdRun(command=danger)).level
     wrapped = ANALYZER.assess(CmdRun(command=around.format(danger))).level
     assert LEVEL_ORDER.index(wrapped) >= LEVEL_ORDER.index(plain)

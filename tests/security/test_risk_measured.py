@@ -1,4 +1,4 @@
-"""The rules on the labelled lists: alarms that are none, and dangers that are not seen."""
+"""Tests of the rates of false alarms and missed dangers on labelled lists."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def levels(listed: list[str], *, held_back: bool | None = None) -> dict[str, Ris
     return {c: analyzer.assess(CmdRun(command=c)).level for c in chosen}
 
 
-def test_the_lists_are_long_enough_to_say_anything() -> None:
+def test_the_samples_are_large_enough() -> None:
     assert len(ORDINARY) >= 1000
     assert len(DANGEROUS) >= 200
     assert not set(ORDINARY) & set(DANGEROUS)
@@ -32,14 +32,14 @@ def test_false_alarms_on_ordinary_work_are_under_one_in_a_hundred(held_back: boo
     assert len(alarms) < len(found) / 100, alarms
 
 
-def test_hardly_any_ordinary_work_is_worth_a_word() -> None:
+def test_ordinary_work_is_rarely_noted() -> None:
     found = levels(ORDINARY)
     told = [c for c, level in found.items() if level is not RiskLevel.LOW]
     assert len(told) <= len(found) / 50, told
 
 
 @pytest.mark.parametrize("held_back", [False, True])
-def test_dangers_are_seen(held_back: bool) -> None:
+def test_dangerous_actions_are_detected(held_back: bool) -> None:
     found = levels(DANGEROUS, held_back=held_back)
     missed = [c for c, level in found.items() if level is not RiskLevel.HIGH]
     assert len(missed) <= len(found) / 20, missed

@@ -1,4 +1,4 @@
-"""Which commands of a line are checks, and what the line's exit code says of them."""
+"""Tests of which commands of a line are checks, and what its exit code says about them."""
 
 import time
 
@@ -152,27 +152,27 @@ def test_the_exit_code_is_that_of_the_check(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", HIDDEN)
-def test_the_exit_code_says_nothing_of_the_check(command: str) -> None:
+def test_the_exit_code_is_not_that_of_the_check(command: str) -> None:
     read = read_checks(command)
     assert read.checks and not read.vouched
 
 
 @pytest.mark.parametrize("command", NO_CHECKS)
-def test_a_word_that_names_a_checker_is_no_check(command: str) -> None:
+def test_a_mention_of_a_checker_is_not_a_check(command: str) -> None:
     assert not read_checks(command).checks
 
 
 @pytest.mark.parametrize(
     "command", ["pytest", "cd a && CI=1 pytest", "source a && ruff check . && pytest && echo ok"]
 )
-def test_a_failure_is_the_checks_own(command: str) -> None:
+def test_a_failure_can_be_attributed_to_the_check(command: str) -> None:
     assert read_checks(command).alone
 
 
 @pytest.mark.parametrize(
     "command", ["pip install x && pytest", "pytest && ./deploy", "pytest || false", "a | pytest"]
 )
-def test_a_failure_may_be_somebody_elses(command: str) -> None:
+def test_a_failure_may_be_that_of_another_command(command: str) -> None:
     assert not read_checks(command).alone
 
 
@@ -186,7 +186,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_parsed(text: str) -> None:
     read = read_checks(text)
     assert bool(read.checks) or not read.vouched
     assert not read.alone or read.vouched

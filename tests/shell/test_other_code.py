@@ -1,4 +1,4 @@
-"""Which commands and cells may have checked something without being a check by name."""
+"""Tests of commands and cells that may check something without being a known check."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ from resolver.security.shell.other_code import cell_runs_other_code, runs_other_
         "cat a.py " + "x" * 200_000,
     ],
 )
-def test_what_may_have_checked(command: str) -> None:
+def test_commands_that_may_have_checked_are_detected(command: str) -> None:
     assert runs_other_code(command)
 
 
@@ -55,7 +55,7 @@ def test_what_may_have_checked(command: str) -> None:
         "show() { cat a.py; }; show",
     ],
 )
-def test_what_only_looks_edits_or_is_a_check_by_name(command: str) -> None:
+def test_commands_that_only_read_edit_or_check_run_no_other_code(command: str) -> None:
     assert not runs_other_code(command)
 
 
@@ -71,7 +71,7 @@ def test_what_only_looks_edits_or_is_a_check_by_name(command: str) -> None:
         ("f(", True),
     ],
 )
-def test_a_cell_that_only_calls_its_own_functions_runs_nothing_else(code: str, runs: bool) -> None:
+def test_a_cell_that_calls_only_session_functions_runs_no_other_code(code: str, runs: bool) -> None:
     assert cell_runs_other_code(code) is runs
 
 

@@ -1,4 +1,4 @@
-"""What a command line writes in the repository, by its text."""
+"""Tests of which files of the repository a command line writes."""
 
 import time
 
@@ -118,28 +118,28 @@ NOTHING = [
 
 
 @pytest.mark.parametrize(("command", "paths"), NAMED)
-def test_the_paths_that_it_names_are_known(command: str, paths: tuple[str, ...]) -> None:
+def test_written_paths_that_are_named_are_known(command: str, paths: tuple[str, ...]) -> None:
     found = written_paths(command)
     assert (found.paths, found.unknown) == (paths, False)
 
 
 @pytest.mark.parametrize("command", UNNAMED)
-def test_that_it_writes_is_known_where_it_names_nothing(command: str) -> None:
+def test_writes_to_unnamed_files_are_detected(command: str) -> None:
     assert written_paths(command).unknown
 
 
 @pytest.mark.parametrize("command", NOTHING)
-def test_what_only_looks_checks_or_records_writes_nothing(command: str) -> None:
+def test_commands_that_only_read_check_or_commit_write_nothing(command: str) -> None:
     assert not written_paths(command)
 
 
-def test_a_repository_may_be_where_scratch_files_are() -> None:
+def test_a_repository_may_be_in_a_temporary_folder() -> None:
     assert written_paths("touch /tmp/run/work/a /tmp/b", "/tmp/run/work").paths == (
         "/tmp/run/work/a",
     )
 
 
-def test_one_step_that_fails_has_written_nothing() -> None:
+def test_a_single_failed_step_has_written_nothing() -> None:
     assert written_paths("cd a && sed -i s/a/b/ a.py").whole
     for command in ("sed -i s/a/b/ a.py && pytest", "sed -i s/a/b/ a b", "ls > a", "git stash"):
         assert not written_paths(command).whole
@@ -148,7 +148,7 @@ def test_one_step_that_fails_has_written_nothing() -> None:
 @given(
     st.lists(st.sampled_from((*PIECES, "sed -i ", "\0001\0")) | st.text(max_size=5), max_size=60)
 )
-def test_any_text_is_read(pieces: list[str]) -> None:
+def test_any_text_is_parsed(pieces: list[str]) -> None:
     written_paths("".join(pieces))
     written_in("".join(pieces))
 
@@ -164,5 +164,5 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
     assert time.process_time() - began < 4
 
 
-def test_nothing_is_false() -> None:
+def test_an_empty_command_runs_no_other_code() -> None:
     assert not WrittenPaths() and WrittenPaths(unknown=True) and WrittenPaths(("a",))

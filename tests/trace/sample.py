@@ -1,4 +1,4 @@
-"""A log as a real run leaves it, and hostile texts, for the tests of all renderers."""
+"""A log like that of a real run, and hostile texts, for the tests of all renderers."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -84,7 +84,7 @@ def started(
 
 
 def numbered(events: Iterable[EventBase], step: float = 2.0) -> list[EventBase]:
-    """The events as a stream would number and date them; a runnable's answer follows it."""
+    """Number and date the events like a stream; an executable action is followed by its answer."""
     log: list[EventBase] = []
     last_reply: int | None = None
     for i, event in enumerate(events):
@@ -230,7 +230,7 @@ def realistic() -> list[EventBase]:
 
 
 def hostile(text: str) -> list[EventBase]:
-    """`text` in every place that people or models outside can write to."""
+    """Put `text` everywhere that people or models outside can write to."""
     return numbered(
         [
             started(title=text, repository=text, login=text, instruction=text, model=text),

@@ -1,4 +1,4 @@
-"""What each model and each service cost."""
+"""Tests of the cost of each model and each service in traces."""
 
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
@@ -20,7 +20,7 @@ BOTH = [
 ]
 
 
-def test_several_models_and_services_have_a_line_each() -> None:
+def test_each_of_several_models_and_services_has_a_line() -> None:
     assert cost_parts(State.fold(BOTH)) == (
         "large: at least $0.2500 for 2 replies, 6 tokens out",
         "<b>small: $0.0100 for 1 reply, 3 tokens out",
@@ -29,11 +29,11 @@ def test_several_models_and_services_have_a_line_each() -> None:
     )
 
 
-def test_one_model_and_one_service_have_none() -> None:
+def test_a_single_model_has_no_separate_line() -> None:
     assert cost_parts(State.fold(BOTH[:2])) == ()
 
 
-def test_a_price_that_is_not_known_is_said_to_be_unknown() -> None:
+def test_an_unknown_price_is_shown_as_unknown() -> None:
     unknown = [BOTH[1], BOTH[2].model_copy(update={"id": 1})]
     assert "large: unknown for 1 reply, 3 tokens out" in cost_parts(State.fold(unknown))
 
@@ -48,7 +48,7 @@ def test_every_form_of_the_trace_shows_them() -> None:
     assert "<b>small" not in page
 
 
-def test_a_retry_and_a_switch_say_which_service_they_are_of() -> None:
+def test_a_retry_and_a_switch_name_their_service() -> None:
     events = [
         ModelRetried(id=0, attempt=1, wait=1.0, reason="busy", service="judge"),
         ModelRetried(id=1, attempt=1, wait=1.0, reason="busy"),

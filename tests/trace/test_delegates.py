@@ -1,4 +1,4 @@
-"""What a delegate did stands in the trace below the step that started it."""
+"""Tests of showing a delegate's steps below the step that started it."""
 
 from playwright.sync_api import Browser
 
@@ -16,7 +16,7 @@ from tests.trace.sample import HOSTILE
 
 
 def delegated(*inner: EventBase) -> list[EventBase]:
-    """A log in which action 0 has handed work to a delegate with these events."""
+    """Return a log in which action 0 has delegated to an agent with these events."""
     log: list[EventBase] = [a.Delegate(id=0, agent="CodeActAgent", task="find the callers")]
     for number, event in enumerate(inner):
         data = event.model_copy(update={"id": number}).model_dump(mode="json", exclude_none=True)
@@ -52,7 +52,7 @@ def test_a_delegate_of_a_delegate_is_nested_once_more() -> None:
     assert inner.nested_steps == 2
 
 
-def test_markdown_and_text_hold_the_delegates_steps() -> None:
+def test_markdown_and_text_contain_the_delegates_steps() -> None:
     log = delegated(*WORK)
     assert "What it did (2 steps)" in render_markdown(log)
     for shown in (render_markdown(log), render_text(log), render_comment_trace(log, 20_000)):
@@ -61,7 +61,7 @@ def test_markdown_and_text_hold_the_delegates_steps() -> None:
         assert shown.index("rg parse") < shown.index("two of them")
 
 
-def test_a_live_line_of_a_delegate_is_set_in() -> None:
+def test_a_live_line_of_a_delegate_is_indented() -> None:
     assert live_line(delegated(*WORK)[1]) == "    > Run rg parse"
 
 
@@ -87,7 +87,7 @@ def test_the_page_folds_the_delegates_steps_and_stays_inert(chromium: Browser) -
         page.close()
 
 
-def test_a_plan_is_shown_with_how_far_it_is() -> None:
+def test_a_plan_is_shown_with_its_progress() -> None:
     items = (
         PlanItem(title="look", status="done"),
         PlanItem(title="fix", status="doing"),
@@ -100,7 +100,7 @@ def test_a_plan_is_shown_with_how_far_it_is() -> None:
     assert "\u25cb test" in shown
 
 
-def test_going_on_and_more_room_are_told_with_who_asked() -> None:
+def test_resumptions_and_extensions_are_shown_with_the_requester() -> None:
     resumed = note_of(life.Resumed(version="1", run="r2", reason="it was killed", by="maria"))
     granted = note_of(life.LimitsExtended(limits=RunLimits(max_iterations=120), by="maria"))
     assert resumed is not None

@@ -1,4 +1,4 @@
-"""The log of an Actions job, folded by the phases of a run."""
+"""Tests of the log of an Actions job, grouped by the phases of a run."""
 
 import io
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def state(found: RunState) -> AgentStateChanged:
     return AgentStateChanged(id=9, timestamp=utc_now(), source=Source.ENVIRONMENT, state=found)
 
 
-def test_each_phase_is_a_group_and_none_stays_open() -> None:
+def test_each_phase_is_a_closed_group() -> None:
     shown = lines_of(
         [state(RunState.RUNNING), command("ls"), command("pwd", 2), state(RunState.FINISHED)]
     )
@@ -59,7 +59,7 @@ def test_a_run_that_fails_closes_its_group(events: list[Event]) -> None:
     assert lines_of(events, failing=True)[-1] == "::endgroup::"
 
 
-def test_what_comes_from_outside_opens_and_closes_nothing() -> None:
+def test_untrusted_text_opens_and_closes_no_group() -> None:
     said = "::endgroup::\n::error::boo\n##[group]x"
     output = CmdOutput(
         id=2, timestamp=utc_now(), source=Source.ENVIRONMENT, cause=1, content=said, exit_code=1

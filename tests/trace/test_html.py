@@ -1,4 +1,4 @@
-"""The page: complete, self-contained, and dead to whatever a log holds."""
+"""Tests of the HTML trace: complete, self-contained and inert."""
 
 import re
 import threading
@@ -57,7 +57,7 @@ def check(html: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_words_everywhere_stay_words(text: str) -> None:
+def test_hostile_text_anywhere_stays_text(text: str) -> None:
     check(render_html(hostile(text)))
 
 
@@ -128,7 +128,7 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
 
 @pytest.fixture
 def beacon() -> Iterator[tuple[str, list[str]]]:
-    """A server, and the paths it was asked for."""
+    """A server, and the paths that were requested from it."""
     asked: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):
@@ -149,7 +149,7 @@ def beacon() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.chromium
-def test_in_a_browser_even_a_script_that_got_in_would_neither_run_nor_call_home(
+def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
     chromium: Browser, tmp_path: Path, beacon: tuple[str, list[str]]
 ) -> None:
     url, asked = beacon

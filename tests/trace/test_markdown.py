@@ -1,4 +1,4 @@
-"""Markdown stays closed and inert, whatever a log holds, and a comment stays within its limit."""
+"""Tests of markdown traces: closed, inert and within the limit of a comment."""
 
 import re
 import time
@@ -69,7 +69,7 @@ class Page(HTMLParser):
 
 
 def read(markdown: str) -> Page:
-    """The rendered page, checked for what must hold for every trace."""
+    """Return the rendered page, checked for what applies to every trace."""
     page = Page(MARKDOWN.render(markdown))
     assert page.open == []
     assert set(page.tags) <= OURS
@@ -81,7 +81,7 @@ def read(markdown: str) -> Page:
 
 
 @pytest.mark.parametrize("words", HOSTILE)
-def test_hostile_words_everywhere_break_nothing(words: str) -> None:
+def test_hostile_text_anywhere_breaks_nothing(words: str) -> None:
     read(render_markdown(hostile(words)))
     for limit in (GITHUB, 4_000, 1_500):
         comment = render_comment_trace(hostile(words), limit)
@@ -103,7 +103,7 @@ def test_any_comment_is_within_its_limit_closed_and_inert(events: list, limit: i
 
 
 @given(text | st.text(alphabet="`~ \n\ta<", max_size=80))
-def test_a_fence_holds_its_text_intact(text: str) -> None:
+def test_a_fence_contains_its_text_unchanged(text: str) -> None:
     words = clean(text)
     page = read(f"before\n\n{fenced(words)}\n\nafter")
     assert len(page.code) == 1
@@ -125,7 +125,7 @@ def test_runs_of_fence_characters_of_any_length_do_not_close_a_block(
 
 
 @given(text)
-def test_inline_code_is_one_piece_of_code(text: str) -> None:
+def test_inline_code_is_one_code_span(text: str) -> None:
     code = inline_code(clean(text))
     page = read(f"a {code} b")
     assert len(page.code) == (1 if code else 0)
@@ -133,18 +133,18 @@ def test_inline_code_is_one_piece_of_code(text: str) -> None:
 
 
 @given(text)
-def test_prose_is_words_alone(text: str) -> None:
+def test_prose_contains_only_text(text: str) -> None:
     page = read(prose(clean(text)))
     assert set(page.tags) <= {"p"}
 
 
-def test_prose_keeps_its_words() -> None:
+def test_prose_keeps_its_text() -> None:
     words = "1. *a* _b_ <c> [d](e) `f` \\g | ~h~ & i@j.k\n- l\n# m"
     rendered = Page(MARKDOWN.render(prose(words))).words.strip().replace("\u200b", "")
     assert rendered == words
 
 
-def test_the_whole_trace_cuts_nothing() -> None:
+def test_the_full_trace_truncates_nothing() -> None:
     output = "\n".join(str(i) for i in range(50_000))
     events = numbered(
         [started(), a.CmdRun(command="seq"), o.CmdOutput(content=output, exit_code=0)]
@@ -152,7 +152,7 @@ def test_the_whole_trace_cuts_nothing() -> None:
     assert output in render_markdown(events)
 
 
-def test_a_comment_says_what_it_took() -> None:
+def test_a_comment_states_iterations_time_and_cost() -> None:
     comment = render_comment_trace(realistic(), GITHUB)
     summary = "<summary>How it was made: 8 iterations</summary>"
     assert comment.startswith(f"<details>\n{summary}\n\n")
@@ -161,7 +161,7 @@ def test_a_comment_says_what_it_took() -> None:
     assert "```diff\n--- a/calendar/parse.py" in comment
 
 
-def test_a_comment_names_a_loaded_skill_and_the_whole_trace_has_its_text() -> None:
+def test_a_comment_names_a_loaded_skill_and_the_full_trace_has_its_text() -> None:
     loaded = a.Recall(query="python-tests", why="a.py was touched", source=Source.ENVIRONMENT)
     events = numbered([started(), loaded, o.RecallResult(content="Use pytest.")])
     assert "Use pytest." in render_markdown(events)

@@ -1,4 +1,4 @@
-"""The view that all renderers share: what becomes a step, a note, a header."""
+"""Tests of the view that all renderers share: steps, notes and header."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ def test_a_real_log_has_its_steps_in_order() -> None:
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_the_header_sums_the_run_up() -> None:
+def test_the_header_summarizes_the_run() -> None:
     header = build_view(realistic()).header
     assert (header.repository, header.number, header.asked_by) == (
         "octo-org/calendar",
@@ -110,7 +110,7 @@ def test_the_first_step_of_a_reply_carries_its_cost() -> None:
     assert first.tokens is not None
 
 
-def test_a_short_command_is_shown_once_and_a_long_one_whole() -> None:
+def test_a_short_command_is_shown_once_and_a_long_one_completely() -> None:
     short, long = steps_of(a.CmdRun(command="ls\n"), a.CmdRun(command="cat <<E\nx\nE"))
     assert (short.action, short.subject) == (None, "ls")
     assert long.subject == "cat <<E …"
@@ -118,7 +118,7 @@ def test_a_short_command_is_shown_once_and_a_long_one_whole() -> None:
     assert long.action.text == "cat <<E\nx\nE"
 
 
-def test_an_edit_shows_what_came_of_it_or_else_what_was_asked() -> None:
+def test_an_edit_shows_its_result_or_else_its_request() -> None:
     edit = a.FileEdit(command="str_replace", path="x", old_str="a\nb", new_str="c")
     done, refused = steps_of(
         edit,
@@ -133,13 +133,13 @@ def test_an_edit_shows_what_came_of_it_or_else_what_was_asked() -> None:
     assert (refused.badge, refused.mood) == ("not done", "bad")
 
 
-def test_words_of_a_person_are_a_note_and_of_the_agent_a_step() -> None:
+def test_messages_of_people_are_notes_and_of_the_agent_steps() -> None:
     events = (a.Message(content="hi", source="user"), a.Message(content="hello"))
     assert [note.detail for note in notes_of(*events)] == ["hi"]
     assert [step.words for step in steps_of(*events)] == ["hello"]
 
 
-def test_only_pictures_that_are_raster_data_are_shown() -> None:
+def test_only_raster_images_are_shown() -> None:
     images = (
         PIXEL,
         "https://evil.example/x.png",
@@ -176,22 +176,24 @@ def test_stages_warnings_and_states_are_notes() -> None:
         ("stage", "cloned (1.5 s)"),
         ("warning", "near"),
         ("state", "limit: budget"),
-        ("memory", "2 events left the conversation to make room"),
+        ("memory", "The conversation was shortened: 2 events removed"),
     ]
 
 
-def test_a_condensation_tells_what_was_shortened_and_what_a_model_noted() -> None:
+def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
     both = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
     first, second = notes_of(both, life.Condensation(forgotten=(), masked=(3, 4)))
     assert first.text == (
-        "To make room 2 events left the conversation, and of 1 output only the end is shown from "
+        "The conversation was shortened: 2 events removed, only the end of 1 output shown from "
         "here on"
     )
     assert first.detail == "s\n\nNotes by a model:\nn"
-    assert second.text == "To make room of 2 outputs only the end is shown from here on"
+    assert second.text == (
+        "The conversation was shortened: only the end of 2 outputs shown from here on"
+    )
 
 
-def test_a_reply_that_led_to_nothing_is_told() -> None:
+def test_a_reply_without_an_action_is_shown() -> None:
     (note,) = notes_of(reply("I was about to"))
     assert note.detail == "I was about to"
 

@@ -1,4 +1,4 @@
-"""Plain text and progress control neither the terminal nor GitHub's runner."""
+"""Tests that plain text controls neither the terminal nor GitHub's runner."""
 
 import io
 import json
@@ -24,7 +24,8 @@ STYLE = re.compile("\x1b\\[[0-9;]*m")
 
 
 def harmless(shown: str) -> None:
-    """No terminal control; no line that the runner reads as a command, by its own rules."""
+    """Return True if the text has no terminal control and no line that the runner reads as a
+    command."""
     assert not CONTROL.search(shown)
     for line in shown.split("\n"):
         assert not line.lstrip().startswith("::")
@@ -45,7 +46,7 @@ def progress(events: list[EventBase], terminal: bool, encoding: str = "utf-8") -
 
 
 @pytest.mark.parametrize("words", HOSTILE)
-def test_hostile_words_control_nothing(words: str) -> None:
+def test_hostile_text_does_not_control_the_terminal(words: str) -> None:
     log = hostile(words)
     harmless(render_text(log))
     harmless(render_json(log))
@@ -54,14 +55,14 @@ def test_hostile_words_control_nothing(words: str) -> None:
 
 
 @given(any_events())
-def test_any_log_is_shown_and_controls_nothing(events: list) -> None:
+def test_any_log_is_shown_without_controlling_the_terminal(events: list) -> None:
     harmless(render_text(events))
     harmless(progress(events, terminal=False))
     harmless(STYLE.sub("", progress(events, terminal=True)))
 
 
 @given(text)
-def test_text_for_a_terminal_is_harmless_and_stays_so(text: str) -> None:
+def test_text_for_a_terminal_is_harmless(text: str) -> None:
     once = for_terminal(text)
     harmless(once)
     assert for_terminal(once) == once
@@ -73,7 +74,7 @@ def test_a_live_line_is_one_line(events: list) -> None:
         assert "\n" not in (live_line(event) or "")
 
 
-def test_a_run_is_told_in_plain_lines() -> None:
+def test_a_run_is_shown_in_plain_lines() -> None:
     assert progress(realistic(), terminal=False).splitlines()[2:7] == [
         "1. Run git log --oneline | head -3 && ls",
         "  ok: exit code 0, 30 ms",
@@ -98,7 +99,7 @@ def test_an_output_that_can_t_show_a_character_gets_a_substitute() -> None:
     "event",
     [life.SystemPrompt(content="x"), o.Null(), a.Think(content="x"), o.FileReadResult(path="x")],
 )
-def test_events_that_say_nothing_to_a_watcher_are_silent(event: EventBase) -> None:
+def test_irrelevant_events_have_no_live_line(event: EventBase) -> None:
     assert live_line(event.model_copy(update={"cause": 1})) is None
 
 
@@ -135,11 +136,11 @@ def test_half_a_surrogate_pair_and_deep_nesting_have_a_json_view() -> None:
     assert str(event["arguments"]["x"]).strip("[]'") == r"\ud800"
 
 
-def test_carriage_returns_hide_nothing() -> None:
+def test_carriage_returns_do_not_hide_text() -> None:
     assert clean("rm -rf /\rls     \r\nx") == "rm -rf /\nls     \nx"
 
 
-def test_links_and_colours_leave_their_words() -> None:
+def test_links_and_colours_keep_their_text() -> None:
     assert (
         clean("\x1b]8;;https://e.example\x1b\\a\x1b]8;;\x07 \x1b[1;31mb\x1b[0m\x1b(B\x9b4mc")
         == "a bc"
@@ -156,7 +157,7 @@ def test_emoji_and_scripts_stay_readable() -> None:
     [(0.03, "30 ms"), (1.34, "1.3 s"), (59.4, "59 s"), (64, "1 min 4 s"), (7_800, "2 h 10 min"),
      (float("nan"), "unknown"), (-1, "unknown")],
 )  # fmt: skip
-def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+def test_durations_are_human_readable(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
@@ -165,7 +166,7 @@ def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> Non
     [(None, "unknown"), (0, "$0.00"), (0.0041, "$0.0041"), (0.25, "$0.2500"), (12.345, "$12.35"),
      (float("inf"), "unknown")],
 )  # fmt: skip
-def test_money_has_enough_digits_to_be_seen(cost: float | None, said: str) -> None:
+def test_small_amounts_have_enough_digits(cost: float | None, said: str) -> None:
     assert money(cost) == said
 
 
@@ -174,7 +175,7 @@ def test_a_title_is_one_short_line() -> None:
     assert one_line("x" * 200) == "x" * 99 + "…"
 
 
-def test_a_cut_shows_both_ends_and_says_how_much_is_gone() -> None:
+def test_a_truncated_text_shows_both_ends_and_the_omitted_amount() -> None:
     assert truncate_text("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
     assert truncate_text("short", 30) == "short"
 

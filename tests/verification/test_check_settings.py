@@ -46,7 +46,7 @@ def test_all_faults_are_named_at_once_with_suggestions() -> None:
         load_settings({}, {}, {"checks": entries})
     for words in (
         ".github/resolver.yml, checks: check 1 (unit): 'command' is missing",
-        "check 1 (unit): 'comand' is no property of a check (did you mean 'command'?)",
+        "check 1 (unit): 'comand' is not a property of a check (did you mean 'command'?)",
         "check 2 (types): 'timeout': Input should be greater than 0",
         "check 2 (types): 'report_format' can't be 'junitt' (did you mean 'junit'?)",
         "check 3: it has no `name` and `command`",
@@ -64,7 +64,7 @@ def test_all_faults_are_named_at_once_with_suggestions() -> None:
         ([{"name": "a", "command": " "}], "it is empty"),
         ([{"name": "a\nb", "command": "x"}], "control character"),
         ([{"name": "a", "command": "x", "report": "/etc/passwd"}], "relative to its root"),
-        ([{"name": str(n), "command": "x"} for n in range(51)], "50 is the most"),
+        ([{"name": str(n), "command": "x"} for n in range(51)], "at most 50 are allowed"),
         ("[", "not YAML"),
     ],
 )

@@ -186,6 +186,8 @@ async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:
             ) from None
         except ClientDisconnect:
             raise HTTPException(400, "the request body is incomplete") from None
+        # Compared in constant time, so that the answer's delay does not show how much of a guessed
+        # signature is right.
         if not hmac.compare_digest(f"sha256={digest.hexdigest()}", signature):
             raise HTTPException(401, "the signature is wrong")
         spool.seek(0)

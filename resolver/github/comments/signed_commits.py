@@ -96,7 +96,7 @@ class SignedCommits:
             if self._is_same(tip_commit, commits[-1], commits_by_id):
                 return PublishedCommit(id=tip, signed=_is_signed(tip_commit))
         raise BranchTaken(
-            f"the branch {branch} holds something else",
+            f"the branch {branch} contains other commits",
             "delete it there, or choose another name",
         )
 

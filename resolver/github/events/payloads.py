@@ -18,7 +18,7 @@ def _utc(moment: datetime) -> datetime:
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("it is no moment of the calendar") from None
+        raise ValueError("it is not a valid time") from None
 
 
 Moment = Annotated[datetime, AfterValidator(_utc)]

@@ -1,4 +1,4 @@
-"""What GitHub's payloads ask for, with the settings of these tests."""
+"""Parses GitHub's payloads with the settings of these tests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ledgers for tests: runs and refusals by a few words."""
+"""Builds quota ledgers with runs and refusals for tests."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ def run_id(number: int) -> str:
 
 
 def a_run(number: int, thread: int = 12, at: datetime = NOW, **more: Any) -> LedgerRun:
-    """A run at work that has five dollars set aside."""
+    """Return an active run that has reserved five dollars."""
     given = {"user": "ada", "until": at + timedelta(hours=2), "reserved": 5.0, **more}
     return LedgerRun(
         key=key(number), run=run_id(number), thread=thread, number=thread, at=at, **given

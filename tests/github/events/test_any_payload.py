@@ -1,4 +1,4 @@
-"""Whatever comes under the name of an event, the answer is a Trigger or the reason why not."""
+"""Property tests: any payload gives a Trigger or the reason why there is none."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What is a command, what grants more, and what is work to be done."""
+"""Tests of commands and amounts, as opposed to work."""
 
 import math
 
@@ -111,14 +111,14 @@ def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None
         "continue +inf hours",
     ],
 )
-def test_what_is_no_amount_grants_nothing_and_is_told_to_the_agent(text: str) -> None:
+def test_an_invalid_amount_grants_nothing_and_reaches_the_agent(text: str) -> None:
     asked = read_instruction(text)
     assert asked.command is Command.CONTINUE
     assert asked.extension == Extension()
     assert asked.text
 
 
-def test_a_huge_amount_is_cut() -> None:
+def test_a_huge_amount_is_reduced() -> None:
     asked = read_instruction("+999999999999999999999 iterations +$99999999999 +9999999999 hours")
     assert asked.extension == MAX_EXTENSION
 
@@ -134,7 +134,7 @@ WORDS = st.lists(
 
 
 @given(st.one_of(st.text(max_size=300), WORDS))
-def test_reading_is_total_and_bounded(text: str) -> None:
+def test_any_instruction_is_parsed_within_limits(text: str) -> None:
     asked = read_instruction(text)
     extension = asked.extension
     assert 0 <= extension.iterations <= MAX_EXTENSION.iterations
@@ -149,7 +149,7 @@ def test_reading_is_total_and_bounded(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["continue " + " " * 100_000, "+1 " * 50_000, "stop" + " it" * 50_000, "1," * 60_000]
 )
-def test_a_hostile_text_costs_little(text: str) -> None:
+def test_a_hostile_instruction_is_parsed_quickly(text: str) -> None:
     read_instruction(text)
 
 
@@ -188,7 +188,7 @@ def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text
         "rebase the parser's error positions",
     ],
 )
-def test_what_says_more_than_an_update_is_work(text: str) -> None:
+def test_an_update_with_more_text_is_work(text: str) -> None:
     asked = read_instruction(text, pull_request=True)
     assert (asked.command, asked.text) == (Command.FIX, text)
 

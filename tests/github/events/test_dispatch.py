@@ -1,4 +1,4 @@
-"""What a dispatch asks for, by its inputs."""
+"""Tests of dispatches and their inputs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,7 @@ BOTH = [("workflow_dispatch", by_hand), ("repository_dispatch", by_program)]
 
 
 @pytest.mark.parametrize(("name", "made"), BOTH)
-def test_it_says_what_a_comment_would(name: str, made: Any) -> None:
+def test_a_dispatch_acts_like_a_comment(name: str, made: Any) -> None:
     payload = made(issue="12", instruction="fix the sign, please")
     found = started(name, payload, arrival=ARRIVAL)
     assert (found.kind, found.command) == (TriggerKind.DISPATCHED, Command.FIX)
@@ -52,7 +52,7 @@ def test_it_says_what_a_comment_would(name: str, made: Any) -> None:
         ("", Command.FIX, ""),
     ],
 )
-def test_its_words_are_read_like_those_after_a_mention(
+def test_the_instruction_of_a_dispatch_is_parsed_like_a_mention(
     words: str, command: Command, left: str
 ) -> None:
     payload = by_hand(issue="12", instruction=words)
@@ -61,7 +61,7 @@ def test_its_words_are_read_like_those_after_a_mention(
     assert left in found.instruction
 
 
-def test_an_agent_can_be_named() -> None:
+def test_a_dispatch_can_name_an_agent() -> None:
     payload = by_hand(issue="3", agent="release-notes", instruction="since=v1.2")
     found = started("workflow_dispatch", payload, arrival=ARRIVAL)
     assert (found.named, found.instruction) == ("release-notes", "since=v1.2")
@@ -70,7 +70,7 @@ def test_an_agent_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("number", [12, "12", " #12 "])
-def test_a_number_is_one_however_it_comes(number: Any) -> None:
+def test_the_issue_number_is_accepted_in_any_form(number: Any) -> None:
     assert started("repository_dispatch", by_program(issue=number), arrival=ARRIVAL).number == 12
 
 
@@ -94,12 +94,12 @@ def test_a_number_is_one_however_it_comes(number: Any) -> None:
     ],
 )
 @pytest.mark.parametrize(("name", "made"), BOTH)
-def test_what_is_wrong_is_named(name: str, made: Any, given: dict[str, Any]) -> None:
+def test_faults_of_a_dispatch_are_named(name: str, made: Any, given: dict[str, Any]) -> None:
     told = reason(name, made(**given), arrival=ARRIVAL)
     assert any(word in told for word in ("issue", "agent", "in a comment"))
 
 
-def test_a_dispatch_of_another_type_is_not_for_us() -> None:
+def test_a_dispatch_of_another_type_is_ignored() -> None:
     payload = by_program(issue=3) | {"action": "deploy"}
     assert "another type" in reason("repository_dispatch", payload, arrival=ARRIVAL)
     assert not asks_for_sweep("repository_dispatch", payload | {"client_payload": {}})
@@ -136,7 +136,7 @@ def test_bots_dispatch_nothing_unless_they_are_on_the_list() -> None:
         ("issues", {"inputs": None}, False),
     ],
 )
-def test_a_schedule_and_a_dispatch_that_names_nothing_are_a_sweep(
+def test_a_schedule_or_a_dispatch_without_input_is_a_sweep(
     name: str, payload: Payload, sweeps: bool
 ) -> None:
     assert asks_for_sweep(name, payload) is sweeps
@@ -163,22 +163,20 @@ MISTAKES: list[Any] = [
 
 @pytest.mark.parametrize("given", MISTAKES, ids=str)
 @pytest.mark.parametrize(("name", "made"), BOTH)
-def test_a_mistake_in_a_dispatch_is_neither_a_sweep_nor_nothing(
-    name: str, made: Any, given: Any
-) -> None:
+def test_a_mistake_in_a_dispatch_is_an_error(name: str, made: Any, given: Any) -> None:
     payload = made() | {"inputs" if name == "workflow_dispatch" else "client_payload": given}
     assert not asks_for_sweep(name, payload)
     assert isinstance(parsed(name, payload, arrival=ARRIVAL), MalformedEvent)
 
 
-def test_what_is_said_without_an_issue_is_named() -> None:
+def test_inputs_without_an_issue_are_named() -> None:
     told = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
     assert told == "the dispatch names no `issue`, but sets 'isue', 'number'"
     told = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
     assert told == "the input `issue` is not an issue number: None"
 
 
-def test_an_input_that_is_null_beside_an_issue_is_not_given() -> None:
+def test_a_null_input_counts_as_missing() -> None:
     payload = by_program(issue=3, instruction=None, agent=None)
     assert started("repository_dispatch", payload, arrival=ARRIVAL).number == 3
 
@@ -193,7 +191,7 @@ NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | s
 
 @settings(deadline=None)
 @given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
-def test_only_what_says_nothing_is_a_sweep_whatever_a_program_sends(said: Any) -> None:
+def test_only_a_dispatch_without_values_is_a_sweep(said: Any) -> None:
     payload = by_program() | {"client_payload": said}
     found = parsed("repository_dispatch", payload, arrival=ARRIVAL)
     if asks_for_sweep("repository_dispatch", payload):

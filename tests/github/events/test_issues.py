@@ -1,6 +1,4 @@
-"""What is done to an issue or a pull request itself: opened, labelled, assigned, its review asked
-for; GitHub's published payloads, as far as they go.
-"""
+"""Tests of events of issues and pull requests: opened, labeled, assigned, review requested."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +11,7 @@ SUBJECTS = [("issues", "issue"), ("pull_request", "pull_request")]
 
 
 def done(name: str, action: str, body: str = "2 + 2 is 0.") -> Payload:
-    """The example of the action, by a person, long after it was opened."""
+    """Return the example of the action, done by a person long after the opening."""
     payload = example(name, action)
     subject = payload["issue" if name == "issues" else name]
     subject |= {
@@ -37,14 +35,14 @@ def done(name: str, action: str, body: str = "2 + 2 is 0.") -> Payload:
 
 
 def at_once(payload: Payload, seconds: int = 1) -> Payload:
-    """The same, done by its author in the act of opening it."""
+    """Return the same action, done by the author while opening it."""
     subject = payload.get("issue") or payload["pull_request"]
     subject["updated_at"] = f"2026-01-01T10:00:{seconds:02}Z"
     return payload
 
 
 @pytest.mark.parametrize(("name", "field"), SUBJECTS)
-def test_a_mention_in_the_text_of_a_new_one_starts_work(name: str, field: str) -> None:
+def test_a_mention_in_a_new_issue_or_pull_request_starts_work(name: str, field: str) -> None:
     payload = done(name, "opened", "It fails.\n\n@agent please fix the sign")
     found = started(name, payload)
     assert (found.kind, found.command) == (TriggerKind.ISSUE_OPENED, Command.FIX)
@@ -77,7 +75,7 @@ def test_a_mention_in_the_text_of_a_new_one_starts_work(name: str, field: str) -
     ],
 )
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_a_text_that_asks_nothing_starts_nothing(name: str, body: str | None) -> None:
+def test_a_text_without_a_request_starts_nothing(name: str, body: str | None) -> None:
     payload = done(name, "opened")
     payload["issue" if name == "issues" else name]["body"] = body
     assert "doesn't ask" in reason(name, payload)
@@ -97,7 +95,7 @@ def test_a_text_that_asks_nothing_starts_nothing(name: str, body: str | None) ->
         ("pull_request", "review_request_removed"),
     ],
 )
-def test_what_is_done_to_it_later_starts_nothing_again(name: str, action: str) -> None:
+def test_later_actions_on_an_issue_start_nothing_again(name: str, action: str) -> None:
     payload = done(name, "opened", "@agent fix") | {"action": action}
     assert "starts no work" in reason(name, payload)
 
@@ -107,7 +105,7 @@ def test_editing_an_issue_asks_for_nothing_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_what_would_steer_a_run_is_work_where_there_is_none_yet(name: str) -> None:
+def test_a_control_command_in_a_new_issue_is_work(name: str) -> None:
     found = started(name, done(name, "opened", "@agent stop"))
     assert (found.command, found.instruction) == (Command.FIX, "stop")
 
@@ -119,21 +117,21 @@ def test_a_review_can_be_asked_for_in_the_text_of_a_pull_request() -> None:
 
 
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_the_label_starts_work_on_both(name: str) -> None:
+def test_the_label_starts_work_on_issues_and_pull_requests(name: str) -> None:
     found = started(name, done(name, "labeled", "@agent said long ago"))
     assert (found.kind, found.command) == (TriggerKind.ISSUE_LABELED, Command.FIX)
     assert found.instruction == ""
     assert found.key.endswith(":Agent:2026-01-02T10:00:00+00:00")
 
 
-def test_the_keys_of_an_issue_and_a_pull_request_are_apart() -> None:
+def test_issues_and_pull_requests_have_different_keys() -> None:
     issue, pull = done("issues", "labeled"), done("pull_request", "labeled")
     pull["pull_request"]["id"] = issue["issue"]["id"]
     assert started("issues", issue).key != started("pull_request", pull).key
 
 
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_assigning_us_starts_work(name: str) -> None:
+def test_assigning_resolver_starts_work(name: str) -> None:
     found = started(name, done(name, "assigned"))
     assert (found.kind, found.command) == (TriggerKind.ISSUE_ASSIGNED, Command.FIX)
     assert found.actor.login == "mona"
@@ -148,17 +146,17 @@ def test_assigning_somebody_else_starts_nothing(name: str) -> None:
     assert "somebody else" in reason(name, payload)
 
 
-def test_who_was_assigned_can_not_be_told_without_our_login() -> None:
+def test_an_assignment_can_not_be_parsed_without_the_own_login() -> None:
     assert "set bot_login" in reason("issues", done("issues", "assigned"), bot_login="")
 
 
-def test_a_review_asked_of_us_is_a_review() -> None:
+def test_a_review_requested_from_resolver_is_a_review() -> None:
     found = started("pull_request", done("pull_request", "review_requested"))
     assert (found.kind, found.command) == (TriggerKind.REVIEW_REQUESTED, Command.REVIEW)
     assert found.is_pull_request
 
 
-def test_a_review_asked_of_somebody_else_or_of_a_team_is_not_ours() -> None:
+def test_a_review_requested_from_others_is_ignored() -> None:
     payload = done("pull_request", "review_requested")
     payload["requested_reviewer"]["login"] = "zoe"
     assert "somebody else" in reason("pull_request", payload)
@@ -171,7 +169,7 @@ def test_a_review_asked_of_somebody_else_or_of_a_team_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize("team", ["Codertocat/core", "codertocat/CORE", "core"])
-def test_a_review_asked_of_a_team_of_ours_is_a_review(team: str) -> None:
+def test_a_review_requested_from_a_review_team_is_a_review(team: str) -> None:
     payload = done("pull_request", "review_requested")
     del payload["requested_reviewer"]
     payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
@@ -181,7 +179,7 @@ def test_a_review_asked_of_a_team_of_ours_is_a_review(team: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_opening_with_words_label_and_assignee_is_one_request(name: str) -> None:
+def test_opening_with_mention_label_and_assignee_is_one_request(name: str) -> None:
     """Of the label, with the words."""
     opened = done(name, "opened", "@agent why is this so?")
     labeled = at_once(done(name, "labeled", "@agent why is this so?"))
@@ -193,7 +191,7 @@ def test_opening_with_words_label_and_assignee_is_one_request(name: str) -> None
     assert started(name, labeled).command is Command.QUESTION
 
 
-def test_opening_with_words_and_an_assignee_is_one_request() -> None:
+def test_opening_with_mention_and_assignee_is_one_request() -> None:
     assert isinstance(started("issues", done("issues", "opened", "@agent fix")).key, str)
     assert "text already asks" in reason(
         "issues", at_once(done("issues", "assigned", "@agent fix"))
@@ -230,7 +228,7 @@ def test_bots_closed_ones_and_the_denied_start_nothing(name: str, action: str) -
     assert "closed" in reason(name, payload)
 
 
-def test_our_own_words_ask_nothing_whoever_we_are() -> None:
+def test_resolvers_own_text_never_asks() -> None:
     """With a person's token our login is not known here."""
     ours = "<!-- resolver:run key=0 -->\n\nFixes #3. Write @agent fix this."
     assert "doesn't ask" in reason("pull_request", done("pull_request", "opened", ours))

@@ -1,4 +1,4 @@
-"""A mention counts only where a person wrote it to ask for something."""
+"""Tests of mentions, which count only in prose of a person."""
 
 import re
 import time
@@ -51,7 +51,7 @@ from resolver.github.events.commands import find_instruction
         ("这是为什么，@agent？", "这是为什么?"),
     ],
 )
-def test_a_real_mention_gives_what_follows(body: str, instruction: str) -> None:
+def test_a_mention_gives_the_text_that_follows(body: str, instruction: str) -> None:
     assert find_instruction(body, "@agent") == instruction
 
 
@@ -105,17 +105,17 @@ def test_a_real_mention_gives_what_follows(body: str, instruction: str) -> None:
         "&#64;agent fix",
     ],
 )
-def test_what_only_looks_like_a_mention_is_none(body: str) -> None:
+def test_text_that_only_resembles_a_mention_is_none(body: str) -> None:
     assert find_instruction(body, "@agent") is None
 
 
-def test_another_word_can_be_the_mention() -> None:
+def test_the_mention_is_configurable() -> None:
     assert find_instruction("/fix it", "/fix") == "it"
     assert find_instruction("http://x/fix it", "/fix") is None
     assert find_instruction("./fix it", "/fix") is None
 
 
-def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
+def test_text_that_is_slow_to_parse_does_not_hide_an_earlier_mention() -> None:
     hostile = "![" * 20_000
     found = find_instruction(f"@agent fix this {hostile}", "@agent")
     assert found is not None and found.startswith("fix this")
@@ -123,7 +123,7 @@ def test_what_the_parser_takes_long_for_hides_no_mention_before_it() -> None:
 
 
 @pytest.mark.deep
-def test_one_long_word_of_mentions_takes_no_minutes() -> None:
+def test_a_long_word_of_mentions_is_parsed_quickly() -> None:
     """Anybody can write it, and it is read before anybody is asked who they are."""
     begun = time.process_time()
     assert find_instruction("@agent" * 10_000, "@agent") is None
@@ -143,13 +143,13 @@ def test_one_long_word_of_mentions_takes_no_minutes() -> None:
     ids=["emphasis", "a wide table", "short rows", "a long table", "lines"],
 )
 @pytest.mark.parametrize("comment", ["{}\n\n@agent fix this", "@agent fix this\n\n{}"])
-def test_a_comment_of_any_make_is_read_in_little_time(comment: str, hostile: str) -> None:
+def test_any_comment_is_parsed_quickly(comment: str, hostile: str) -> None:
     begun = time.process_time()
     find_instruction(comment.format(hostile), "@agent")
     assert time.process_time() - begun < 2
 
 
-def test_a_mention_below_a_table_of_a_persons_size_is_found() -> None:
+def test_a_mention_below_an_ordinary_table_is_found() -> None:
     rows = "|a|b|\n|-|-|\n" + "|1|2|\n" * 500
     assert find_instruction(f"{rows}\n@agent fix this", "@agent") == "fix this"
 
@@ -178,7 +178,7 @@ PIECES = [
 
 @given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!\ue000\ue001", codec="utf-8"))
 @settings(deadline=None)
-def test_a_sign_that_no_login_has_ends_one_on_both_sides(sign: str) -> None:
+def test_characters_outside_of_logins_end_a_mention(sign: str) -> None:
     if re.fullmatch("[A-Za-z0-9]", sign):
         assert find_instruction(f"Hi {sign}@agent fix", "@agent") is None
         assert find_instruction(f"Hi @agent{sign} fix", "@agent") is None
@@ -189,7 +189,7 @@ def test_a_sign_that_no_login_has_ends_one_on_both_sides(sign: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_any_soup_gives_an_answer_that_is_part_of_it(soup: str) -> None:
+def test_the_instruction_of_any_text_is_part_of_it(soup: str) -> None:
     found = find_instruction(soup, "@agent")
     assert found is None or found == "" or "@agent" in soup
 

@@ -1,4 +1,4 @@
-"""Events become triggers, or the reason why not; keys depend on the event alone."""
+"""Tests of parsing events into triggers, whose keys depend on the event alone."""
 
 import copy
 import json
@@ -80,7 +80,7 @@ def test_the_label_starts_work(labeled: Payload) -> None:
     assert found.comment_id is None
 
 
-def test_all_published_payloads_are_understood(examples: dict[str, list[Payload]]) -> None:
+def test_all_published_payloads_are_parsed(examples: dict[str, list[Payload]]) -> None:
     for name, payloads in examples.items():
         for payload in payloads:
             found = parsed(name, payload)
@@ -100,7 +100,7 @@ def test_the_same_event_has_the_same_key_and_another_has_another(comment: Payloa
     assert first.key == second.key != third.key
 
 
-def test_a_comment_on_a_pull_request_is_known(comment: Payload) -> None:
+def test_a_comment_on_a_pull_request_is_recognized(comment: Payload) -> None:
     comment["issue"]["pull_request"] = {"url": "https://api.github.com/x"}
     found = parsed("issue_comment", comment)
     assert isinstance(found, Trigger)
@@ -116,7 +116,7 @@ def test_a_slash_in_a_comment_names_an_agent_or_a_task(comment: Payload) -> None
 
 
 @pytest.mark.parametrize("on_pull_request", [True, False])
-def test_a_review_is_asked_for_on_a_pull_request_only(
+def test_a_review_can_be_requested_only_on_a_pull_request(
     comment: Payload, on_pull_request: bool
 ) -> None:
     comment["comment"]["body"] = "@agent review for bugs"
@@ -139,7 +139,7 @@ def test_only_a_new_comment_counts(comment: Payload, action: str) -> None:
     assert action in reason("issue_comment", comment)
 
 
-def test_our_own_comment_is_not_listened_to(comment: Payload) -> None:
+def test_resolvers_own_comment_is_ignored(comment: Payload) -> None:
     for account in (comment["comment"]["user"], comment["sender"]):
         account["login"] = "Resolver[bot]"
     assert (
@@ -148,19 +148,19 @@ def test_our_own_comment_is_not_listened_to(comment: Payload) -> None:
     )
 
 
-def test_a_bot_is_not_listened_to_unless_it_is_on_the_list(comment: Payload) -> None:
+def test_a_bot_is_ignored_unless_allowed(comment: Payload) -> None:
     for account in (comment["comment"]["user"], comment["sender"]):
         account.update(login="evil[bot]", type="Bot")
     assert "isn't a person" in reason("issue_comment", comment)
     assert isinstance(parsed("issue_comment", comment, allowed_users=("Evil[bot]",)), Trigger)
 
 
-def test_a_bot_that_labels_is_not_listened_to(labeled: Payload) -> None:
+def test_a_label_added_by_a_bot_is_ignored(labeled: Payload) -> None:
     labeled["sender"].update(login="evil[bot]", type="Bot")
     assert "isn't a person" in reason("issues", labeled)
 
 
-def test_somebody_elses_words_are_not_the_senders(comment: Payload) -> None:
+def test_text_of_somebody_else_is_not_the_senders_request(comment: Payload) -> None:
     comment["sender"]["id"] += 1
     assert "author" in reason("issue_comment", comment)
 
@@ -201,13 +201,13 @@ def test_a_payload_without_a_field_is_ignored_with_its_name(comment: Payload, pa
 @pytest.mark.parametrize(
     "moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, "", "soon"]
 )
-def test_a_moment_that_is_none_is_ignored(comment: Payload, moment: object) -> None:
+def test_an_event_with_an_invalid_time_is_ignored(comment: Payload, moment: object) -> None:
     comment["comment"]["created_at"] = moment
     assert "created_at" in reason("issue_comment", comment)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b/c", "a", "a/b\n", "a b/c", "https://evil/a/b"])
-def test_a_repository_name_that_is_none_is_ignored(comment: Payload, name: str) -> None:
+def test_an_event_with_an_invalid_repository_is_ignored(comment: Payload, name: str) -> None:
     comment["repository"]["full_name"] = name
     assert "full_name" in reason("issue_comment", comment)
 

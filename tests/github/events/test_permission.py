@@ -1,4 +1,4 @@
-"""Who may start work, asked of a GitHub over a real socket."""
+"""Tests of who may start work, with a test GitHub over a real socket."""
 
 from typing import Any
 
@@ -25,14 +25,14 @@ def asked_by(login: str, **changes: Any) -> Trigger:
 
 
 @pytest.mark.parametrize("role", ["admin", "maintain", "write"])
-def test_people_with_write_access_may(server: GitHubServer, role: str) -> None:
+def test_people_with_write_access_may_start_work(server: GitHubServer, role: str) -> None:
     server.grant("alice", NAME, role, association="NONE")
     authorize(asked_by("alice"), forge_for(server))
 
 
 @pytest.mark.parametrize("role", ["triage", "read", None])
 @pytest.mark.parametrize("association", ["OWNER", "MEMBER", "CONTRIBUTOR"])
-def test_others_may_not_whatever_their_association(
+def test_people_without_write_access_may_not_start_work(
     server: GitHubServer, role: str | None, association: str
 ) -> None:
     server.grant("mallory", NAME, role, association=association)
@@ -41,11 +41,11 @@ def test_others_may_not_whatever_their_association(
     assert told.value.next_step
 
 
-def test_those_on_the_list_may(server: GitHubServer) -> None:
+def test_allowed_users_may_start_work(server: GitHubServer) -> None:
     authorize(asked_by("carol"), forge_for(server), AccessPolicy(users=("dave", "Carol")))
 
 
-def test_those_on_the_other_list_may_not_whatever_they_may_elsewhere(server: GitHubServer) -> None:
+def test_denied_users_may_never_start_work(server: GitHubServer) -> None:
     server.grant("alice", NAME, "admin")
     with pytest.raises(NotAllowed, match="may not start work"):
         authorize(asked_by("alice"), forge_for(server), AccessPolicy(("alice",), denied=("ALICE",)))
@@ -56,7 +56,7 @@ LEVELS = ["read", "triage", "write", "maintain", "admin"]
 
 @pytest.mark.parametrize("needed", ["triage", "write", "maintain", "admin"])
 @pytest.mark.parametrize("role", LEVELS)
-def test_the_level_that_is_needed_can_be_lower_or_higher(
+def test_the_required_permission_is_configurable(
     server: GitHubServer, role: str, needed: Level
 ) -> None:
     server.grant("alice", NAME, role)
@@ -68,7 +68,7 @@ def test_the_level_that_is_needed_can_be_lower_or_higher(
             authorize(asking, forge, AccessPolicy(level=needed))
 
 
-def test_a_role_of_the_organizations_own_counts_as_what_it_is_built_on(
+def test_a_custom_role_counts_as_its_base_role(
     server: GitHubServer,
 ) -> None:
     server.grant("alice", NAME, "write")
@@ -80,7 +80,7 @@ def test_a_role_of_the_organizations_own_counts_as_what_it_is_built_on(
         authorize(asked_by("alice"), forge_for(server))
 
 
-def test_members_of_a_team_on_the_list_may(server: GitHubServer) -> None:
+def test_members_of_allowed_teams_may_start_work(server: GitHubServer) -> None:
     server.add_member("octo/Core", "carol")
     server.add_member("octo/core", "dave", "pending")
     server.add_user("eve")
@@ -93,7 +93,7 @@ def test_members_of_a_team_on_the_list_may(server: GitHubServer) -> None:
             authorize(asked_by(login), forge_for(server, token), who)
 
 
-def test_a_team_that_cannot_be_read_is_a_no_that_names_the_permission(
+def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
     server: GitHubServer,
 ) -> None:
     server.add_member("octo/core", "carol")
@@ -103,19 +103,19 @@ def test_a_team_that_cannot_be_read_is_a_no_that_names_the_permission(
     assert "members: read" in told.value.next_step
 
 
-def test_who_may_anyway_needs_no_team(server: GitHubServer) -> None:
+def test_a_person_with_permission_needs_no_team_lookup(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     authorize(asked_by("alice"), forge_for(server), AccessPolicy(teams=("octo/core",)))
     assert not [each for each in server.requests if "/teams/" in each.path]
 
 
-def test_a_check_that_failed_was_nobodys_wish(server: GitHubServer) -> None:
+def test_a_failed_check_needs_no_authorization_of_a_person(server: GitHubServer) -> None:
     authorize(asked_by("eve", kind=TriggerKind.CHECK_FAILED), forge_for(server))
     assert not server.requests
 
 
 @pytest.mark.parametrize("status", [404, 500, 502])
-def test_an_answer_that_cannot_be_had_is_a_no(server: GitHubServer, status: int) -> None:
+def test_an_unavailable_permission_is_a_refusal(server: GitHubServer, status: int) -> None:
     server.grant("alice", NAME, "write")
     server.fail_next("GET", "/permission$", status, times=20)
     with pytest.raises(Refused, match="could not be read") as told:
@@ -123,20 +123,20 @@ def test_an_answer_that_cannot_be_had_is_a_no(server: GitHubServer, status: int)
     assert told.value.next_step
 
 
-def test_a_rate_limit_is_a_no(server: GitHubServer) -> None:
+def test_a_rate_limit_is_a_refusal(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     server.fail_next("GET", "/permission$", 429, headers={"Retry-After": "900"}, times=9)
     with pytest.raises(Refused, match="rate limit"):
         authorize(asked_by("alice"), forge_for(server))
 
 
-def test_a_hiccup_is_tried_again(server: GitHubServer) -> None:
+def test_a_transient_error_is_retried(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     server.cut_next("GET", "/permission$")
     authorize(asked_by("alice"), forge_for(server))
 
 
-def test_a_command_line_needs_a_token_that_may_push(server: GitHubServer) -> None:
+def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     trigger = asked_by("whoever", kind=TriggerKind.COMMAND_LINE)
     authorize(trigger, forge_for(server, server.token_for("alice")))
@@ -144,6 +144,6 @@ def test_a_command_line_needs_a_token_that_may_push(server: GitHubServer) -> Non
         authorize(trigger, forge_for(server, server.token_for("carol")))
 
 
-def test_a_local_checkout_asks_nobody(tmp_path: Any) -> None:
+def test_a_local_checkout_needs_no_permission(tmp_path: Any) -> None:
     forge = LocalForge(tmp_path / "issue.md", "main")
     authorize(asked_by("me", kind=TriggerKind.LOCAL, number=None), forge)

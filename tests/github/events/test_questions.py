@@ -1,4 +1,4 @@
-"""Which words after a mention are a question about the code."""
+"""Tests of which instructions are questions about the code."""
 
 import pytest
 from hypothesis import given
@@ -22,12 +22,12 @@ from resolver.models.run import Command
         "explain what add() does to numbers.",
     ],
 )
-def test_one_sentence_that_asks_is_a_question(text: str) -> None:
+def test_one_interrogative_sentence_is_a_question(text: str) -> None:
     assert read_instruction(text) == Instruction(command=Command.QUESTION, text=text)
 
 
 @pytest.mark.parametrize("text", ["/ask explain the cache", "Question: explain the cache"])
-def test_what_is_named_a_question_is_one(text: str) -> None:
+def test_an_explicit_question_is_a_question(text: str) -> None:
     asked = Instruction(command=Command.QUESTION, text="explain the cache")
     assert read_instruction(text) == asked
 
@@ -60,12 +60,12 @@ def test_when_in_doubt_it_is_work(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_a_wish_after_a_question_is_never_lost(question: str, wish: str) -> None:
+def test_a_request_after_a_question_is_never_lost(question: str, wish: str) -> None:
     asked = read_instruction(f"why {question}? {wish} please fix it")
     assert asked.command is not Command.QUESTION
 
 
 @given(st.text(min_size=1).map(str.strip).filter(lambda text: text and text[0] not in ": \t"))
-def test_all_that_follows_ask_is_the_question(text: str) -> None:
+def test_all_text_after_ask_is_the_question(text: str) -> None:
     asked = read_instruction(f"/ask {text}")
     assert asked == Instruction(command=Command.QUESTION, text=text)

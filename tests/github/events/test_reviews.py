@@ -1,4 +1,4 @@
-"""Reviews and comments on the code become triggers, pinned to the commit that the event names."""
+"""Tests of triggers from reviews and comments on the code, pinned to the event's commit."""
 
 import copy
 import json
@@ -83,14 +83,14 @@ def test_all_events_of_one_review_have_one_key(comment: Payload, review: Payload
     assert all(isinstance(each, Trigger) for each in found)
 
 
-def test_of_a_single_comment_only_its_own_event_asks(comment: Payload, review: Payload) -> None:
+def test_a_single_comment_asks_only_by_its_own_event(comment: Payload, review: Payload) -> None:
     """GitHub makes a review around it, without a word."""
     review["review"] |= {"body": None, "id": comment["comment"]["pull_request_review_id"]}
     assert "doesn't mention" in reason(REVIEW, review)
     assert isinstance(parsed(COMMENT, comment), Trigger)
 
 
-def test_a_comment_of_no_review_asks_for_itself(comment: Payload) -> None:
+def test_a_comment_without_a_review_asks_for_itself(comment: Payload) -> None:
     comment["comment"]["pull_request_review_id"] = None
     found = parsed(COMMENT, comment)
     assert isinstance(found, Trigger)
@@ -104,13 +104,13 @@ def test_every_published_example_is_read_or_ignored(examples: dict[str, list[Pay
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted", "dismissed"])
-def test_only_new_words_ask(comment: Payload, review: Payload, action: str) -> None:
+def test_only_new_text_asks(comment: Payload, review: Payload, action: str) -> None:
     assert "only a new one" in reason(COMMENT, comment | {"action": action})
     assert "only a new one" in reason(REVIEW, review | {"action": action})
 
 
 @pytest.mark.parametrize("words", ["stop", "continue", "+50 iterations", "approve", "deny"])
-def test_what_steers_a_run_is_not_said_on_the_code(comment: Payload, words: str) -> None:
+def test_comments_on_the_code_do_not_control_runs(comment: Payload, words: str) -> None:
     comment["comment"]["body"] = f"@agent {words}"
     assert "in the conversation" in reason(COMMENT, comment)
 
@@ -122,7 +122,7 @@ def test_thanks_on_the_code_start_no_work(comment: Payload, review: Payload) -> 
 
 
 @pytest.mark.parametrize("body", [None, "", "`@agent review`", "> @agent review", "review it"])
-def test_what_mentions_nobody_asks_nothing(comment: Payload, body: str | None) -> None:
+def test_a_comment_without_a_mention_asks_for_nothing(comment: Payload, body: str | None) -> None:
     comment["comment"]["body"] = body
     assert "doesn't mention" in reason(COMMENT, comment)
 
@@ -138,7 +138,7 @@ def test_bots_ghosts_and_other_senders_ask_nothing(comment: Payload, review: Pay
 
 
 @pytest.mark.parametrize("sha", ["", "main", "--upload-pack=x", "g" * 40, "a" * 41, None])
-def test_a_head_that_is_no_commit_is_no_payload(comment: Payload, sha: Any) -> None:
+def test_an_invalid_head_commit_is_refused(comment: Payload, sha: Any) -> None:
     comment["pull_request"]["head"]["sha"] = sha
     assert "payload is invalid" in reason(COMMENT, comment)
 

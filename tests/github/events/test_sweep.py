@@ -1,4 +1,4 @@
-"""When a labelled issue starts work later than its label event."""
+"""Tests of starting work on an issue that was labeled earlier."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ def forge(github: GitHubServer) -> GitHubForge:
     return GitHubForge(access, REPOSITORY)
 
 
-def test_the_trigger_is_the_one_that_the_event_makes(
+def test_a_sweep_gives_the_same_trigger_as_the_event(
     github: GitHubServer, forge: GitHubForge
 ) -> None:
     issue = github.create_issue(REPOSITORY, "A fault", "It is wrong.", author="zoe")
@@ -68,7 +68,7 @@ def test_the_trigger_is_the_one_that_the_event_makes(
     assert swept == from_event.model_copy(update={"snapshot": seen})
 
 
-def test_the_moment_of_the_event_may_be_a_second_later() -> None:
+def test_the_time_of_the_event_may_be_a_second_later() -> None:
     first = trigger()
     assert isinstance(first, Trigger)
     second = a_second_later(first, ISSUE, LABELLING)
@@ -76,14 +76,14 @@ def test_the_moment_of_the_event_may_be_a_second_later() -> None:
     assert second == first.model_copy(update={"key": second.key, "at": AT + timedelta(seconds=1)})
 
 
-def test_what_is_edited_in_the_second_of_the_labelling_or_later_was_not_seen() -> None:
+def test_text_edited_at_or_after_the_labeling_was_not_seen() -> None:
     assert "label it again" in reason(replace(LABELLING, edited_at=AT))
     assert "label it again" in reason(replace(LABELLING, edited_at=AT + timedelta(hours=1)))
     earlier = replace(LABELLING, edited_at=AT - timedelta(seconds=1))
     assert isinstance(trigger(earlier), Trigger)
 
 
-def test_labels_of_bots_and_of_our_own_account_are_not_followed() -> None:
+def test_labels_added_by_bots_are_not_followed() -> None:
     bot = replace(LABELLING, by=LabellingAccount(login="helper[bot]", id=5, type="Bot"))
     assert "isn't a person" in reason(bot)
     assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
@@ -91,7 +91,7 @@ def test_labels_of_bots_and_of_our_own_account_are_not_followed() -> None:
     assert "no longer exists" in reason(replace(LABELLING, by=None))
 
 
-def test_what_is_closed_unlabelled_or_in_work_is_left_alone() -> None:
+def test_closed_unlabeled_and_active_issues_are_skipped() -> None:
     assert "closed in the meantime" in reason(replace(LABELLING, is_open=False))
     assert "removed in the meantime" in reason(None)
     assert "open pull request" in reason(replace(LABELLING, pull_request="https://x/pull/1"))
@@ -140,7 +140,7 @@ def test_the_last_labelling_counts(github: GitHubServer, forge: GitHubForge) -> 
     assert labelling.is_open
 
 
-def test_a_rename_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
+def test_a_changed_title_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
     issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
     github.advance(5)
     github.edit_issue(issue, title="Two")
@@ -152,7 +152,7 @@ def test_a_rename_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
     assert labelling.edited_at > labelling.at
 
 
-def test_only_pull_requests_of_our_own_account_count_as_ours(
+def test_only_pull_requests_of_the_own_account_count_as_resolvers(
     github: GitHubServer, forge: GitHubForge
 ) -> None:
     issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))

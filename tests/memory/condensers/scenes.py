@@ -1,4 +1,4 @@
-"""Logs to condense, and a condenser's model whose replies are written down."""
+"""Logs to condense, and a condenser's model with scripted replies."""
 
 from collections.abc import Sequence
 from typing import Any

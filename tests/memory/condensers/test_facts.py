@@ -1,4 +1,4 @@
-"""What is known of the work, read off the log."""
+"""Tests of the facts about the work that are derived from the log."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_an_edit_that_failed_is_no_change() -> None:
     assert "b.py" not in summary(log)
 
 
-def test_changes_by_the_shell_and_by_python_are_known() -> None:
+def test_changes_by_the_shell_and_by_python_are_listed() -> None:
     log = started()
     ran(log, "cat > new.txt <<'EOF'\nhello > there\nEOF")
     ran(log, "git mv old.py moved.py && rm gone.py")
@@ -84,13 +84,13 @@ def test_a_check_has_its_last_result_and_says_that_files_changed_since() -> None
     assert "1 failed" not in told
 
 
-def test_a_command_that_did_not_end_is_told_so() -> None:
+def test_a_command_that_did_not_end_is_marked() -> None:
     log = started()
     log.turn(a.CmdRun(command="npm test"), o.CmdOutput(content="waiting", timed_out=True))
     assert "[did not end] npm test" in summary(log)
 
 
-def test_the_answer_of_a_person_stands_with_the_question() -> None:
+def test_the_answer_of_a_person_is_listed_with_the_question() -> None:
     log = started()
     log.turn(a.Message(content="Tabs or spaces?", wait_for_response=True), None)
     log.add(task("Tabs."))
@@ -109,7 +109,7 @@ def decided(log: Log, command: str, approved: bool, reason: str = "") -> None:
     log.add(o.ErrorObservation(content="denied", cause=action, code="denied"))
 
 
-def test_what_people_decided_about_actions_is_known_with_the_reason() -> None:
+def test_decisions_of_people_are_listed_with_the_reason() -> None:
     log = started()
     decided(log, "git push --force", approved=False, reason="never push from here")
     decided(log, "rm -r build", approved=True)
@@ -131,7 +131,7 @@ def test_the_latest_decision_about_an_action_counts_and_a_delegates_too() -> Non
     assert "denied" not in told
 
 
-def test_decisions_survive_each_condenser_that_sums_up() -> None:
+def test_decisions_survive_each_summarizing_condenser() -> None:
     for name in ("importance", "window"):
         log = started()
         decided(log, "git push --force", approved=False, reason="never push from here")
@@ -144,13 +144,13 @@ def test_decisions_survive_each_condenser_that_sums_up() -> None:
         assert "denied by mona: git push --force" in found.summary
 
 
-def test_an_exit_code_of_a_pipe_is_called_one() -> None:
+def test_an_exit_code_of_a_pipe_is_marked() -> None:
     log = started()
     ran(log, "pytest -q 2>&1 | tail -3", "FAILED t.py::x\n1 failed", 0)
     assert "[exit code 0 of the pipe it was in] pytest -q\n  FAILED t.py::x" in summary(log)
 
 
-def test_files_without_room_for_all_of_it_keep_their_reason() -> None:
+def test_files_with_shortened_details_keep_their_reason() -> None:
     log = started()
     for number in range(30):
         edit = a.FileEdit(command="insert", path=f"f{number}.py")
@@ -159,7 +159,7 @@ def test_files_without_room_for_all_of_it_keep_their_reason() -> None:
     assert "\n- f10.py: for 10\n" in summary(log)
 
 
-def test_what_delegates_changed_and_checked_is_known_and_what_they_thought_is_not() -> None:
+def test_changes_and_checks_of_delegates_are_listed_without_thoughts() -> None:
     log = started()
     delegate = log.add(a.Delegate(agent="LocAgent", task="look", reply=log.reply()))
     inner = Log()
@@ -176,7 +176,7 @@ def test_what_delegates_changed_and_checked_is_known_and_what_they_thought_is_no
     assert "a thought of its own" not in told
 
 
-def test_another_state_is_noticed() -> None:
+def test_another_state_is_detected() -> None:
     one, other = started(), started()
     ran(one, "rm a.py")
     ran(other, "rm b.py")
@@ -186,7 +186,7 @@ def test_another_state_is_noticed() -> None:
         assert list(facts.files.by_key) == list(facts_of(log).files.by_key)
 
 
-def test_a_long_plan_loses_what_is_done_first() -> None:
+def test_a_long_plan_loses_completed_items_first() -> None:
     log = started()
     items = [{"title": f"done {n} " + "x" * 90, "status": "done"} for n in range(60)]
     items += [{"title": f"todo {n} " + "y" * 90} for n in range(10)]
@@ -197,7 +197,7 @@ def test_a_long_plan_loses_what_is_done_first() -> None:
 
 
 @given(events=logs())
-def test_any_log_has_facts_within_their_room(events: list[EventBase]) -> None:
+def test_the_facts_of_any_log_are_within_their_limits(events: list[EventBase]) -> None:
     state = State()
     facts = Facts()
     for event in events:

@@ -1,4 +1,4 @@
-"""The default: what the work is about survives, as facts of the log."""
+"""Tests of the default condenser, whose summary keeps the facts of the log."""
 
 from resolver.errors import ModelError
 from resolver.events import actions as a
@@ -59,7 +59,7 @@ def forgotten(log: Log) -> Log:
     return log
 
 
-def test_ordinary_output_goes_first_and_no_turn_is_forgotten_for_it() -> None:
+def test_ordinary_output_is_masked_before_turns_are_forgotten() -> None:
     log = worked()
     condensation = condense(log, Importance(SizeBound(12_000)))
     assert condensation is not None
@@ -69,7 +69,7 @@ def test_ordinary_output_goes_first_and_no_turn_is_forgotten_for_it() -> None:
     assert "x" * 800 in shown  # the last turns are whole
 
 
-def test_the_most_ordinary_turns_go_before_those_that_changed_something() -> None:
+def test_ordinary_turns_are_forgotten_before_those_with_changes() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     condensation = condense(log, Importance(SizeBound(6_000)))
@@ -81,7 +81,7 @@ def test_the_most_ordinary_turns_go_before_those_that_changed_something() -> Non
     assert "found 3 " not in str(messages)
 
 
-def test_what_the_work_came_to_is_known_when_all_of_it_is_forgotten() -> None:
+def test_the_results_of_forgotten_work_are_in_the_summary() -> None:
     log = forgotten(worked())
     shown = told(log)
     assert sum(m["role"] == "assistant" for m in ConversationMemory().messages(log.state)) == 1
@@ -142,7 +142,7 @@ def test_it_condenses_seldom_and_stays_below_its_bound() -> None:
     assert longest < 40_000
 
 
-def test_the_notes_of_a_model_stand_beside_the_facts_as_its_opinion() -> None:
+def test_notes_of_a_model_are_labelled_next_to_the_facts() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting("The parser is in src/parse.py.")
@@ -154,7 +154,7 @@ def test_the_notes_of_a_model_stand_beside_the_facts_as_its_opinion() -> None:
     assert "fix it" in model.asked[0] and "grep 3" in model.asked[0]
 
 
-def test_without_its_model_the_facts_stand_alone() -> None:
+def test_without_a_model_there_are_only_facts() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting(ModelError("no such key"))
@@ -165,7 +165,7 @@ def test_without_its_model_the_facts_stand_alone() -> None:
     assert about == "condenser" and "no such key" in message
 
 
-def test_a_conversation_below_the_bound_is_left_alone() -> None:
+def test_a_conversation_below_the_limit_is_not_condensed() -> None:
     assert condense(filled(10), Importance(SMALL)) is None
 
 
@@ -177,7 +177,7 @@ def test_an_edit_by_python_is_a_change() -> None:
     assert [importance(turn) for turn in view.turns] == [CHANGED, ORDINARY]
 
 
-def test_the_summary_says_up_to_where_it_knows_the_run() -> None:
+def test_the_summary_says_which_steps_it_covers() -> None:
     log = started()
     ordinary(log, 60)
     condense(log, Importance(SizeBound(4_000), keep_first=2, keep_last=5))

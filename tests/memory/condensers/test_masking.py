@@ -1,4 +1,4 @@
-"""Masking: actions and ends stay, outputs go."""
+"""Tests of masking: actions stay, outputs are replaced."""
 
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -13,7 +13,7 @@ from tests.memory.test_conversation import assert_pairs_are_complete
 PICTURE = "data:image/png;base64,AAAA"
 
 
-def test_old_outputs_go_and_what_was_done_stays() -> None:
+def test_old_outputs_are_masked_and_actions_stay() -> None:
     log = filled(30)
     condensation = condense(log, ObservationMasking(keep_last=5, at_once=10))
     assert condensation is not None and condensation.forgotten == ()
@@ -24,10 +24,10 @@ def test_old_outputs_go_and_what_was_done_stays() -> None:
     assert "say 3'" in shown and "out 3 x" in shown  # its last line, cut
     assert "x" * 500 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
     assert "[exit code 1]" in str(messages[5])
-    assert "left out to save room; run the command again to see it" in shown
+    assert "left out to save space; run the command again to see it" in shown
 
 
-def test_it_waits_for_a_number_of_them() -> None:
+def test_masking_waits_for_a_number_of_outputs() -> None:
     log = started()
     condenser = Condensing(ObservationMasking(keep_last=5, at_once=10))
     for number in range(100):
@@ -39,7 +39,7 @@ def test_it_waits_for_a_number_of_them() -> None:
     assert [len(c.masked) for c in of(log, Condensation)] == [10] * 9
 
 
-def test_short_outputs_and_errors_are_left_alone() -> None:
+def test_short_outputs_and_errors_are_not_masked() -> None:
     log = started()
     for _ in range(50):
         log.turn(a.CmdRun(command="a"), o.CmdOutput(content="short", exit_code=0))
@@ -47,7 +47,7 @@ def test_short_outputs_and_errors_are_left_alone() -> None:
     assert condense(log, ObservationMasking(keep_last=1, at_once=1)) is None
 
 
-def test_what_is_masked_says_how_to_get_it_again() -> None:
+def test_a_masked_output_says_how_to_get_it_again() -> None:
     log = started()
     long = "line of text\n" * 200
     tail = "FAILED tests/test_a.py::test_x - assert 1\n2 failed, 7 passed in 1s\n"
@@ -81,7 +81,7 @@ def test_pictures_of_masked_results_are_not_sent() -> None:
     assert "page 2" in str(messages) and "page 1" not in str(messages)
 
 
-def test_browser_outputs_leave_all_else_alone() -> None:
+def test_the_browser_condenser_masks_only_pages() -> None:
     log = filled(10)
     for number in range(9):
         page = o.BrowserOutput(content=f"page {number} " + "z" * 900, url=f"http://x/{number}")

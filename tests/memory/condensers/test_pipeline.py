@@ -1,4 +1,4 @@
-"""Several condensers in a row, and condensers by name."""
+"""Tests of condensers in sequence, and of condensers by name."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.memory.condensers.scenes import SMALL, Noting, asker, condense, fille
 from tests.memory.logs import started
 
 
-def test_what_all_stages_do_is_one_event() -> None:
+def test_all_stages_together_give_one_event() -> None:
     log = filled(30)
     pipeline = Pipeline(ObservationMasking(keep_last=5, at_once=1), RecentEvents(1, 10))
     condensation = condense(log, pipeline)
@@ -27,7 +27,7 @@ def test_what_all_stages_do_is_one_event() -> None:
     assert len(condensation.masked) == 6  # of the eleven turns that are left
 
 
-def test_a_stage_sees_what_the_ones_before_it_leave() -> None:
+def test_a_stage_sees_the_result_of_the_previous_ones() -> None:
     log = filled(30)
     window = make_condenser(
         parse_condenser("masking(keep_last=2,at_once=1),window"), Parts(SizeBound(5_000), never)
@@ -40,7 +40,7 @@ def never() -> None:  # type: ignore[misc]
     raise AssertionError("no model is needed")
 
 
-def test_nothing_to_do_is_no_event() -> None:
+def test_nothing_to_condense_gives_no_event() -> None:
     assert condense(filled(3), Pipeline(BrowserOutputs(), RecentEvents())) is None
 
 
@@ -56,11 +56,11 @@ def test_each_name_makes_a_condenser(name: str) -> None:
     assert name == "none" or len(told(log)) < 0.8 * before
 
 
-def test_the_table_of_makers_has_the_names_of_the_setting() -> None:
+def test_the_table_of_factories_has_the_names_of_the_setting() -> None:
     assert list(CONDENSER_FACTORIES) == list(PARAMETERS)
 
 
-def test_numbers_are_given_in_brackets() -> None:
+def test_parameters_are_given_in_parentheses() -> None:
     first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , importance")
     assert (first.name, dict(first.parameters)) == ("browser", {"keep_last": 1, "at_once": 3})
     assert (second.name, dict(second.parameters)) == ("importance", {})
@@ -80,13 +80,13 @@ def test_numbers_are_given_in_brackets() -> None:
         ("recent(keep_last=3", "can't be read"),
     ],
 )
-def test_what_can_not_be_read_is_told(text: str, words: str) -> None:
+def test_an_invalid_setting_is_explained(text: str, words: str) -> None:
     with pytest.raises(ValueError) as failure:
         parse_condenser(text)
     assert words in str(failure.value)
 
 
-def test_the_default_has_notes_where_a_condensers_model_is_configured() -> None:
+def test_the_default_writes_notes_if_a_model_is_configured() -> None:
     log = started()
     for number in range(200):
         log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))

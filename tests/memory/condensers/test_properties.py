@@ -1,5 +1,4 @@
-"""What holds of every condenser on any run: valid messages, the user's words, one answer for one
-log."""
+"""Property tests of all condensers: valid messages, and the same result for the same log."""
 
 import json
 from itertools import pairwise
@@ -120,7 +119,7 @@ def assert_turns_are_strict(messages: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(moves=moves, bound=st.sampled_from([100, 800, 3_000]))
-def test_messages_stay_valid_and_the_users_words_stay(
+def test_messages_stay_valid_and_those_of_the_user_stay(
     name: str, moves: list[Any], bound: int
 ) -> None:
     log = run(name, moves, bound)
@@ -137,9 +136,7 @@ def test_messages_stay_valid_and_the_users_words_stay(
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15)
 @given(moves=moves, bound=st.sampled_from([100, 800, 3_000]))
-def test_the_same_log_gives_the_same_answer_however_it_was_looked_at(
-    name: str, moves: list[Any], bound: int
-) -> None:
+def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], bound: int) -> None:
     log = run(name, moves, bound)
     events = [parse_line(dump_line(event)) for event in log.state.events]
     at = [e.id for e in events if isinstance(e, Condensation)]
@@ -158,7 +155,7 @@ def test_the_same_log_gives_the_same_answer_however_it_was_looked_at(
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15)
 @given(moves=moves)
-def test_what_was_just_condensed_is_not_condensed_again(name: str, moves: list[Any]) -> None:
+def test_a_condensed_log_is_not_condensed_again_at_once(name: str, moves: list[Any]) -> None:
     log = run(name, [move for move in moves if move != "request"], 3_000)
     condensing = Condensing(make_condenser(parse_condenser(name), parts(log, 3_000)))
     first = condensing.condense(log.state)

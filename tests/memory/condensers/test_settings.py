@@ -1,4 +1,4 @@
-"""The setting `condenser`, and what is made of the settings."""
+"""Tests of the setting `condenser`."""
 
 import pytest
 
@@ -35,11 +35,11 @@ def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
     return open_condensers(settings, open_model, ())(stream).condense(state), asked.asked
 
 
-def test_the_default_leaves_a_conversation_alone_that_fits() -> None:
+def test_the_default_does_not_condense_a_conversation_that_fits() -> None:
     assert made({}) == (None, [])
 
 
-def test_the_bound_is_a_setting() -> None:
+def test_the_limit_is_a_setting() -> None:
     found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000"})
     assert found is not None and found.forgotten and not found.notes
     assert not asked
@@ -65,7 +65,7 @@ def test_a_condenser_is_chosen_by_name() -> None:
     assert found is not None and len(found.forgotten) == 3 * 113
 
 
-def test_a_name_that_is_not_known_is_a_usage_error_that_lists_the_known() -> None:
+def test_an_unknown_name_is_a_usage_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError) as failure:
         load_settings({}, {"RESOLVER_CONDENSER": "llm"})
     assert failure.value.what.startswith(

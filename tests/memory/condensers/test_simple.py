@@ -1,4 +1,4 @@
-"""Condensers that go by numbers alone."""
+"""Tests of condensers that depend only on counts."""
 
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -9,7 +9,7 @@ from tests.memory.condensers.scenes import condense, filled, of, told
 from tests.memory.logs import started, task
 
 
-def test_no_op_forgets_nothing_even_when_asked() -> None:
+def test_no_op_forgets_nothing_even_on_request() -> None:
     log = filled(50)
     log.add(a.CondensationRequest())
     assert condense(log, NoOp()) is None
@@ -24,7 +24,7 @@ def test_recent_events_keep_the_beginning_and_the_end() -> None:
     assert "18 steps left out" in shown and "fix it" in shown
 
 
-def test_recent_events_wait_until_as_many_have_come_again() -> None:
+def test_recent_events_wait_until_enough_events_are_new() -> None:
     log = started()
     condenser = Condensing(RecentEvents(keep_first=1, keep_last=10))
     for number in range(100):
@@ -48,7 +48,7 @@ def test_amortized_forgetting_leaves_a_short_log_alone() -> None:
     assert condense(filled(40), AmortizedForgetting(most=40)) is None
 
 
-def test_the_users_words_stay_whatever_goes() -> None:
+def test_messages_of_the_user_always_stay() -> None:
     log = started()
     for number in range(60):
         log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 50, exit_code=0))

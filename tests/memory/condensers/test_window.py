@@ -1,4 +1,4 @@
-"""The window: what goes, what stays, when."""
+"""Tests of the window condenser."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from tests.memory.test_conversation import assert_pairs_are_complete
 LARGE = SizeBound(10**6)
 
 
-def test_a_short_conversation_is_left_alone() -> None:
+def test_a_short_conversation_is_not_condensed() -> None:
     assert condense(filled(10), ConversationWindow(SMALL)) is None
 
 
@@ -32,7 +32,7 @@ def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
     assert len(shown) < 20_000
 
 
-def test_the_same_state_gives_the_same_answer() -> None:
+def test_the_same_state_gives_the_same_condensation() -> None:
     log = filled(40)
     condensing = Condensing(ConversationWindow(SMALL))
     first = condensing.condense(log.state)
@@ -41,7 +41,7 @@ def test_the_same_state_gives_the_same_answer() -> None:
     assert first == Condensing(ConversationWindow(SMALL)).condense(log.state)
 
 
-def test_a_request_is_answered_below_the_bound() -> None:
+def test_a_request_is_followed_below_the_limit() -> None:
     log = filled(40)
     condensing = Condensing(ConversationWindow(LARGE))
     assert condensing.condense(log.state) is None
@@ -54,7 +54,7 @@ def test_a_request_is_answered_below_the_bound() -> None:
     assert condensing.condense(log.state) is None
 
 
-def test_one_that_acts_on_requests_only_leaves_the_bound_to_others() -> None:
+def test_a_window_for_requests_ignores_the_limit() -> None:
     log = filled(100)
     window = ConversationWindow(SMALL, only_asked=True)
     assert condense(log, window) is None
@@ -97,7 +97,7 @@ def test_a_log_without_turns_has_nothing_to_forget() -> None:
     assert condense(log, ConversationWindow(SizeBound(10))) is None
 
 
-def test_automatic_replies_go_and_the_users_words_stay() -> None:
+def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None:
     log = started()
     log.turn(a.CmdRun(command="a"), o.CmdOutput(content="x" * 5000, exit_code=0))
     log.add(a.Message(content="go on by yourself", source=Source.USER, cause=2))
@@ -121,7 +121,7 @@ def test_it_does_not_condense_again_at_every_step() -> None:
     assert len(told(log)) < 30_000
 
 
-def test_the_bound_is_that_of_the_models_window_and_is_asked_for_once() -> None:
+def test_the_limit_follows_the_models_window_which_is_read_once() -> None:
     asked = []
 
     def window() -> int:
@@ -155,7 +155,7 @@ def test_tokens_are_counted_by_what_the_last_call_had() -> None:
     last=st.integers(0, 9),
     wanted=st.booleans(),
 )
-def test_a_condensation_never_parts_a_pair_or_forgets_the_task(
+def test_a_condensation_never_separates_a_pair_or_forgets_the_task(
     sizes: list[int], first: int, last: int, wanted: bool
 ) -> None:
     log = started()

@@ -1,4 +1,4 @@
-"""Globs over repository paths."""
+"""Tests of globs over repository paths."""
 
 import time
 
@@ -31,7 +31,7 @@ from resolver.memory.skills.triggers import covers
         ("caf\u00e9/*", "caf\u00e9/x"),
     ],
 )
-def test_a_glob_covers(glob: str, path: str) -> None:
+def test_a_glob_matches(glob: str, path: str) -> None:
     assert covers(glob, path)
 
 
@@ -47,7 +47,7 @@ def test_a_glob_covers(glob: str, path: str) -> None:
         ("a.b", "axb"),
     ],
 )
-def test_a_glob_does_not_cover(glob: str, path: str) -> None:
+def test_a_glob_does_not_match(glob: str, path: str) -> None:
     assert not covers(glob, path)
 
 
@@ -56,12 +56,12 @@ def test_any_glob_gives_an_answer(glob: str, path: str) -> None:
     assert covers(glob, path) in (True, False)
 
 
-def test_many_braces_are_bounded() -> None:
+def test_the_expansion_of_braces_is_limited() -> None:
     assert covers("{a,b}" * 40, "a" * 40) in (True, False)
 
 
 @given(st.from_regex(r"[a-z]{1,5}(/[a-z.]{1,5}){0,3}", fullmatch=True))
-def test_a_path_covers_itself(path: str) -> None:
+def test_a_path_matches_itself(path: str) -> None:
     assert covers(f"/{path}", path)
 
 

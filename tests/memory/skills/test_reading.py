@@ -1,4 +1,4 @@
-"""Which files are skills, what their heads say, and what is said of a bad one."""
+"""Tests of reading skills and instructions, and of reporting invalid ones."""
 
 from collections.abc import Mapping
 
@@ -47,32 +47,32 @@ def test_a_repository_without_any_has_nothing() -> None:
     assert library({"README.md": "x"}).always == ()
 
 
-def test_two_files_with_one_content_are_told_once() -> None:
+def test_two_files_with_the_same_content_are_loaded_once() -> None:
     found = library({"AGENTS.md": "use tabs\n", "CLAUDE.md": "use tabs"})
     assert [skill.name for skill in found.always] == ["AGENTS.md"]
 
 
-def test_a_link_that_was_committed_as_a_file_is_not_taken_for_text() -> None:
+def test_a_link_committed_as_a_file_is_not_read_as_text() -> None:
     found = library({"AGENTS.md": "x", "CLAUDE.md": "AGENTS.md", ".cursorrules": "./AGENTS.md\n"})
     assert [skill.name for skill in found.always] == ["AGENTS.md"]
 
 
-def test_the_head_of_instructions_is_left_out() -> None:
+def test_the_front_matter_of_instructions_is_left_out() -> None:
     found = library({".openhands/microagents/repo.md": "---\ntype: repo\n---\nuse tabs"})
     assert [skill.body for skill in found.always] == ["use tabs"]
 
 
-def test_instructions_with_a_broken_head_are_told_whole_and_said_so() -> None:
+def test_instructions_with_broken_front_matter_are_loaded_and_reported() -> None:
     found = library({"AGENTS.md": "---\nrules follow"})
     assert found.always[0].body == "---\nrules follow"
     assert "AGENTS.md:1: " in found.problems[0] and "as it is" in found.problems[0]
 
 
-def test_bytes_that_are_not_utf8_do_no_harm() -> None:
+def test_bytes_that_are_not_utf8_are_accepted() -> None:
     assert only({"AGENTS.md": b"caf\xe9"}).body == "caf\ufffd"
 
 
-def test_folders_have_instructions_of_their_own() -> None:
+def test_folders_have_their_own_instructions() -> None:
     files = {"web/AGENTS.md": "a", "web/CLAUDE.md": "b", "api/v2/CLAUDE.md": "c", "x/y.md": "d"}
     found = library(files)
     assert found.nested == {"web/": "web/AGENTS.md", "api/v2/": "api/v2/CLAUDE.md"}
@@ -94,7 +94,7 @@ Use pypdf.
 """
 
 
-def test_a_skill_in_the_open_form_is_read() -> None:
+def test_a_skill_in_the_open_format_is_read() -> None:
     skill = only({".agents/skills/pdf/SKILL.md": ANTHROPIC})
     assert skill.name == "pdf-forms"
     assert skill.description.startswith("Fill in PDF forms.")
@@ -125,12 +125,12 @@ def test_a_microagent_is_read() -> None:
         )  # fmt: skip
 
 
-def test_a_microagent_without_triggers_is_always_told() -> None:
+def test_a_microagent_without_triggers_is_always_loaded() -> None:
     assert only({".openhands/microagents/style.md": "Use tabs."}).kind == "always"
     assert only({".openhands/microagents/s.md": "---\ntype: repo\n---\nx"}).kind == "always"
 
 
-def test_a_plain_file_of_skills_is_for_who_asks() -> None:
+def test_a_plain_skill_file_is_loaded_on_request() -> None:
     skill = only({".agents/skills/release notes.md": "# Release notes\nWrite them."})
     assert (skill.name, skill.kind, skill.description) == (
         "release-notes", "knowledge", "Release notes",
@@ -152,7 +152,7 @@ Write notes since ${since}.
 """
 
 
-def test_a_task_is_called_by_its_name_and_its_commands() -> None:
+def test_a_task_is_started_by_its_name_and_commands() -> None:
     found = library({".openhands/microagents/tasks/notes.md": TASK})
     for name in ("release-notes", "/release-notes", "Release_Notes", "notes"):
         skill = found.skill(name)
@@ -161,7 +161,7 @@ def test_a_task_is_called_by_its_name_and_its_commands() -> None:
     assert [one.name for one in found.skills[0].inputs] == ["since", "style"]
 
 
-def test_readmes_other_folders_and_a_skills_own_files_are_no_skills() -> None:
+def test_readmes_and_files_of_skills_are_not_skills() -> None:
     files = (".agents/skills/README.md", ".agents/skills/a/notes.md", ".agents/skills/a/b/SKILL.md",
              "docs/.agents/skills/a.md", ".agents/skills/a.txt", "SKILL.md")  # fmt: skip
     assert library(dict.fromkeys(files, "text")).skills == ()
@@ -172,7 +172,7 @@ def test_globs_are_read_under_both_names_and_from_text_with_commas() -> None:
     assert skill.globs == ("*.py", "*.pyi", "src/**")
 
 
-def test_a_bad_skill_is_left_out_and_named_with_its_line() -> None:
+def test_an_invalid_skill_is_left_out_and_reported_with_its_line() -> None:
     good = "---\nname: good\n---\ntext"
     found = library(
         {".agents/skills/bad.md": "---\nname: bad\ntriggers: {a: b}\n---\nx",
@@ -193,33 +193,33 @@ def test_a_bad_skill_is_left_out_and_named_with_its_line() -> None:
      ("Review & Merge (internal)", "review-merge-internal"), ("fix_test", "fix-test"),
      ("テスト", "a")],
 )  # fmt: skip
-def test_whatever_people_call_a_skill_gives_a_name(given: str, name: str) -> None:
+def test_any_title_of_a_skill_gives_a_name(given: str, name: str) -> None:
     assert only({".agents/skills/a.md": f"---\nname: {given}\n---\nx"}).name == name
 
 
-def test_the_case_of_a_file_and_of_its_type_is_no_matter() -> None:
+def test_the_case_of_file_names_and_types_does_not_matter() -> None:
     found = only({".agents/skills/a/skill.md": "---\ntype: Task\n---\nx"})
     assert (found.name, found.kind) == ("a", "task")
 
 
-def test_what_powershell_writes_is_read() -> None:
+def test_files_written_by_powershell_are_read() -> None:
     assert library({"AGENTS.md": "use tabs".encode("utf-16")}).always[0].body == "use tabs"
     wide = "---\nname: b\n---\nx".encode("utf-16")
     assert only({".agents/skills/a.md": wide}).name == "b"
 
 
-def test_two_of_one_name_that_are_always_told_are_both_told() -> None:
+def test_two_permanent_skills_with_one_name_are_both_loaded() -> None:
     files = {f".openhands/microagents/{n}/style.md": f"style of {n}" for n in ("a", "b")}
     assert [skill.name for skill in library(files).always] == list(files)
 
 
-def test_empty_fields_are_as_good_as_none() -> None:
+def test_empty_fields_count_as_missing() -> None:
     assert (
         only({".agents/skills/a.md": "---\nname: a\ntriggers:\ndescription:\n---\nx"}).name == "a"
     )
 
 
-def test_two_skills_of_one_name_are_said() -> None:
+def test_two_skills_with_one_name_are_reported() -> None:
     found = library(
         {".agents/skills/a.md": "x", ".openhands/skills/a.md": "---\ntriggers: b\n---\ny"}
     )
@@ -227,7 +227,7 @@ def test_two_skills_of_one_name_are_said() -> None:
     assert "has the name a as well" in found.problems[0]
 
 
-def test_a_name_nearer_to_the_repository_wins() -> None:
+def test_the_skill_nearer_to_the_repository_wins() -> None:
     one = {".agents/skills/git.md": "---\nname: git\n---\nours"}
     other = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
     found = read_library(
@@ -240,12 +240,12 @@ def test_a_name_nearer_to_the_repository_wins() -> None:
     assert found.problems == ()
 
 
-def test_an_organisation_gives_no_instructions_of_this_repository() -> None:
+def test_an_organization_provides_no_instructions() -> None:
     found = read_library([source({"AGENTS.md": "x", "a/AGENTS.md": "y"}, Origin.ORGANIZATION)])
     assert found.always == () and not found.nested and not found.paths
 
 
-def test_a_file_that_is_too_large_to_read_is_left_out_and_said() -> None:
+def test_an_oversized_file_is_left_out_and_reported() -> None:
     def read(path: str) -> bytes | None:
         raise WorkspaceError(f"{path} has more than 9 bytes")
 
@@ -256,18 +256,18 @@ def test_a_file_that_is_too_large_to_read_is_left_out_and_said() -> None:
     assert found.instructions_at("b/") is None
 
 
-def test_a_huge_skill_is_left_out_and_said() -> None:
+def test_a_huge_skill_is_left_out_and_reported() -> None:
     found = library({".agents/skills/a.md": "x" * 70_000})
     assert found.skills == () and "64000 characters" in found.problems[0]
 
 
-def test_the_number_of_skills_is_bounded_and_said() -> None:
+def test_the_number_of_skills_is_limited_and_reported() -> None:
     found = library({f".agents/skills/s{n:03}.md": "x" for n in range(MAX_SKILLS + 5)})
     assert len(found.skills) == MAX_SKILLS
     assert "only the first" in found.problems[0]
 
 
-def test_the_shipped_ones_are_sound() -> None:
+def test_the_bundled_skills_are_valid() -> None:
     found = read_library([shipped(folder() / "skills")])
     assert found.problems == ()
     assert len(found.skills) >= 10
@@ -288,7 +288,7 @@ heads = st.lists(
 
 
 @given(st.dictionaries(paths, st.tuples(heads, st.binary(max_size=40))))
-def test_whatever_the_files_hold_they_are_read_or_named(
+def test_any_file_is_read_or_reported(
     files: dict[str, tuple[list[str], bytes]],
 ) -> None:
     contents = {

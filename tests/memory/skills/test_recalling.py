@@ -1,4 +1,4 @@
-"""What a run is told: read off the log alone, once each, bounded."""
+"""Tests of loading knowledge during a run: derived from the log, once each, bounded."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -83,12 +83,12 @@ def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> 
     return list(known.recall(State.fold(events)))
 
 
-def test_the_words_of_the_issue_call_for_a_skill_and_those_of_templates_do_not() -> None:
+def test_text_of_the_issue_triggers_a_skill_and_templates_do_not() -> None:
     assert names(recalled(numbered(opening("It is flaky.")))) == ["AGENTS.md", "flaky"]
     assert names(recalled(numbered(opening("It breaks.")))) == ["AGENTS.md"]
 
 
-def test_the_template_that_asks_to_fix_a_check_calls_for_no_skill() -> None:
+def test_the_template_for_a_failed_check_triggers_no_skill() -> None:
     first = opening()
     assert isinstance(first[0], life.RunStarted)
     for check, told in (("tests", ["AGENTS.md"]), ("flaky tests", ["AGENTS.md", "flaky"])):
@@ -100,7 +100,7 @@ def test_the_template_that_asks_to_fix_a_check_calls_for_no_skill() -> None:
         assert names(recalled(numbered([started, *first[1:]]))) == told
 
 
-def test_every_load_has_its_reason_and_comes_from_the_run_itself() -> None:
+def test_every_load_has_a_reason_and_comes_from_the_run() -> None:
     _, (action, result) = recalled(numbered(opening("A Flaky one.")))
     assert (action.source, action.query, action.why) == (
         By.ENVIRONMENT, "flaky", "“Flaky” was said",
@@ -110,7 +110,7 @@ def test_every_load_has_its_reason_and_comes_from_the_run_itself() -> None:
     )  # fmt: skip
 
 
-def test_comments_labels_and_later_words_of_a_person_count_as_well() -> None:
+def test_comments_and_labels_trigger_skills_too() -> None:
     said = Comment(id=1, author="zoe", created_at=AT, body="flaky!")
     first = opening()
     assert isinstance(first[0], life.RunStarted)
@@ -124,7 +124,7 @@ def test_comments_labels_and_later_words_of_a_person_count_as_well() -> None:
     assert recalled(go_on(first, recalled(numbered(first)), automatic)) == []
 
 
-def test_files_call_for_skills_and_for_the_instructions_of_their_folders() -> None:
+def test_changed_files_load_skills_and_instructions_of_their_folders() -> None:
     first = numbered(opening())
     loaded = recalled(first)
     for event in (
@@ -164,7 +164,7 @@ def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_
     assert names(recalled(numbered([*read_first, edit]))) == ["python"]
 
 
-def test_the_template_that_a_failed_check_is_told_with_calls_for_no_skill() -> None:
+def test_the_text_of_a_failed_check_triggers_no_skill() -> None:
     words = render("run/check_failed.md.j2", check="CI", commit="0" * 40, branch="main")
     assert "flaky" in words
     first = opening()
@@ -177,7 +177,7 @@ def test_the_template_that_a_failed_check_is_told_with_calls_for_no_skill() -> N
         assert names(recalled(numbered([started, *first[1:]]))) == ["AGENTS.md", *loaded]
 
 
-def test_a_word_in_passing_calls_for_a_shipped_skill_only_where_its_files_are() -> None:
+def test_a_mention_loads_a_bundled_skill_only_if_its_files_exist() -> None:
     skill = b"---\ntriggers: [maven]\nglobs: pom.xml\n---\nabout maven"
     source = SkillSource(Origin.SHIPPED, (".agents/skills/java.md",), lambda _: skill)
     for files, is_loaded in (({"a.py": b"x"}, False), ({"app/pom.xml": b"x"}, True)):
@@ -189,7 +189,7 @@ def test_a_word_in_passing_calls_for_a_shipped_skill_only_where_its_files_are() 
     assert names(recalled(asked, recaller)) == ["java"]
 
 
-def test_a_name_in_a_command_is_taken_from_where_the_shell_stands() -> None:
+def test_a_path_in_a_command_is_relative_to_the_shells_directory() -> None:
     first = numbered(opening())
     loaded = recalled(first)
     there = go_on(
@@ -201,30 +201,30 @@ def test_a_name_in_a_command_is_taken_from_where_the_shell_stands() -> None:
     assert recalled(elsewhere) == []
 
 
-def test_a_skill_is_told_once_however_often_it_is_called_for() -> None:
+def test_a_skill_is_loaded_once() -> None:
     events = numbered(opening("flaky"))
     events = go_on(events, recalled(events), a.Message(content="flaky flaky", source=By.USER))
     assert recalled(events) == []
 
 
-def test_what_the_agent_has_asked_for_is_not_told_again() -> None:
+def test_a_skill_that_the_agent_requested_is_not_loaded_again() -> None:
     first = numbered(opening())
     asked = o.RecallResult(content="about flaky", name="flaky", about="skill", cause=50)
     said = a.Message(content="flaky", source=By.USER)
     assert recalled(go_on(first, recalled(first), asked, said)) == []
 
 
-def test_a_task_that_was_asked_for_is_told_as_the_work_to_do() -> None:
+def test_a_requested_task_is_presented_as_the_work() -> None:
     [_, (action, result)] = recalled(numbered(opening(named="asked")))
     assert (result.name, result.about, action.why) == ("asked", "task", "asked for as /asked")
 
 
-def test_an_agent_of_pages_is_told_nothing_of_files() -> None:
+def test_a_browsing_agent_gets_no_knowledge_about_files() -> None:
     for tools in (("think", "browser", "finish"), ()):
         assert recalled(numbered(opening("flaky", tools=tools))) == []
 
 
-def test_the_list_is_for_who_can_ask_and_where_there_is_more_than_the_shipped() -> None:
+def test_the_list_of_skills_is_shown_only_if_it_is_useful() -> None:
     assert "the list of skills" in names(recalled(numbered(opening(tools=(*TOOLS, "recall")))))
     contents = {"x.md": b"---\ntriggers: [x]\n---\ny"}
     shipped = read_library(
@@ -234,21 +234,21 @@ def test_the_list_is_for_who_can_ask_and_where_there_is_more_than_the_shipped() 
     assert told == []
 
 
-def test_a_delegate_is_told_for_its_own_task() -> None:
+def test_a_delegate_gets_knowledge_for_its_own_task() -> None:
     words = "Do this: look why it is flaky"
     log = [life.LimitsExtended(limits=RunLimits()), life.SystemPrompt(content="s", tools=TOOLS),
            a.Message(content=words, source=By.USER)]  # fmt: skip
     assert names(recalled(numbered(log))) == ["AGENTS.md", "flaky"]
 
 
-def test_notes_of_earlier_runs_are_told_at_the_beginning() -> None:
+def test_notes_of_earlier_runs_are_loaded_at_the_beginning() -> None:
     notes = NoteReader("- the suite is slow", ("run r1",))
     told = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
     assert names(told) == ["AGENTS.md", NOTES]
     assert told[1][1].about == "notes" and told[1][1].sources == ("run r1",)
 
 
-def test_what_is_told_is_bounded_and_what_did_not_fit_is_named() -> None:
+def test_loaded_text_is_limited_and_omissions_are_named() -> None:
     skills = {
         f".agents/skills/s{n}.md": f"---\ntriggers: [flaky]\n---\n{'x' * 60_000}" for n in range(9)
     }
@@ -281,7 +281,7 @@ MORE: list[Event] = [
 
 
 @given(st.lists(st.sampled_from(MORE), max_size=8), st.integers(0, 30), st.booleans())
-def test_a_run_that_was_cut_off_anywhere_is_told_the_same(
+def test_a_run_interrupted_anywhere_loads_the_same(
     script: list[Event], cut: int, flaky: bool
 ) -> None:
     recaller = SkillRecaller(library(), ("/workspace",))
@@ -301,7 +301,7 @@ def test_a_run_that_was_cut_off_anywhere_is_told_the_same(
     assert set(resumed) <= {*told, "AGENTS.md"}
 
 
-def test_looking_again_costs_only_what_is_new() -> None:
+def test_repeated_lookups_examine_only_new_events() -> None:
     class Counting(list[Event]):
         read = 0
 
@@ -320,7 +320,7 @@ def test_looking_again_costs_only_what_is_new() -> None:
     assert events.read <= 1010
 
 
-def test_a_skill_is_found_by_what_it_is_about_once_at_the_beginning() -> None:
+def test_a_skill_is_found_by_similarity_once_at_the_beginning() -> None:
     class About:
         asked = 0
 

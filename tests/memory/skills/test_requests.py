@@ -1,4 +1,4 @@
-"""Task skills: a person's values are checked and put in as data."""
+"""Tests of task skills: inputs are checked and inserted as data."""
 
 import pytest
 from hypothesis import given
@@ -37,28 +37,28 @@ def refusal(words: str) -> str:
     return caught.value.what
 
 
-def test_values_are_put_into_both_kinds_of_places() -> None:
+def test_values_replace_both_kinds_of_placeholders() -> None:
     text = fill_task_skill(ALL, "since=v1.2 style=long count=7 quiet=YES and be kind")
     assert text == "From v1.2 on, long, 7, true; ${other} stays."
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_a_missing_input_has_its_default() -> None:
     assert fill_task_skill(ALL, "since=v1") == "From v1 on, short, , false; ${other} stays."
 
 
-def test_quotes_hold_blanks_together() -> None:
+def test_quotes_keep_spaces_together() -> None:
     assert "From the first tag on" in fill_task_skill(ALL, """since="the first  tag" """)
     assert "From it's on" in fill_task_skill(ALL, '''since="it's"''')
 
 
-def test_a_value_is_data_and_no_template() -> None:
+def test_a_value_is_not_a_template() -> None:
     text = fill_task_skill(
         task(SINCE, STYLE, body="${since}"), "since='{{ style }} ${style} \\1 \\g<0>'"
     )
     assert text == "{{ style }} ${style} \\1 \\g<0>"
 
 
-def test_a_skill_without_inputs_takes_all_words_as_they_are() -> None:
+def test_a_skill_without_inputs_gets_all_text_unchanged() -> None:
     assert fill_task_skill(task(), "a=b ${since}") == BODY
 
 
@@ -74,7 +74,7 @@ def test_a_skill_without_inputs_takes_all_words_as_they_are() -> None:
         (f"since={'x' * 2001}", "more than 2000 characters"),
     ],
 )
-def test_what_is_wrong_is_said_with_all_inputs(words: str, said: str) -> None:
+def test_faults_are_reported_with_all_inputs(words: str, said: str) -> None:
     what = refusal(words)
     assert said in what and "tall" not in what
     for part in TOLD:
@@ -82,12 +82,12 @@ def test_what_is_wrong_is_said_with_all_inputs(words: str, said: str) -> None:
     assert "\n" not in what
 
 
-def test_an_equals_sign_inside_of_a_word_is_no_input() -> None:
+def test_an_equals_sign_inside_a_word_is_not_an_input() -> None:
     assert "From v1 on" in fill_task_skill(ALL, "since=v1 see https://example.org/?a=b")
 
 
 @given(st.text(max_size=80))
-def test_any_words_give_a_text_or_a_refusal(words: str) -> None:
+def test_any_arguments_give_a_text_or_a_refusal(words: str) -> None:
     try:
         assert fill_task_skill(ALL, words)
     except Refused as refused:

@@ -1,4 +1,4 @@
-"""Triggers match words in their technical form, never parts of words."""
+"""Tests of triggers, which match whole words in their technical form."""
 
 import time
 
@@ -37,7 +37,7 @@ from resolver.memory.skills.triggers import MAX_TEXT_LENGTH, find_triggers, prep
         ("도커", "도커를 고쳐 주세요"),
     ],
 )
-def test_a_trigger_is_found(trigger: str, text: str) -> None:
+def test_a_trigger_matches(trigger: str, text: str) -> None:
     assert find_triggers(trigger, prepare_text(text))
 
 
@@ -74,11 +74,11 @@ def test_a_trigger_is_found(trigger: str, text: str) -> None:
         ("flaky", 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    flaky()\n'),
     ],
 )
-def test_a_trigger_is_not_found(trigger: str, text: str) -> None:
+def test_a_trigger_does_not_match(trigger: str, text: str) -> None:
     assert not find_triggers(trigger, prepare_text(text))
 
 
-def test_the_words_are_given_as_they_were_said() -> None:
+def test_the_matched_text_is_returned_as_written() -> None:
     assert find_triggers("flaky test", prepare_text("one Flaky\n test")) == "Flaky test"
 
 
@@ -106,14 +106,14 @@ def test_no_text_takes_long(text: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
-def test_any_trigger_and_any_text_are_taken(trigger: str, text: str) -> None:
+def test_any_trigger_and_any_text_are_accepted(trigger: str, text: str) -> None:
     if trigger.strip():
         words = find_triggers(trigger, prepare_text(text))
         assert words == "" or len(words.split()) == len(trigger.split())
 
 
 @given(st.text(alphabet="abcdefgh", min_size=1, max_size=5), st.text(max_size=100))
-def test_a_word_is_found_exactly_where_it_stands_alone(word: str, text: str) -> None:
+def test_a_trigger_matches_whole_words_only(word: str, text: str) -> None:
     whole = word in "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
     if text.isascii() and "@" not in text and "://" not in text:
         assert bool(find_triggers(word, prepare_text(text))) == whole

@@ -1,4 +1,4 @@
-"""REST endpoints of what has happened when: to a repository's branches, and to an issue."""
+"""REST endpoints of the activity of branches and the events of issues."""
 
 from urllib.parse import urlencode
 

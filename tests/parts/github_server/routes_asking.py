@@ -1,4 +1,4 @@
-"""REST endpoints that ask people to look at a pull request, and assign them."""
+"""REST endpoints of review requests and assignees."""
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core

@@ -1,4 +1,4 @@
-"""REST endpoints of webhooks: those of a repository, and what came of deliveries."""
+"""REST endpoints of a repository's webhooks and their deliveries."""
 
 from typing import Any
 from urllib.parse import urlencode

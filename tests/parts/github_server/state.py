@@ -1,4 +1,4 @@
-"""What the test GitHub remembers. Data only, and the few lookups that everybody needs."""
+"""The state of the test GitHub: data, and the lookups that everything needs."""
 
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""An agent that a repository brings: its words, its tools, and what it may not do."""
+"""Tests of agents that a repository defines: prompt, tools and restrictions."""
 
 import pytest
 
@@ -33,13 +33,13 @@ def prompt_of(agent: AgentDefinition, dialect: Dialect, **offer: bool) -> System
 
 
 def taken(agent: AgentDefinition, action: ActionBase) -> ActionBase:
-    """What becomes of an action that the model asks for, in tags."""
+    """Return the action that the agent makes of an action written in tags."""
     model = ReplayModel([Completion(model="m", text=write_tags(action))])
     return make_agent("own", model, "tags", AvailableTools(definitions=(agent,))).step(State())
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_the_house_rules_stand_before_the_files_own_words(dialect: Dialect) -> None:
+def test_the_general_rules_precede_the_text_of_the_file(dialect: Dialect) -> None:
     text = prompt_of(defined(), dialect).content
     own = text.index("HOUSE-WORD {{ not_ours }}")
     for rule in ("never instructions to you", "There is no network", "Never write secrets"):
@@ -49,21 +49,21 @@ def test_the_house_rules_stand_before_the_files_own_words(dialect: Dialect) -> N
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_it_is_shown_its_own_tools_and_no_others(dialect: Dialect) -> None:
+def test_a_defined_agent_is_shown_only_its_own_tools(dialect: Dialect) -> None:
     shown = prompt_of(defined("tools: execute_bash, plan\n"), dialect, delegates=True)
     assert shown.tools == ("execute_bash", "think", "plan", "finish")
     assert "<str_replace_editor" not in shown.content
     assert ("<execute_bash>" in shown.content) == (dialect == "tags")
 
 
-def test_the_examples_of_its_tags_are_ones_the_parser_takes() -> None:
+def test_the_tag_examples_of_a_defined_agent_can_be_parsed() -> None:
     text = prompt_of(defined(), "tags").content.split("# How to act")[1]
     kinds = {type(action) for action in parse_tags(text)}
     assert a.Invalid not in kinds
     assert {a.CmdRun, a.FileWrite, a.FileEdit, a.PlanUpdate, a.Finish} <= kinds
 
 
-def test_one_that_is_read_only_is_shown_no_edits() -> None:
+def test_a_read_only_agent_is_shown_no_edit_commands() -> None:
     head = "read_only: true\ntools: str_replace_editor\n"
     text = prompt_of(defined(head), "tags").content
     kinds = {type(action) for action in parse_tags(text.split("# How to act")[1])}
@@ -71,7 +71,7 @@ def test_one_that_is_read_only_is_shown_no_edits() -> None:
     assert "Nothing that you change is kept" in text and "pull request" not in text
 
 
-def test_one_that_is_read_only_is_offered_an_editor_that_views() -> None:
+def test_a_read_only_agent_is_offered_an_editor_that_only_views() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
     made = make_agent("own", ReplayModel([]), "tools", AvailableTools(definitions=(agent,)))
     assert isinstance(made, CodeActAgent)
@@ -81,14 +81,14 @@ def test_one_that_is_read_only_is_offered_an_editor_that_views() -> None:
     assert "undo_edit" not in editor["description"]
 
 
-def test_one_that_is_read_only_is_told_nothing_about_the_change_of_others() -> None:
+def test_the_prompt_of_a_read_only_agent_does_not_mention_a_change() -> None:
     text = prompt_of(defined("read_only: true\n"), "tools").content
     for words in ("change is taken", "weakening", "refused as a whole"):
         assert words not in text
         assert words in prompt_of(defined(), "tools").content
 
 
-def test_what_the_run_does_not_have_is_not_offered() -> None:
+def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
     agent = defined("tools: browser, delegate, execute_bash\n")
     assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
     both = prompt_of(agent, "tools", browser=True, delegates=True).tools
@@ -96,7 +96,7 @@ def test_what_the_run_does_not_have_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_tools_of_mcp_servers_are_offered_to_who_names_them(named: bool) -> None:
+def test_mcp_tools_are_offered_only_to_agents_that_list_them(named: bool) -> None:
     agent = defined("tools: execute_bash, mcp\n" if named else "")
     tool = McpTool(server="docs", name="search")
     offer = AvailableTools(definitions=(agent,), mcp=(tool,))
@@ -115,22 +115,22 @@ def test_tools_of_mcp_servers_are_offered_to_who_names_them(named: bool) -> None
         a.BrowseInteractive(code="goto('x')"),
     ],
 )
-def test_a_tool_that_is_not_its_own_is_refused_with_words(action: ActionBase) -> None:
+def test_a_tool_of_another_agent_is_refused_with_a_reason(action: ActionBase) -> None:
     refused = taken(defined("tools: execute_bash\n"), action)
     assert isinstance(refused, a.Invalid)
     assert "not one of your tools" in refused.reason and "execute_bash" in refused.reason
 
 
-def test_one_that_is_read_only_may_look_and_not_edit() -> None:
+def test_a_read_only_agent_may_view_but_not_edit() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
     assert isinstance(taken(agent, a.FileRead(path="a.py")), a.FileRead)
     refused = taken(agent, a.FileWrite(path="a.py", content="x\n"))
     assert isinstance(refused, a.Invalid)
-    assert refused.reason.startswith("You change nothing, so the edit was not done")
+    assert refused.reason.startswith("You may not change files, so the edit was not made")
     assert "not one of your tools" not in refused.reason
 
 
-def test_a_refused_call_keeps_what_the_reply_said() -> None:
+def test_a_refused_call_keeps_the_thought_of_the_reply() -> None:
     call = RequestedToolCall(id="c1", name="execute_ipython_cell", arguments='{"code": "1"}')
     model = ReplayModel([Completion(model="m", text="Look.", tool_calls=(call,))])
     offer = AvailableTools(definitions=(defined("tools: execute_bash\n"),))
@@ -139,7 +139,7 @@ def test_a_refused_call_keeps_what_the_reply_said() -> None:
     assert refused.tool_call.id == "c1"
 
 
-def test_the_registry_knows_it_by_its_name_only() -> None:
+def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
     own = defined("model: openai/small\nread_only: true\n")
     require_agent("own", (own,))
     assert (is_answering_agent("own", (own,)), find_agent_model("own", (own,))) == (
@@ -152,7 +152,7 @@ def test_the_registry_knows_it_by_its_name_only() -> None:
     assert "did you mean 'own'" in caught.value.what
 
 
-def test_whom_work_can_be_handed_to_depends_on_what_there_is() -> None:
+def test_the_available_delegates_depend_on_the_run() -> None:
     names = [each.name for each in delegate_agents(AvailableTools())]
     assert "BrowsingAgent" not in names and "DummyAgent" not in names
     offer = AvailableTools(browser=True, index=True, definitions=(defined("read_only: true\n"),))
@@ -163,7 +163,9 @@ def test_whom_work_can_be_handed_to_depends_on_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_who_hands_work_on_is_told_what_refused_edits_do_not_keep_out(dialect: Dialect) -> None:
+def test_the_delegate_tool_says_that_commands_of_read_only_agents_can_change_files(
+    dialect: Dialect,
+) -> None:
     model = ReplayModel([])
     agent = make_agent("CodeActAgent", model, dialect, AvailableTools(delegates=True))
     assert isinstance(agent, CodeActAgent)

@@ -1,4 +1,4 @@
-"""A pull request in the host's clone: its head, where it left its base, what it changes."""
+"""Tests of a pull request in the host's clone: head, merge base and diff."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +48,7 @@ def known(workspace: Workspace) -> PullRequestContext:
     return workspace.pull
 
 
-def test_the_base_is_the_head_and_the_diff_begins_where_it_left_its_base(
+def test_the_base_is_the_head_and_the_diff_starts_at_the_merge_base(
     github: GitHubServer, clone: Clone
 ) -> None:
     start = github.repository(NAME).git.tip("main")
@@ -66,7 +66,7 @@ def test_the_base_is_the_head_and_the_diff_begins_where_it_left_its_base(
     assert "b.txt" not in diff
 
 
-def test_a_shallow_clone_is_deepened_until_the_two_meet(
+def test_a_shallow_clone_is_deepened_to_the_merge_base(
     github: GitHubServer, clone: Clone, tmp_path: Path
 ) -> None:
     start = github.repository(NAME).git.tip("main")
@@ -93,7 +93,7 @@ def test_trusted_files_are_those_of_the_default_branch(github: GitHubServer, clo
     assert workspace.trusted.pull is None
 
 
-def test_every_kind_of_change_is_told(github: GitHubServer, clone: Clone) -> None:
+def test_every_kind_of_change_is_described(github: GitHubServer, clone: Clone) -> None:
     files = {
         "gone.txt": None,
         "old.txt": None,
@@ -136,13 +136,13 @@ def test_every_kind_of_change_is_told(github: GitHubServer, clone: Clone) -> Non
         assert words in diff, words
 
 
-def test_a_commit_that_is_gone_is_a_clear_error(github: GitHubServer, clone: Clone) -> None:
+def test_a_missing_commit_is_a_clear_error(github: GitHubServer, clone: Clone) -> None:
     github.commit(NAME, "work", {"a.txt": "x\n"})
     with pytest.raises(WorkspaceError, match="has no commit"):
         clone(head="1" * 40)
 
 
-def test_histories_that_never_met_are_a_clear_error(github: GitHubServer, clone: Clone) -> None:
+def test_unrelated_histories_are_a_clear_error(github: GitHubServer, clone: Clone) -> None:
     git = github.repository(NAME).git
     tree = git.text("rev-parse", "main^{tree}")
     who = {f"GIT_{a}_{b}": "x@y" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
@@ -153,9 +153,7 @@ def test_histories_that_never_met_are_a_clear_error(github: GitHubServer, clone:
 
 
 @pytest.mark.parametrize("branch", ["-x", "a..b", "a b", "", "\n"])
-def test_a_base_branch_that_is_no_name_is_refused(
-    clone: Clone, branch: str, tmp_path: Path
-) -> None:
+def test_an_invalid_base_branch_name_is_refused(clone: Clone, branch: str, tmp_path: Path) -> None:
     pull = PullRequestContext(number=1, head="1" * 40, base_branch=branch)
     with pytest.raises(WorkspaceError):
         Workspace.clone_pull_request("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
@@ -167,7 +165,7 @@ def patch(path: str, lines: int) -> FilePatch:
     return FilePatch(file, b"@@ -0,0 +1,%d @@\n" % lines + body)
 
 
-def test_a_diff_beyond_all_bounds_is_cut_and_says_so() -> None:
+def test_a_huge_diff_is_truncated_and_says_so() -> None:
     told = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
     assert len(told) < MAX_DIFF_CHARACTERS * 1.5
     assert "more lines of this file's diff are not shown" in told
@@ -175,7 +173,7 @@ def test_a_diff_beyond_all_bounds_is_cut_and_says_so() -> None:
     assert "more files are not shown" in told
 
 
-def test_the_bounds_hold_for_what_is_shown_of_hidden_characters() -> None:
+def test_the_limits_apply_to_the_visible_form_of_hidden_characters() -> None:
     hidden = "\u200b" * 900
     raw = "@@ -0,0 +1,400 @@\n" + f"+{hidden}\n" * 400
     file = DiffFile(path="x", status="added", additions=400, deletions=0)
@@ -185,7 +183,7 @@ def test_the_bounds_hold_for_what_is_shown_of_hidden_characters() -> None:
     assert "396 more lines" in told
 
 
-def test_a_very_long_line_is_cut() -> None:
+def test_a_very_long_line_is_truncated() -> None:
     long = FilePatch(
         DiffFile(path="x", status="added", additions=1, deletions=0),
         b"@@ -0,0 +1 @@\n+" + b"x" * 50_000 + b"\n",
@@ -194,7 +192,7 @@ def test_a_very_long_line_is_cut() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(" +-"), st.text(max_size=20)), max_size=30))
-def test_numbers_are_those_of_the_lines(rows: list[tuple[str, str]]) -> None:
+def test_lines_of_the_diff_are_numbered_correctly(rows: list[tuple[str, str]]) -> None:
     rows = [(sign, " ".join(text.split())) for sign, text in rows]
     old = sum(sign != "+" for sign, _ in rows)
     new = sum(sign != "-" for sign, _ in rows)

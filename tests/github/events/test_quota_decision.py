@@ -1,4 +1,4 @@
-"""What the guard decides: ceilings of a day, and how long bots may answer each other."""
+"""Tests of the quota decision: daily quotas and chains of bots."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -39,7 +39,7 @@ def admitted(
     return decision
 
 
-def test_without_ceilings_everything_is_admitted() -> None:
+def test_without_quotas_every_run_is_granted() -> None:
     many = ledger(*(ended(n, cost=100.0) for n in range(50)))
     assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, remaining=float("inf"))
 
@@ -51,7 +51,7 @@ def test_without_ceilings_everything_is_admitted() -> None:
         (QuotaLimits(user=QuotaBound(runs=2)), {"user": "zoe"}),
     ],
 )
-def test_runs_are_counted_by_thread_and_by_account(
+def test_runs_are_counted_by_conversation_and_by_account(
     ceilings: QuotaLimits, other: dict[str, Any]
 ) -> None:
     known = ledger(ended(1), a_run(2))
@@ -66,7 +66,7 @@ def test_runs_are_counted_by_repository() -> None:
     assert "`run_quotas: {repository_day: ...}`" in found.next_step
 
 
-def test_it_says_from_when_on_to_ask_again() -> None:
+def test_a_refusal_says_when_to_ask_again() -> None:
     found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
     assert "Ask again on or after 2026-11-22 (00:00 UTC)" in found.next_step
     assert found.until == NOW.replace(day=22, hour=0, minute=0)
@@ -76,22 +76,22 @@ def test_another_day_counts_for_itself() -> None:
     assert admitted(ledger(ended(1, at=YESTERDAY)), QuotaLimits(thread=QuotaBound(runs=1)))
 
 
-def test_a_run_of_yesterday_that_is_at_work_counts() -> None:
+def test_an_active_run_of_yesterday_counts() -> None:
     known = ledger(a_run(1, at=YESTERDAY, until=NOW + timedelta(minutes=1)))
     assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)))
 
 
-def test_a_request_that_is_begun_again_is_not_counted_as_another_run() -> None:
+def test_a_restarted_request_is_counted_once() -> None:
     assert admitted(ledger(ended(99)), QuotaLimits(thread=QuotaBound(runs=1)))
 
 
-def test_what_a_request_has_cost_before_counts_when_it_is_begun_again() -> None:
+def test_the_earlier_cost_of_a_restarted_request_counts() -> None:
     known = ledger(ended(99, cost=1.0))
     assert admitted(known, QuotaLimits(thread=QuotaBound(cost=1.5))).reserve == pytest.approx(0.5)
     assert refused(known, QuotaLimits(thread=QuotaBound(cost=1.0))).ceiling == "thread"
 
 
-def test_money_is_set_aside_for_runs_at_work() -> None:
+def test_money_is_reserved_for_active_runs() -> None:
     ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
     assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, remaining=3.0)
     found = refused(ledger(a_run(1), a_run(2)), ceilings)
@@ -99,7 +99,7 @@ def test_money_is_set_aside_for_runs_at_work() -> None:
     assert "or when the runs in progress have ended" in found.next_step
 
 
-def test_a_run_that_never_came_back_counts_with_what_was_set_aside_until_its_time_is_over() -> None:
+def test_a_lost_run_counts_with_its_reservation_until_it_expires() -> None:
     ceilings = QuotaLimits(thread=QuotaBound(cost=5.0))
     lost = a_run(1, at=NOW - timedelta(hours=3), until=NOW + timedelta(minutes=1))
     assert refused(ledger(lost), ceilings)
@@ -107,20 +107,20 @@ def test_a_run_that_never_came_back_counts_with_what_was_set_aside_until_its_tim
     assert admitted(ledger(over), ceilings).remaining == 5.0
 
 
-def test_the_least_of_what_the_ceilings_leave_is_left() -> None:
+def test_the_smallest_remaining_quota_applies() -> None:
     ceilings = QuotaLimits(QuotaBound(cost=10.0), QuotaBound(cost=4.0), QuotaBound(cost=50.0))
     assert admitted(ledger(ended(1, cost=1.0)), ceilings) == QuotaGranted(
         reserve=3.0, remaining=3.0
     )
 
 
-def test_who_sits_at_the_terminal_has_no_ceiling_of_their_own() -> None:
+def test_a_command_line_user_has_no_personal_quota() -> None:
     known = ledger(ended(1, user=""), ended(2, user=""))
     assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")
     assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)), user="")
 
 
-def test_a_thread_is_told_once_a_day() -> None:
+def test_a_reached_quota_is_reported_once_a_day() -> None:
     ceilings = QuotaLimits(thread=QuotaBound(runs=1))
     known = ledger(ended(1))
     assert refused(known, ceilings).is_first
@@ -148,11 +148,11 @@ def test_bots_that_answer_each_other_are_stopped() -> None:
     assert "comment by a person here lifts this" in found.next_step
 
 
-def test_the_words_of_ours_on_the_thread_count_where_the_ledger_knows_nothing() -> None:
+def test_resolvers_comments_count_if_the_ledger_knows_nothing() -> None:
     assert refused(QuotaLedger(), CHAIN, **BOT, exchanges=3).ceiling == "chain"
 
 
-def test_a_persons_word_ends_the_chain() -> None:
+def test_a_comment_of_a_person_ends_the_chain() -> None:
     known = ledger(*by_bots(1, 2, 3))
     assert admitted(known, CHAIN, **BOT, person_commented_at=NOW)
     assert refused(known, CHAIN, **BOT, person_commented_at=YESTERDAY)
@@ -163,15 +163,15 @@ def test_a_run_that_a_person_started_ends_the_chain() -> None:
     assert admitted(ledger(*by_bots(1, 2, 3), person), CHAIN, **BOT)
 
 
-def test_a_chain_on_another_thread_is_another() -> None:
+def test_a_chain_of_another_conversation_is_separate() -> None:
     assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT, thread=13)
 
 
-def test_a_person_is_no_link_of_a_chain() -> None:
+def test_runs_of_people_are_not_part_of_a_chain() -> None:
     assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, exchanges=9)
 
 
-def test_without_a_ledger_that_can_be_read_people_are_let_in_and_bots_are_not() -> None:
+def test_without_a_readable_ledger_people_may_start_runs_and_bots_may_not() -> None:
     unknown = QuotaLedger(readable=False)
     assert admitted(unknown, CHAIN)
     found = refused(unknown, CHAIN, **BOT)

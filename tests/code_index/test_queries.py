@@ -1,4 +1,4 @@
-"""An agent's questions to the index, and what it is told."""
+"""Tests of the agent's queries to the index and their answers."""
 
 import subprocess
 import sys
@@ -45,14 +45,14 @@ def test_a_walk_is_answered_as_a_tree(tmp_path: Path) -> None:
     )
 
 
-def test_lines_behind_the_end_of_a_file_are_said_to_be_none(tmp_path: Path) -> None:
+def test_lines_after_the_end_of_a_file_are_reported_as_missing(tmp_path: Path) -> None:
     with index_of(tmp_path, {"a.py": "x = 1\n"}) as index:
         search = index_action_handlers(index)[a.CodeSearch]
         told = search(a.CodeSearch(terms=("a.py:900", "a.py:1")))
     assert told.content.startswith("## a.py:900\na.py has no such lines.\n\n## a.py:1\na.py:\n")
 
 
-def test_what_is_not_in_the_index_is_said(tmp_path: Path) -> None:
+def test_names_that_are_not_in_the_index_are_reported(tmp_path: Path) -> None:
     files = {"big.py": "x = 1\n" * 100, "a.py": "y = 1\n"}
     with index_of(tmp_path, files, IndexBounds(file_bytes=50)) as index:
         told = index_action_handlers(index)[a.CodeSearch](a.CodeSearch(terms=("y",)))
@@ -82,7 +82,7 @@ def test_an_answer_is_bounded(tmp_path: Path) -> None:
     assert told.content.endswith("later edits are not in it]")
 
 
-def test_time_that_a_busy_machine_takes_from_the_process_does_not_count() -> None:
+def test_time_without_the_processor_does_not_count() -> None:
     """Neither for a file that is parsed nor for the index as a whole."""
     is_late = processor_time_past(0.2)
     subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
@@ -94,7 +94,7 @@ def test_time_that_a_busy_machine_takes_from_the_process_does_not_count() -> Non
     assert not time_left() and next(used, None) is None
 
 
-def test_a_process_that_never_runs_is_not_waited_for_for_ever() -> None:
+def test_a_process_that_never_runs_is_abandoned() -> None:
     ended = threading.Event()
     with ProcessorTimeLimit(0.01, lambda: 0.0, 2.0, ended.set):
         assert ended.wait(30)

@@ -1,4 +1,4 @@
-"""The end of a long output starts where a line or at least a word starts."""
+"""Tests of truncating a long output at the start of a line or a word."""
 
 import pytest
 from hypothesis import given

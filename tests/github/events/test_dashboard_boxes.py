@@ -1,4 +1,4 @@
-"""The dashboard's boxes: which ticks ask for something, and which don't."""
+"""Tests of the dashboard's checkboxes."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +45,7 @@ def payload(github: GitHubServer, before: str, after: str, sender: str = "mona")
     return {**event, "changes": {"body": {"from": before}}}
 
 
-def test_a_tick_of_stop_asks_for_a_stop(github: GitHubServer) -> None:
+def test_ticking_stop_requests_a_stop(github: GitHubServer) -> None:
     after = body(row(STOP, AT_WORK, "x"), row(RETRY, STOPPED))
     asked = from_box(payload(github, FREE, after), LISTENING)
     assert isinstance(asked, Trigger)
@@ -57,14 +57,14 @@ def test_a_tick_of_stop_asks_for_a_stop(github: GitHubServer) -> None:
     assert asked.snapshot is None  # the dashboard's text is not the issue's
 
 
-def test_a_tick_of_going_on_asks_for_that(github: GitHubServer) -> None:
+def test_ticking_continue_requests_a_continuation(github: GitHubServer) -> None:
     after = body(row(STOP, AT_WORK), row(RETRY, STOPPED, "x"))
     asked = from_box(payload(github, FREE, after), LISTENING)
     assert isinstance(asked, Trigger)
     assert (asked.command, asked.number) == (Command.CONTINUE, 13)
 
 
-def test_a_run_on_a_pull_request_of_ours_is_gone_on_with_there(github: GitHubServer) -> None:
+def test_a_run_on_resolvers_pull_request_is_continued_there(github: GitHubServer) -> None:
     run = ended(3, thread=12, ending="limit").model_copy(
         update={"number": 20, "pull_request": True}
     )
@@ -116,7 +116,7 @@ def test_other_edits_ask_for_nothing(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("sender", ["resolver-bot", "ci[bot]"])
-def test_neither_we_nor_another_bot_tick_boxes(github: GitHubServer, sender: str) -> None:
+def test_ticks_of_bots_are_ignored(github: GitHubServer, sender: str) -> None:
     event = payload(github, FREE, body(row(STOP, AT_WORK, "x")), sender)
     listening = ListeningPolicy("@agent", "agent", "resolver-bot", allowed_users=("ci[bot]",))
     assert isinstance(from_box(event, listening), IgnoredEvent)
@@ -138,12 +138,12 @@ def placed(number: int, *runs: LedgerRun) -> QuotaLedger:
     return replace(ledger(*runs), place=LedgerPlace(number=number, until=NOW))
 
 
-def test_a_box_of_a_known_run_is_known(github: GitHubServer) -> None:
+def test_a_box_of_a_known_run_is_accepted(github: GitHubServer) -> None:
     asked = trigger_of(github, AT_WORK)
     assert has_box(placed(1, AT_WORK, STOPPED), asked) == AT_WORK
 
 
-def test_a_box_of_another_issue_run_or_thread_is_not(github: GitHubServer) -> None:
+def test_a_box_of_another_issue_or_run_is_refused(github: GitHubServer) -> None:
     asked = trigger_of(github, AT_WORK)
     assert has_box(placed(2, AT_WORK), asked) is None
     assert has_box(ledger(AT_WORK), asked) is None
@@ -160,7 +160,7 @@ def test_no_text_makes_the_reading_of_boxes_fail(before: str, after: str) -> Non
 
 
 @given(st.text(alphabet="- []xX<!>\nresolver:box stop=012", max_size=200))
-def test_only_what_was_free_before_can_be_newly_ticked(text: str) -> None:
+def test_only_boxes_that_were_empty_can_be_newly_ticked(text: str) -> None:
     after = f"{DASHBOARD}\n{text}\n{row(STOP, AT_WORK, 'x')}"
     assert {each.run for each in newly_ticked(FREE, after)} <= {AT_WORK.run}
     assert newly_ticked(f"{DASHBOARD}\n{text}", after) == [] or render_box(STOP, AT_WORK) in text

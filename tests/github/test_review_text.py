@@ -1,4 +1,4 @@
-"""The words of a review: inert, within bounds, and a suggestion that stays letter by letter."""
+"""Tests of the text of a review: inert, bounded, with exact suggestions."""
 
 import re
 from typing import Any
@@ -54,14 +54,14 @@ def fences(markdown: str) -> list[tuple[str, str]]:
         "ü 日本 👩‍👩‍👧 ❤️",
     ],
 )
-def test_a_suggestion_stays_letter_by_letter(text: str) -> None:
+def test_a_suggestion_is_unchanged(text: str) -> None:
     shown = remark_body(remark(suggestion=text), 7)
     assert fences(shown)[-1] == ("suggestion", f"{text}\n")
     assert is_closed(shown)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
-def test_any_suggestion_is_exact_or_is_none(text: str) -> None:
+def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)
     if not can_be_taken(made):
         assert visible(text) != text
@@ -78,19 +78,19 @@ def test_any_suggestion_is_exact_or_is_none(text: str) -> None:
         remark(suggestion="x", side="LEFT"),
     ],
 )
-def test_what_cannot_be_taken_with_a_click_is_shown_as_code(made: Remark) -> None:
+def test_a_suggestion_that_can_not_be_applied_is_shown_as_code(made: Remark) -> None:
     shown = remark_body(made, 7)
     assert not any(info == "suggestion" for info, _ in fences(shown))
     assert "Proposed text" in shown
     assert "\u202e" not in shown
 
 
-def test_a_model_makes_no_suggestion_by_itself() -> None:
+def test_text_of_a_model_can_not_form_a_suggestion() -> None:
     shown = remark_body(remark(body="```suggestion\nrm -rf /\n```"), 7)
     assert fences(shown) == [("text", "rm -rf /\n")]
 
 
-def test_remarks_beside_the_diff_lead_to_their_lines() -> None:
+def test_comments_outside_of_the_diff_link_to_their_lines() -> None:
     text = body(
         remark(start_line=10),
         remark(path="ü b.py", body="two\n\nparagraphs", suggestion="x = 1"),
@@ -107,7 +107,7 @@ def test_remarks_beside_the_diff_lead_to_their_lines() -> None:
     assert "<p>paragraphs</p>" in html
 
 
-def test_a_review_of_many_words_fits() -> None:
+def test_a_long_review_fits_the_limit() -> None:
     many = [remark(path=f"f{n}.py", body="w " * 4_000, suggestion="x" * 9_000) for n in range(90)]
     text = body(*many, message="m " * 20_000, verification="v " * 9_000, remaining="r" * 9_000)
     assert utf16_length(text) <= MAX_BODY

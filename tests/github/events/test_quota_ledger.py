@@ -1,4 +1,4 @@
-"""The ledger as text: what is kept, what is summed up, and what is no entry."""
+"""Tests of the quota ledger's format: entries, totals and invalid lines."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ def line(**changes: Any) -> bytes:
     return json.dumps({**LINE, **changes}).encode() + b"\n"
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_a_serialized_ledger_is_read_back() -> None:
     whole = QuotaLedger(
         runs=(ended(1), a_run(2, unpriced=3, stop_by="mona", opened=4, job=77)),
         refusals=(a_refusal(3),),
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_again() -> None:
     assert read_ledger(serialize_ledger(whole, NOW), NOW) == whole
 
 
-def test_an_empty_ledger_is_one() -> None:
+def test_an_empty_ledger_is_valid() -> None:
     assert read_ledger(b"", NOW) == QuotaLedger()
     assert read_ledger(b"\n\n", NOW) == QuotaLedger()
 
@@ -88,19 +88,19 @@ def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
         line(user="a" * 3000),
     ],
 )
-def test_a_line_that_is_no_entry_is_set_aside_and_the_others_count(damaged: bytes) -> None:
+def test_an_invalid_line_is_kept_aside_and_the_others_count(damaged: bytes) -> None:
     found = read_ledger(damaged + line(key=key(7)), NOW)
     assert [run.key for run in found.runs] == [key(7)]
     assert found.damaged == 1
     assert found.readable
 
 
-def test_a_ledger_of_garbage_alone_can_not_be_read() -> None:
+def test_a_ledger_of_garbage_is_unreadable() -> None:
     assert not read_ledger(b"garbage\n", NOW).readable
     assert not read_ledger(b"x" * (MAX_LEDGER_BYTES + 1), NOW).readable
 
 
-def test_fields_of_a_newer_version_do_no_harm() -> None:
+def test_fields_of_a_newer_version_are_ignored() -> None:
     assert read_ledger(line(colour="blue"), NOW).damaged == 0
 
 
@@ -118,7 +118,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(LINE)), JSON, max_size=3))
-def test_no_field_of_a_line_makes_room_where_there_is_none(changes: dict[str, Any]) -> None:
+def test_no_field_of_a_line_raises_a_quota(changes: dict[str, Any]) -> None:
     """Whatever a line says, it neither fails nor takes away what another run has used."""
     data = line(**changes) + line(key=key(8), thread=12, user="zoe")
     ceilings = QuotaLimits(thread=QuotaBound(runs=1))
@@ -128,7 +128,7 @@ def test_no_field_of_a_line_makes_room_where_there_is_none(changes: dict[str, An
     assert serialize_ledger(found, NOW)
 
 
-def test_days_that_are_over_become_sums() -> None:
+def test_past_days_become_totals() -> None:
     old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     whole = QuotaLedger(
         runs=(ended(1, at=old), ended(2, at=old, unpriced=1), ended(3)),
@@ -141,7 +141,7 @@ def test_days_that_are_over_become_sums() -> None:
     assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
 
 
-def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> None:
+def test_the_totals_of_a_month_include_single_runs_and_daily_totals() -> None:
     whole = QuotaLedger(
         runs=(ended(3), a_run(4)),
         refusals=(a_refusal(5),),
@@ -156,7 +156,7 @@ def test_the_sums_of_a_month_hold_what_stands_alone_and_what_is_summed_up() -> N
     assert (today.runs, today.cost, today.refused) == (2, 0.5, 1)
 
 
-def test_old_sums_go() -> None:
+def test_old_totals_are_removed() -> None:
     old = NOW - timedelta(days=SUM_RETENTION_DAYS + 1)
     whole = QuotaLedger(days=(LedgerDay(day=f"{old:%Y-%m-%d}", runs=1, cost=1.0),))
     assert serialize_ledger(whole, NOW) == b""
@@ -174,7 +174,7 @@ def test_its_size_is_bounded() -> None:
     assert found.sums("2026-11-21").runs == MAX_RUNS + 10
 
 
-def test_a_hostile_sum_does_not_grow_out_of_its_bounds() -> None:
+def test_a_hostile_total_stays_within_its_limits() -> None:
     old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     most = LedgerDay(day=f"{old:%Y-%m-%d}", runs=10**15, cost=1_000_000.0, unpriced=10**15)
     whole = QuotaLedger(runs=(ended(1, at=old, unpriced=10**15, cost=1_000_000.0),), days=(most,))
@@ -188,6 +188,6 @@ def test_a_login_is_written_in_lower_case_and_never_more_than_a_login() -> None:
 
 
 @given(st.text(max_size=80))
-def test_any_login_can_be_booked(login: str) -> None:
+def test_any_login_can_be_recorded(login: str) -> None:
     booked = replace(ledger(ended(1, user=normalize_login(login))))
     assert read_ledger(serialize_ledger(booked, NOW), NOW) == booked

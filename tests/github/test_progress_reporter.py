@@ -1,4 +1,4 @@
-"""The thread that keeps a run's comment up to date: never in the way, silent once it is closed."""
+"""Tests of the thread that updates a run's progress comment."""
 
 import threading
 from datetime import timedelta
@@ -75,7 +75,7 @@ class Log:
 REPLY = ModelReplied(completion=Completion(text="", model="m", cost=0.25))
 
 
-def test_what_the_log_says_is_told() -> None:
+def test_progress_follows_the_log() -> None:
     board = Board()
     told = telling(board)
     log = Log(told)
@@ -93,7 +93,7 @@ def test_what_the_log_says_is_told() -> None:
     assert told.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
-def test_the_checklist_is_told_without_secrets_and_of_the_log_from_its_beginning() -> None:
+def test_the_checklist_is_redacted_and_follows_the_log_from_its_beginning() -> None:
     board = Board()
     told = telling(board)
     state = State()
@@ -139,7 +139,7 @@ def test_changes_within_an_interval_are_one_edit() -> None:
     assert len(board.written) < 100
 
 
-def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -> None:
+def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> None:
     board = Board()
     board.answers.clear()
     told = telling(board)
@@ -157,7 +157,7 @@ def test_a_slow_forge_holds_nobody_up_and_after_the_close_nothing_is_written() -
     assert writer not in {thread.ident for thread in threading.enumerate()}
 
 
-def test_an_interval_is_not_waited_for_at_the_end() -> None:
+def test_the_end_does_not_wait_for_the_interval() -> None:
     board = Board()
     told = telling(board, interval=86_400.0)
     told.start()
@@ -165,7 +165,7 @@ def test_an_interval_is_not_waited_for_at_the_end() -> None:
     told.close()
 
 
-def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
+def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     board = Board(fails=MAX_FAILURES - 1)
     told = telling(board)
     told.start()
@@ -179,7 +179,7 @@ def test_it_is_tried_again_after_a_failure_and_given_up_after_some() -> None:
     assert away.asked == MAX_FAILURES and told.comment_id is None
 
 
-def test_a_deleted_comment_ends_it() -> None:
+def test_a_deleted_comment_ends_the_progress_updates() -> None:
     board = Board(gone=1)
     told = telling(board)
     told.start()
@@ -191,7 +191,7 @@ def test_a_deleted_comment_ends_it() -> None:
     assert board.asked == 2 and told.comment_id is None
 
 
-def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() -> None:
+def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:
     board = Board()
     told = telling(board)
     log = Log(told)
@@ -207,5 +207,5 @@ def test_what_waits_for_a_person_is_left_in_the_comment_until_it_is_decided() ->
     told.close()
 
 
-def test_one_that_was_never_started_can_be_closed() -> None:
+def test_a_reporter_that_was_never_started_can_be_closed() -> None:
     telling(Board()).close()

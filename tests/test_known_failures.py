@@ -1,4 +1,4 @@
-"""Why a push or a request was refused, by GitHub's own words as they were seen."""
+"""Tests of recognizing why GitHub refused a push or a request, from its own messages."""
 
 import pytest
 
@@ -43,13 +43,13 @@ PUSHES: list[tuple[str, Cause]] = [
 
 
 @pytest.mark.parametrize(("said", "cause"), PUSHES)
-def test_what_a_push_was_refused_for_is_known(said: str, cause: Cause) -> None:
+def test_the_reason_of_a_refused_push_is_recognized(said: str, cause: Cause) -> None:
     known = push_failure(said)
     assert known is not None and known.cause == cause
     assert known.next_step[0].islower() and not known.next_step.endswith(".")
 
 
-def test_a_network_that_is_down_is_none_of_them() -> None:
+def test_a_network_failure_is_not_a_refusal() -> None:
     assert push_failure("fatal: unable to access 'https://x/': Could not resolve host: x") is None
 
 
@@ -66,12 +66,12 @@ def test_a_network_that_is_down_is_none_of_them() -> None:
         ("Moved Permanently", "moved"),
     ],
 )  # fmt: skip
-def test_what_the_api_refused_is_known(said: str, cause: Cause) -> None:
+def test_the_reason_of_an_api_refusal_is_recognized(said: str, cause: Cause) -> None:
     known = response_failure(said)
     assert known is not None and known.cause == cause
 
 
-def test_a_missing_permission_is_named_by_who_asked() -> None:
+def test_the_cause_of_a_missing_permission_is_left_to_the_caller() -> None:
     assert response_failure("Resource not accessible by integration") is None
 
 

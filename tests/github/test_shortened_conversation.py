@@ -1,4 +1,4 @@
-"""Of a thread that is too long the beginning and the end are kept, and the gap is counted."""
+"""Tests of shortening a long conversation in the middle, with the number of omitted comments."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ def thread(*sizes: int) -> tuple[Comment, ...]:
     )
 
 
-def test_the_first_of_the_newest_says_how_many_are_missing() -> None:
+def test_the_first_of_the_newest_comments_counts_the_missing_ones() -> None:
     told = shorten_thread(thread(*[10] * 20), 80)
     assert [(c.id, c.skipped) for c in told] == [
         (0, 0), (1, 0), (14, 12), (15, 0), (16, 0), (17, 0), (18, 0), (19, 0),
@@ -25,7 +25,7 @@ def test_the_first_of_the_newest_says_how_many_are_missing() -> None:
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(0, 400), st.integers(0, 400))
-def test_whatever_the_thread_it_fits_and_none_is_lost_from_count(
+def test_any_conversation_fits_and_all_comments_are_counted(
     sizes: list[int], room: int, less: int
 ) -> None:
     told = shorten_thread(thread(*sizes), room)

@@ -1,4 +1,4 @@
-"""A model's markdown can be read, and can do nothing else."""
+"""Tests of making a model's markdown inert."""
 
 import re
 
@@ -128,11 +128,11 @@ def active(text: str, own_issue: int | None = None) -> list[str]:
         "https://user:pass@evil.example/",
     ],
 )
-def test_it_notifies_nobody_links_no_other_issue_and_loads_nothing(text: str) -> None:
+def test_escaped_text_notifies_nobody_and_loads_nothing(text: str) -> None:
     assert active(safe_markdown(text)) == []
 
 
-def test_the_own_issue_stays_a_link() -> None:
+def test_a_link_to_the_own_issue_stays() -> None:
     assert safe_markdown("as #12 says, not #13", own_issue=12) == "as #12 says, not `#13`"
 
 
@@ -149,7 +149,7 @@ def test_the_own_issue_stays_a_link() -> None:
         "[docs](<https://example.com/a_b>)",
     ],
 )
-def test_ordinary_markdown_comes_through(text: str) -> None:
+def test_ordinary_markdown_is_unchanged(text: str) -> None:
     parser = markdown_parser()
     assert parser.render(safe_markdown(text)) == parser.render(text)
 
@@ -159,7 +159,7 @@ def test_ordinary_markdown_comes_through(text: str) -> None:
 @example("[a]: http://u\n\n[a][a]![a]")
 @example("@alice<!--@alice-->")
 @example("`@alice```@alice`@alice")
-def test_no_soup_comes_through_active_or_open(soup: str) -> None:
+def test_no_text_stays_active_or_unclosed(soup: str) -> None:
     written = safe_markdown(soup, own_issue=12)
     assert active(written, own_issue=12) == []
     assert is_closed(written)
@@ -167,7 +167,7 @@ def test_no_soup_comes_through_active_or_open(soup: str) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(SOUP, st.integers(min_value=50, max_value=400))
-def test_the_limit_holds_and_everything_is_still_closed(soup: str, limit: int) -> None:
+def test_the_limit_holds_and_markup_is_closed(soup: str, limit: int) -> None:
     written = safe_markdown(soup * 20, limit=limit)
     assert utf16_length(written) <= limit
     assert is_closed(written)
@@ -203,7 +203,7 @@ def test_one_line_is_one_inert_line(soup: str) -> None:
 
 
 @given(st.one_of(SOUP, st.text()))
-def test_a_title_is_never_empty_long_or_loud(text: str) -> None:
+def test_a_title_is_never_empty_long_or_active(text: str) -> None:
     line = title(text * 10)
     assert 1 <= len(line) <= 256
     assert "\n" not in line

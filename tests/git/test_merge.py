@@ -1,4 +1,4 @@
-"""Git's own merge of two commits as objects: clean, in conflict, replayed, and what is left."""
+"""Tests of merging commits as objects: clean, in conflict, and replayed."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ Files = dict[str | bytes, bytes | str | None]
 
 
 class Clone:
-    """A repository with a line of history from `start`, and our bare clone of all of it."""
+    """A repository with a line of history from `start`, and a bare clone of all of it."""
 
     def __init__(self, place: Path, files: Files) -> None:
         self.source = make_repository(place / "source", {k: v or "" for k, v in files.items()})
@@ -34,7 +34,7 @@ class Clone:
         self._bare = place / "bare.git"
 
     def commit(self, name: str, files: Files, onto: str = "") -> str:
-        """A commit on a branch of that name, which begins at `onto` (the start)."""
+        """Commit on a branch of that name, which starts at `onto` (by default the start)."""
         plain_git(self.source, "checkout", "-q", "-B", name, onto or self.start)
         for path, data in files.items():
             if data is None:
@@ -51,7 +51,7 @@ class Clone:
         return HostGit(git_dir=self._bare)
 
     def tree_with(self, base: str, files: Files) -> str:
-        """Tree of `base` with other contents."""
+        """Return the tree of `base` with other contents."""
         made = self.commit("resolved", files, base)
         assert self.git
         return plain_git(self.source, "rev-parse", f"{made}^{{tree}}")
@@ -66,7 +66,7 @@ def edited(line: int, word: str) -> str:
     return LINES.replace(f"{line}\n", f"{word}\n", 1)
 
 
-def test_a_clean_merge_gives_the_tree_that_a_person_gets(clone: Clone) -> None:
+def test_a_clean_merge_gives_the_same_tree_as_git_merge(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "three"), "new": "n\n"})
     theirs = clone.commit("theirs", {"a.txt": edited(17, "x"), "b.txt": None})
     merged = merge(clone.git, ours, theirs)
@@ -76,7 +76,7 @@ def test_a_clean_merge_gives_the_tree_that_a_person_gets(clone: Clone) -> None:
     assert (merged.conflicts, merged.notes) == ((), ())
 
 
-def test_conflicts_are_named_with_what_git_says(clone: Clone) -> None:
+def test_conflicts_are_listed_with_gits_messages(clone: Clone) -> None:
     odd = b'odd \xff\n"name".txt'
     start = clone.commit("start", {odd: LINES, "gone": "g\n"})
     ours = clone.commit("ours", {odd: edited(3, "x"), "gone": None}, start)
@@ -87,7 +87,7 @@ def test_conflicts_are_named_with_what_git_says(clone: Clone) -> None:
     assert len(merged.notes) == 2
 
 
-def test_histories_with_nothing_in_common_are_an_error(clone: Clone) -> None:
+def test_unrelated_histories_are_an_error(clone: Clone) -> None:
     plain_git(clone.source, "checkout", "-q", "--orphan", "other")
     other = commit_all(clone.source, "another beginning")
     with pytest.raises(WorkspaceError, match="merging"):
@@ -116,7 +116,7 @@ def test_a_change_is_replayed_on_top_of_another_commit(clone: Clone) -> None:
     assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == both
 
 
-def test_a_replay_parts_where_it_is_told_whatever_the_history_says(clone: Clone) -> None:
+def test_a_replay_uses_the_given_merge_base(clone: Clone) -> None:
     first = clone.commit("ours", {"a.txt": edited(3, "three")})
     second = clone.commit("ours2", {"a.txt": edited(3, "three"), "n": "n\n"}, first)
     git = clone.git
@@ -136,7 +136,7 @@ def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None
     assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
 
 
-def test_whatever_is_left_of_a_conflict_is_found(clone: Clone) -> None:
+def test_remains_of_a_conflict_are_found(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x")})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
@@ -156,7 +156,7 @@ def test_whatever_is_left_of_a_conflict_is_found(clone: Clone) -> None:
     assert left(a_txt=edited(3, "ok"), b_txt="<<<<<<< as a manual shows it\n") == ()
 
 
-def test_a_marker_that_was_in_the_file_before_may_stay(tmp_path: Path) -> None:
+def test_a_marker_that_existed_before_may_stay(tmp_path: Path) -> None:
     shown = f"<<<<<<< how git shows it\n{LINES}"
     clone = Clone(tmp_path, {"a.txt": shown})
     ours = clone.commit("ours", {"a.txt": shown.replace("3\n", "x\n")})
@@ -167,7 +167,7 @@ def test_a_marker_that_was_in_the_file_before_may_stay(tmp_path: Path) -> None:
     assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
 
 
-def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path) -> None:
+def test_an_underline_that_existed_before_may_stay(tmp_path: Path) -> None:
     titled = f"Title\n=======\n{LINES}"
     clone = Clone(tmp_path, {"a.md": titled, "b.md": LINES})
     both = {"a.md": titled, "b.md": LINES}
@@ -181,7 +181,7 @@ def test_an_underline_that_was_in_the_file_before_may_stay_there(tmp_path: Path)
     assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"b.md",)
 
 
-def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
+def test_the_resolution_of_each_conflict_is_known(clone: Clone) -> None:
     names = ("both.txt", "gone.txt", "ours.txt", "theirs.txt")
     ours = clone.commit("ours", dict.fromkeys(names, "x\n"))
     theirs = clone.commit("theirs", dict.fromkeys(names, "y\n"))
@@ -198,7 +198,7 @@ def test_how_each_conflict_has_ended_is_known(clone: Clone) -> None:
     assert all(each.untouched and each.kept == "merged" for each in untouched)
 
 
-def test_a_file_that_git_put_beside_its_place_is_left_over(clone: Clone) -> None:
+def test_a_file_that_git_renamed_counts_as_unresolved(clone: Clone) -> None:
     ours = clone.commit("ours", {"d": "a file\n"})
     theirs = clone.commit("theirs", {"d/inner": "a folder\n"})
     git = clone.git
@@ -207,7 +207,7 @@ def test_a_file_that_git_put_beside_its_place_is_left_over(clone: Clone) -> None
     assert left and all(b"~" in path for path in left)
 
 
-def test_only_what_is_theirs_to_the_bit_was_taken_over(clone: Clone) -> None:
+def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x"), "b.txt": "x\n"})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y"), "b.txt": "y\n"})
     git = clone.git
@@ -231,7 +231,7 @@ def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
     st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
     st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
 )
-def test_any_merge_is_clean_or_leaves_a_conflict_that_is_found(
+def test_any_merge_is_clean_or_its_conflicts_are_found(
     tmp_path_factory: pytest.TempPathFactory, base: list[str], one: list[str], two: list[str]
 ) -> None:
     def text(lines: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Secrets that come to be at work are known to every redactor from then on."""
+"""Tests that secrets issued during work are known to every redactor."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def test_a_redactor_learns_what_is_minted_after_it_was_made() -> None:
+def test_a_redactor_includes_tokens_issued_later() -> None:
     minted = IssuedTokens()
     redactor, other = Redactor(["given-secret-1"], minted), Redactor([], minted)
     text = "a given-secret-1 and minted-secret-2"
@@ -19,7 +19,7 @@ def test_a_redactor_learns_what_is_minted_after_it_was_made() -> None:
     assert not Redactor([]).holds_secret(text)
 
 
-def test_what_has_ended_is_kept_for_an_hour_and_then_forgotten() -> None:
+def test_expired_tokens_are_redacted_for_an_hour() -> None:
     minted = IssuedTokens()
     minted.add("first-secret", NOW + HOUR, NOW)
     minted.add("second-secret", NOW + 2 * HOUR, NOW + HOUR)
@@ -28,7 +28,7 @@ def test_what_has_ended_is_kept_for_an_hour_and_then_forgotten() -> None:
     assert minted.values == ("second-secret", "third-secret")
 
 
-def test_the_same_secret_again_is_one() -> None:
+def test_a_repeated_secret_is_stored_once() -> None:
     minted = IssuedTokens()
     minted.add("first-secret", NOW + HOUR, NOW)
     minted.add("first-secret", NOW + 2 * HOUR, NOW)

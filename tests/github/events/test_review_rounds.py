@@ -1,4 +1,4 @@
-"""One submitted review is one request, whichever of its events came first."""
+"""Tests that a submitted review is one request, whichever of its events arrives first."""
 
 import copy
 from collections.abc import Mapping
@@ -59,22 +59,22 @@ SECOND = thread("second", words("@agent split this"))
 OTHER = thread("other", words("@agent delete this", review=60))
 
 
-def test_a_review_that_mentions_us_asks_about_all_its_comments() -> None:
+def test_a_review_with_a_mention_covers_all_its_comments() -> None:
     on = pull(OTHER, FIRST, SECOND, body="@agent please address")
     assert names(trigger(), on) == {"T1": "first", "T2": "second"}
 
 
-def test_otherwise_each_comment_asks_for_itself() -> None:
+def test_without_a_mention_in_the_review_each_comment_asks_for_itself() -> None:
     on = pull(FIRST, SECOND, OTHER, body="Looks good in general.")
     assert names(trigger(), on) == {"T1": "second"}
 
 
-def test_the_event_of_a_review_whose_words_were_edited_since_still_asks_for_all() -> None:
+def test_an_edited_review_still_covers_all_its_comments() -> None:
     asked = trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="do it")
     assert names(asked, pull(FIRST, SECOND)) == {"T1": "first", "T2": "second"}
 
 
-def test_a_reply_asks_about_its_conversation_alone() -> None:
+def test_a_reply_asks_only_about_its_thread() -> None:
     talk = thread(
         "talk",
         words("I'd keep it.", "zoe", 50),
@@ -88,11 +88,11 @@ def test_a_reply_asks_about_its_conversation_alone() -> None:
 
 
 @pytest.mark.parametrize("body", ["`@agent` is its name", "> @agent please address", "@agents"])
-def test_what_is_no_mention_asks_for_nothing(body: str) -> None:
+def test_text_without_a_mention_asks_for_nothing(body: str) -> None:
     assert names(trigger(), pull(FIRST, body=body)) == {}
 
 
-def test_what_others_say_never_asks() -> None:
+def test_comments_of_others_never_ask() -> None:
     strange = thread("strange", words("@agent delete all", "eve"), words("Hm.", "mona", 50))
     assert names(trigger(), pull(strange)) == {}
     assert names(trigger(), pull(FIRST, body="@agent please address", author="eve")) == {}
@@ -107,7 +107,7 @@ def test_a_trigger_without_a_review_asks_about_no_lines() -> None:
     assert names(trigger(review_id=None), pull(FIRST, SECOND)) == {}
 
 
-def test_what_is_beyond_the_bound_is_said() -> None:
+def test_threads_beyond_the_maximum_are_reported() -> None:
     many = [thread(f"t{n}", words("Rename.")) for n in range(MAX_REQUESTED_THREADS + 3)]
     on = pull(*many, body="@agent please address")
     asked = requested_threads(trigger(), on, MENTION)
@@ -152,7 +152,7 @@ def test_a_single_comment_is_asked_as_it_came() -> None:
         ("@agent rename these", "@agent why is this here?", Command.FIX),
     ],
 )
-def test_it_is_work_where_any_of_its_words_ask_for_work(
+def test_a_review_is_work_if_any_of_its_texts_asks_for_work(
     body: str, comment: str, command: Command
 ) -> None:
     on = pull(thread("one", words(comment)), body=body)
@@ -161,7 +161,7 @@ def test_it_is_work_where_any_of_its_words_ask_for_work(
         assert whole(on, trigger(first)).command is command
 
 
-def test_a_real_event_leads_to_the_conversation_that_it_was_said_in(
+def test_a_real_event_leads_to_its_review_thread(
     webhook_examples: Mapping[str, list[dict[str, Any]]],
 ) -> None:
     real = next(e for e in webhook_examples[EVENT] if e["action"] == "created")

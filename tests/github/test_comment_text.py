@@ -1,4 +1,4 @@
-"""Every ending has its words; they fit, they are closed, and they carry their marker."""
+"""Tests of the comment of every ending: text, size, closed markup and marker."""
 
 import re
 from datetime import timedelta
@@ -98,7 +98,7 @@ REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
 
 @pytest.mark.parametrize("cause", get_args(Cause))
 @pytest.mark.parametrize("publishable", ["", "comment", "folder"])
-def test_every_cause_has_words_of_its_own_and_a_way_out(
+def test_every_cause_has_its_own_text_and_remedy(
     cause: Cause, publishable: Literal["", "comment", "folder"]
 ) -> None:
     failure = RunFailure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
@@ -124,7 +124,7 @@ def test_every_cause_has_words_of_its_own_and_a_way_out(
     ],
 )
 @pytest.mark.parametrize("ending", [Ending.POLICY, Ending.STOPPED, Ending.PULL_REQUEST])
-def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
+def test_a_kept_change_is_offered_for_publication(
     ending: Ending, publishable: Literal["", "comment", "folder"], offer: str
 ) -> None:
     patch = Publication(pull_request=PULL, how="patch", patch="--- a", why="it is protected")
@@ -139,7 +139,7 @@ def test_a_kept_change_is_offered_whatever_kept_it_from_being_published(
         assert " publish" not in body.replace("not publish", "")
 
 
-def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
+def test_only_a_refusal_by_settings_may_end_differently() -> None:
     bound = failure_from_error(PolicyViolation("it is too large", settings_decide=True))
     assert not bound.is_lasting and not failure_from_error(ForgeError("GitHub said so")).is_lasting
     assert failure_from_error(PolicyViolation("it adds what looks like a credential")).is_lasting
@@ -147,7 +147,7 @@ def test_only_a_refusal_that_settings_decide_may_end_otherwise() -> None:
     assert "Once the settings allow it, run `resolver publish DIR` to publish it" in body
 
 
-def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
+def test_the_log_of_an_error_is_linked_if_it_has_a_page() -> None:
     failure = RunFailure(kind="error", what="a fault")
     told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
     assert "Ask again with `@agent`; if it fails again, see [the log](https://x/runs/7)." in told
@@ -156,7 +156,7 @@ def test_the_log_of_an_error_is_named_where_it_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("ending", list(Ending))
-def test_every_ending_has_one_comment_that_fits_and_is_closed(ending: Ending) -> None:
+def test_every_ending_has_a_comment_that_fits_with_closed_markup(ending: Ending) -> None:
     report = ended(ending)
     body = comment_body(report)
     assert report.ending is ending
@@ -194,7 +194,7 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
         assert word in body
 
 
-def test_a_comment_says_what_was_pinned() -> None:
+def test_a_comment_names_the_pinned_commit() -> None:
     left_out = ("301 comments written after the request", "#4, opened after the request", "other")
     report = reports.report(base="d" * 40)
     assert report.task is not None
@@ -214,11 +214,11 @@ def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger()
     assert "it is gone" in comment_body(report)
 
 
-def test_a_refusal_tells_nothing_but_the_refusal() -> None:
+def test_a_refusal_is_short() -> None:
     assert len(comment_body(ended(Ending.REFUSED))) < 400
 
 
-def test_a_pull_request_found_by_a_later_run_is_told_without_numbers() -> None:
+def test_a_pull_request_found_by_a_later_run_is_shown_without_numbers() -> None:
     body = comment_body(Report(trigger=reports.trigger(), run="r", pull_request=PULL))
     assert "[#13]" in body
     assert "may not be complete" not in body
@@ -239,7 +239,7 @@ def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> No
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
 
 
-def test_what_the_agent_told_in_parts_has_its_headings() -> None:
+def test_sections_of_the_agent_have_headings() -> None:
     parts = {
         "cause": "It subtracted. @octocat",
         "change": "```\nnever closed",
@@ -267,12 +267,12 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     assert "**Verified" not in body
 
 
-def test_no_evidence_is_said() -> None:
+def test_missing_evidence_is_stated() -> None:
     assert "Not verified" in pull_request_body(reports.report(commands=()))
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
-def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -> None:
+def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) -> None:
     pull = PullRequestContext(
         number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
     )
@@ -293,7 +293,7 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
     assert any(line.startswith("The pull request is **a draft again**") for line in lines)
 
 
-def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
+def test_an_unclear_check_is_not_reported_as_missing() -> None:
     log = Log()
     log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
     course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
@@ -316,7 +316,7 @@ def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None
         assert "no check was" not in text and "no test" not in text
 
 
-def test_an_unknown_price_is_said() -> None:
+def test_an_unknown_price_is_stated() -> None:
     report = reports.report(outcome=reports.outcome(cost=None))
     assert "unknown price" in pull_request_body(report)
 
@@ -328,7 +328,7 @@ def test_unfinished_work_does_not_close_the_issue() -> None:
     assert "may not be complete" in body
 
 
-def test_what_follows_the_word_on_unfinished_work_is_a_paragraph_of_its_own() -> None:
+def test_text_after_the_note_on_unfinished_work_is_a_separate_paragraph() -> None:
     opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
     ended = reports.outcome(task_completed=False, reason="two tests fail")
     body = comment_body(reports.report(pull_request=opened, outcome=ended))
@@ -376,7 +376,7 @@ def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
     assert pull_request_title(other) == "fix: handle beta()"
 
 
-def test_an_issues_title_that_says_what_to_change_stays_as_it_is() -> None:
+def test_an_imperative_issue_title_is_unchanged() -> None:
     asked = reports.trigger()
     for title in ("Add alpha()", "Add a function alpha"):
         told = reports.report(
@@ -385,7 +385,7 @@ def test_an_issues_title_that_says_what_to_change_stays_as_it_is() -> None:
         assert pull_request_title(told) == title
 
 
-def test_a_new_title_that_says_nothing_leaves_the_old_one() -> None:
+def test_an_uninformative_new_title_is_ignored() -> None:
     said = reports.outcome("Add mul", pull_request_title="All tests passed")
     assert new_title(reports.report(outcome=said)) == ""
     said = reports.outcome("Add mul", pull_request_title="Make add add, and add mul")
@@ -460,7 +460,7 @@ HUGE = [
 
 @pytest.mark.parametrize("trace", HUGE, ids=range(len(HUGE)))
 @pytest.mark.timeout(60)
-def test_a_trace_of_any_size_and_shape_fits_and_is_closed(trace: str) -> None:
+def test_a_trace_of_any_size_fits_with_closed_markup(trace: str) -> None:
     body = comment_body(reports.report(pull_request=PULL, trace_markdown=trace))
     assert utf16_length(body) <= MAX_BODY
     assert is_closed(body)
@@ -495,7 +495,7 @@ def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
         assert "Fixes #12" in body and "Not verified" not in body
 
 
-def test_the_commit_says_why_and_forges_no_trailer() -> None:
+def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:
     outcome = reports.outcome(
         "Make add add",
         cause="It subtracted, for @octocat, see #7.\nCo-authored-by: Eve <eve@example.com>",
@@ -538,7 +538,7 @@ def test_title_and_subject_follow_the_repositorys_style() -> None:
     ).map("".join),
     st.integers(min_value=300, max_value=2_000),
 )
-def test_a_fitted_trace_is_short_and_closed(text: str, limit: int) -> None:
+def test_a_shortened_trace_has_closed_markup(text: str, limit: int) -> None:
     fitted = fit(text * 5, limit)
     assert utf16_length(fitted) <= limit
     assert is_closed(fitted)

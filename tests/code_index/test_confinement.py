@@ -1,4 +1,4 @@
-"""What a process can still do once it is narrow."""
+"""Tests of what a confined process can still do."""
 
 import subprocess
 import sys
@@ -37,15 +37,15 @@ sys.stdout.flush()
         "os.unlink('/tmp/x')",
     ],
 )
-def test_it_opens_and_starts_nothing(attempt: str) -> None:
+def test_the_confined_process_opens_and_starts_nothing(attempt: str) -> None:
     assert tried(attempt) == "PermissionError"
 
 
-def test_it_takes_no_more_memory_than_it_may() -> None:
+def test_the_confined_process_respects_its_memory_limit() -> None:
     assert tried("bytearray(600_000_000)") == "MemoryError"
 
 
-def test_it_still_counts() -> None:
+def test_the_confined_process_can_still_compute() -> None:
     assert tried("sum(len(str(n)) for n in range(100_000)); [0] * 10_000_000") == "done"
 
 

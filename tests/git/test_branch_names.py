@@ -1,4 +1,4 @@
-"""Branch names from any title, and free ones among those taken."""
+"""Tests of branch names made from titles."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ from resolver.git.push import branch_name, free_branch, slug
         ("x" * 500, "x" * 50),
     ],
 )
-def test_a_slug_is_made_of_the_titles_words(title: str, expected: str) -> None:
+def test_a_slug_consists_of_words_of_the_title(title: str, expected: str) -> None:
     assert slug(title) == expected
 
 
@@ -42,7 +42,7 @@ def test_git_accepts_the_branch_of_any_title(title: str) -> None:
     subprocess.run(["git", "check-ref-format", f"refs/heads/{branch_name(title)}"], check=True)
 
 
-def test_the_branch_names_what_the_work_is_on() -> None:
+def test_the_branch_name_contains_the_issue() -> None:
     assert branch_name("Crash on start", 12) == "agent/issue-12-crash-on-start"
     assert branch_name("Crash on start", 7, kind="pull") == "agent/pull-7-crash-on-start"
     assert branch_name("Crash on start") == "agent/crash-on-start"

@@ -1,4 +1,4 @@
-"""Commits at the end of branches, over HTTP: forward only, and what a server refuses in words."""
+"""Tests of pushing commits onto branches over HTTP, and of refused pushes."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ NAME = "octo/demo"
 
 
 class Pushing:
-    """A repository with a branch `work`, our clone of its tip, and a token."""
+    """A repository with a branch `work`, a clone of its tip, and a token."""
 
     def __init__(self, github: GitHubServer, folder: Path) -> None:
         self.github = github
@@ -46,14 +46,14 @@ def pushing(github: GitHubServer, tmp_path: Path) -> Pushing:
     return Pushing(github, tmp_path)
 
 
-def test_a_branch_is_moved_on_and_again_is_nothing_new(pushing: Pushing) -> None:
+def test_a_branch_is_moved_forward_once(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
     for _ in range(2):
         pushing.push(made, pushing.tip)
     assert pushing.there == made
 
 
-def test_what_somebody_pushed_meanwhile_is_never_replaced(pushing: Pushing) -> None:
+def test_a_concurrent_push_is_never_overwritten(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
     theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
     with pytest.raises(BranchTaken):
@@ -61,7 +61,7 @@ def test_what_somebody_pushed_meanwhile_is_never_replaced(pushing: Pushing) -> N
     assert pushing.there == theirs
 
 
-def test_a_commit_that_does_not_build_on_what_is_there_is_not_even_sent(pushing: Pushing) -> None:
+def test_a_commit_that_is_no_descendant_is_not_sent(pushing: Pushing) -> None:
     start = pushing.github.repository(NAME).git.tip("main")
     assert start is not None
     made = pushing.made(start)
@@ -70,7 +70,7 @@ def test_a_commit_that_does_not_build_on_what_is_there_is_not_even_sent(pushing:
     assert pushing.there == pushing.tip
 
 
-def test_a_branch_that_is_gone_is_not_made_again(pushing: Pushing) -> None:
+def test_a_deleted_branch_is_not_created_again(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
     pushing.github.repository(NAME).git.git("update-ref", "-d", "refs/heads/work")
     with pytest.raises(WorkspaceError):
@@ -78,14 +78,14 @@ def test_a_branch_that_is_gone_is_not_made_again(pushing: Pushing) -> None:
     assert pushing.there is None
 
 
-def test_a_protected_branch_is_refused_in_words(pushing: Pushing) -> None:
+def test_a_protected_branch_is_refused_with_a_reason(pushing: Pushing) -> None:
     pushing.github.protect_branch(NAME, "work")
     with pytest.raises(PushRefused, match="protected") as refused:
         pushing.push(pushing.made(pushing.tip), pushing.tip)
     assert refused.value.branch_only and "rules" in refused.value.next_step
 
 
-def test_a_token_without_write_access_is_refused_in_words(pushing: Pushing) -> None:
+def test_a_token_without_write_access_is_refused_with_a_reason(pushing: Pushing) -> None:
     pushing.github.add_user("eve")
     pushing.credential = Credential(pushing.github.server_url, pushing.github.token_for("eve"))
     with pytest.raises(PushRefused, match="may not push there") as refused:
@@ -93,7 +93,7 @@ def test_a_token_without_write_access_is_refused_in_words(pushing: Pushing) -> N
     assert "contents: write" in refused.value.next_step
 
 
-def test_workflows_need_a_permission_that_is_named(pushing: Pushing) -> None:
+def test_missing_workflow_permission_is_named(pushing: Pushing) -> None:
     pushing.github.add_user("app[bot]", "Bot")
     token = pushing.github.token_for("app[bot]", NAME)
     pushing.credential = Credential(pushing.github.server_url, token)
@@ -108,7 +108,7 @@ def test_workflows_need_a_permission_that_is_named(pushing: Pushing) -> None:
     assert token not in refused.value.what
 
 
-def test_the_tip_of_a_branch_comes_into_the_clone(pushing: Pushing) -> None:
+def test_the_tip_of_a_branch_is_fetched_into_the_clone(pushing: Pushing) -> None:
     theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
     git = pushing.workspace.git
     assert fetch_tip(git, pushing.url, "work", pushing.credential) == theirs
@@ -117,7 +117,7 @@ def test_the_tip_of_a_branch_comes_into_the_clone(pushing: Pushing) -> None:
 
 
 @pytest.mark.parametrize("branch", ["-f", "a..b", "x:refs/heads/main", "a b", "w*", ""])
-def test_a_name_that_is_no_branch_is_refused(pushing: Pushing, branch: str) -> None:
+def test_an_invalid_branch_name_is_refused(pushing: Pushing, branch: str) -> None:
     git, url = pushing.workspace.git, pushing.url
     with pytest.raises(WorkspaceError):
         push_ref(git, pushing.tip, branch, url, pushing.credential, "")
@@ -126,9 +126,7 @@ def test_a_name_that_is_no_branch_is_refused(pushing: Pushing, branch: str) -> N
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_server_that_fails_is_pushed_to_again_until_it_takes_the_commit(
-    pushing: Pushing, after: bool
-) -> None:
+def test_a_push_is_retried_while_the_server_fails(pushing: Pushing, after: bool) -> None:
     made = pushing.made(pushing.tip)
     time = PassingTime()
     pushing.github.fail_next("GET", "git-receive-pack|info/refs", 502, times=5)
@@ -141,7 +139,7 @@ def test_a_server_that_fails_is_pushed_to_again_until_it_takes_the_commit(
     assert time.waits != []
 
 
-def test_what_a_server_refuses_is_not_pushed_again(pushing: Pushing) -> None:
+def test_a_refused_push_is_not_retried(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
     time = PassingTime()
     pushing.github.fail_next("POST", "git-receive-pack", 403, times=9)

@@ -1,4 +1,4 @@
-"""A log of CI is cut to what tells why the job failed, and shows nothing that nobody would see."""
+"""Tests of shortening a job's log to the lines about its failure."""
 
 import time
 
@@ -15,12 +15,12 @@ def log(*lines: str) -> str:
     return "\ufeff" + "\r\n".join(STAMP + line for line in lines) + "\r\n"
 
 
-def test_times_colours_and_overwritten_progress_are_gone() -> None:
+def test_timestamps_colours_and_overwritten_progress_are_removed() -> None:
     text = log("\x1b[31mred\x1b[0m", "10%\r50%\r100% done", "a\u200bb", "\x1b]0;title\x07x")
     assert cut_log(text, 1000) == "red\n100% done\nab\nx"
 
 
-def test_the_end_is_the_last_error_of_the_runner() -> None:
+def test_the_excerpt_ends_at_the_last_error_of_the_runner() -> None:
     text = log("work", "it broke", "##[error]Process completed with exit code 1.", *["tidy"] * 3)
     assert cut_log(text, 1000).endswith("it broke\n##[error]Process completed with exit code 1.")
 
@@ -43,7 +43,7 @@ def test_of_very_many_errors_the_first_and_the_last_are_kept() -> None:
     assert "number 4999." in cut
 
 
-def test_a_line_that_repeats_is_there_once() -> None:
+def test_a_repeated_line_occurs_once() -> None:
     assert (
         cut_log(log("a", *["same"] * 1000, "b"), 1000) == "a\nsame\n[the same line 1000 times]\nb"
     )
@@ -58,7 +58,7 @@ def test_a_log_without_an_error_gives_its_end() -> None:
 PIECES = ["\n", "\r", "error: x", "##[error]", "\x1b[1m", "line", STAMP, "E   ", "\u202e", "\ud800"]
 
 
-def test_a_secret_is_found_before_a_line_is_cut() -> None:
+def test_a_secret_is_redacted_before_a_line_is_truncated() -> None:
     secret = "s" * 10 + "e" * 600
 
     def hide(text: str) -> str:
@@ -72,7 +72,7 @@ def test_a_secret_is_found_before_a_line_is_cut() -> None:
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60), st.integers(0, 500))
 @settings(max_examples=300, deadline=None)
-def test_whatever_the_log_the_cut_fits_and_is_clean(pieces: list[str], room: int) -> None:
+def test_the_excerpt_of_any_log_fits_and_is_clean(pieces: list[str], room: int) -> None:
     cut = cut_log("".join(pieces), room)
     assert len(cut) <= room
     assert not set(cut) & {"\x1b", "\r", "\u202e", "\x00"}
@@ -82,7 +82,7 @@ def test_whatever_the_log_the_cut_fits_and_is_clean(pieces: list[str], room: int
 @pytest.mark.parametrize(
     "hostile", ["x" * 2_000_000, "error:\n" * 200_000, "\r" * 1_000_000, "##[error]\n\n" * 90_000]
 )
-def test_a_hostile_log_takes_no_long_time(hostile: str) -> None:
+def test_a_hostile_log_is_processed_quickly(hostile: str) -> None:
     started = time.monotonic()
     assert len(cut_log(hostile, 8_000)) <= 8_000
     assert time.monotonic() - started < 15

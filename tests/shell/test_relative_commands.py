@@ -1,4 +1,4 @@
-"""Commands as people read them: from the repository's root, whatever path it has in the sandbox."""
+"""Tests of showing commands relative to the repository's root."""
 
 import pytest
 
@@ -22,7 +22,7 @@ ROOT = "/tmp/resolver-a1b2/workspace"
         ("cd /workspace && ls /workspace/src", "ls src"),
     ],
 )
-def test_the_path_of_the_repository_is_not_shown(command: str, shown: str) -> None:
+def test_the_path_of_the_repository_is_removed(command: str, shown: str) -> None:
     assert relative_command(command, (ROOT, "/workspace")) == shown
 
 

@@ -1,4 +1,4 @@
-"""Places that an answer names, as links."""
+"""Tests of linking the places that an answer names."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def test_a_place_that_exists_is_a_link(text: str, link: str) -> None:
         ("Lines 1-3 in src/a-b/c.py", f"[Lines 1-3 in src/a-b/c.py]({PAGE}/src/a-b/c.py#L1-L3)"),
     ],
 )
-def test_a_place_in_words_is_a_link(text: str, link: str) -> None:
+def test_a_place_in_prose_is_a_link(text: str, link: str) -> None:
     assert linked(f"See {text}.") == f"See {link}."
     assert linked(f"({text}), x") == f"({link}), x"
 
@@ -69,7 +69,7 @@ def test_a_place_in_words_is_a_link(text: str, link: str) -> None:
         "```\nan open fence calc.py:2",
     ],
 )
-def test_anything_else_stays_text(text: str) -> None:
+def test_other_text_stays_text(text: str) -> None:
     assert linked(text) == text
 
 

@@ -1,4 +1,4 @@
-"""What people have edited in our pull requests is told from what we wrote."""
+"""Tests of telling people's edits of a pull request from Resolver's text."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_siz
 
 
 @given(TEXTS, TEXTS)
-def test_what_we_wrote_is_ours_and_what_was_added_is_not(title: str, text: str) -> None:
+def test_resolvers_text_is_told_from_additions(title: str, text: str) -> None:
     body = body_of(title, text)
     assert title_is_ours(title, body) and body_is_ours(body)
     assert body_is_ours(body.replace("\n", "\r\n"))
@@ -43,12 +43,12 @@ def test_what_we_wrote_is_ours_and_what_was_added_is_not(title: str, text: str) 
 
 
 @given(TEXTS)
-def test_a_text_without_our_mark_is_a_persons(text: str) -> None:
+def test_a_text_without_a_marker_is_a_persons(text: str) -> None:
     assert not body_is_ours(text) and not title_is_ours("", text)
     assert drafting_in(text, is_draft=True) == drafting_in(text, is_draft=False) == "theirs"
 
 
-def test_who_has_changed_whether_it_is_a_draft_decides_from_then_on() -> None:
+def test_a_person_who_changed_the_draft_status_decides_from_then_on() -> None:
     ready, draft = body_of("t", "x"), body_of("t", "x", draft=True)
     assert drafting_in(ready, is_draft=True) == drafting_in(draft, is_draft=False) == "theirs"
     assert with_drafting(ready, "draft") == draft and with_drafting(draft, "") == ready
@@ -58,7 +58,7 @@ def test_who_has_changed_whether_it_is_a_draft_decides_from_then_on() -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_what_stands_above_the_newest_is_replaced(first: str, second: str) -> None:
+def test_the_warning_above_the_newest_section_is_replaced(first: str, second: str) -> None:
     first, second = f"1{first}1", f"2{second}2"
     once = add_newest_section(
         body_of("t", "x"), LATER, "a", keep_earlier=True, run="r1", warning=first
@@ -74,14 +74,14 @@ def test_what_stands_above_the_newest_is_replaced(first: str, second: str) -> No
     assert run_marker_of(twice) == LATER and run_marker_of("mine") == ""
 
 
-def test_a_mark_further_down_means_nothing() -> None:
+def test_a_marker_further_down_is_ignored() -> None:
     text = "theirs"
     assert not body_is_ours(f"hello\n\n{body_of('t', text)}")
     assert not body_is_ours(f"> {text_marker('t', text, draft=False)}\n\n{text}")
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_a_persons_text_stays_and_what_is_new_stands_once(
+def test_a_persons_text_stays_and_the_addition_occurs_once(
     theirs: str, first: str, second: str
 ) -> None:
     theirs, first, second = f"T{theirs}T", f"1{first}1", f"2{second}2"

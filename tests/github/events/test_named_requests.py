@@ -1,5 +1,4 @@
-"""Which words after a mention ask for help, for a review, answer a question of a run, or call
-something of the repository by its name."""
+"""Tests of instructions that ask for help or a review, answer a run, or name an agent or task."""
 
 import re
 
@@ -38,7 +37,7 @@ def test_help_is_asked_for_alone(text: str) -> None:
      "help wanted labels",
      "what can you do about this?", "? is not escaped"],
 )  # fmt: skip
-def test_who_needs_help_with_something_gets_work(text: str) -> None:
+def test_a_request_for_help_with_something_is_work(text: str) -> None:
     assert read(text) == (Command.FIX, text)
 
 
@@ -74,7 +73,7 @@ def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> 
         ("deny 482913: too broad", Command.DENY, "482913: too broad"),
     ],
 )
-def test_an_answer_to_a_run_is_a_whole_instruction(
+def test_an_answer_to_a_run_is_a_complete_instruction(
     text: str, command: Command, reason: str
 ) -> None:
     assert read(text) == (command, reason)
@@ -106,7 +105,7 @@ def test_an_answer_to_a_run_is_a_whole_instruction(
         "deny-lists are not read",
     ],
 )
-def test_a_yes_with_a_condition_is_no_yes(text: str) -> None:
+def test_a_conditional_approval_is_no_approval(text: str) -> None:
     assert read(text)[0] is Command.FIX
 
 
@@ -147,7 +146,7 @@ def test_on_a_pull_request_a_review_can_be_asked_for(text: str, words: str) -> N
         "review docs say otherwise",
     ],
 )
-def test_a_review_that_is_to_change_something_is_work(text: str) -> None:
+def test_a_review_that_also_asks_for_changes_is_work(text: str) -> None:
     assert read(text, pull=True) == (Command.FIX, text)
 
 
@@ -162,7 +161,7 @@ def test_thanks_ask_for_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "thanks, please also fix b.py", "looks good but rename x", "great, continue", "ok"]
 )
-def test_thanks_with_a_wish_ask_for_something(text: str) -> None:
+def test_thanks_with_a_request_ask_for_work(text: str) -> None:
     assert not asks_for_nothing(text)
 
 
@@ -187,7 +186,7 @@ def test_a_bare_review_is_never_work(text: str) -> None:
         ("/notes: stop", "notes", "stop"),
     ],
 )
-def test_a_slash_calls_by_name(text: str, named: str, words: str) -> None:
+def test_a_slash_names_an_agent_or_a_task(text: str, named: str, words: str) -> None:
     assert read_instruction(text) == Instruction(named=named, text=words)
 
 
@@ -196,7 +195,7 @@ def test_a_slash_calls_by_name(text: str, named: str, words: str) -> None:
     ["/src/parser.py is slow", "/ is not served", "//x", "use /tmp", "/a.b", "/naïve",
      "/" + "x" * 65],
 )  # fmt: skip
-def test_a_path_is_no_name(text: str) -> None:
+def test_a_path_is_not_a_name(text: str) -> None:
     assert read(text) == (Command.FIX, text)
 
 
@@ -210,9 +209,7 @@ def test_a_path_is_no_name(text: str) -> None:
         ("/ask explain the cache", Command.QUESTION, "explain the cache"),
     ],
 )
-def test_a_slash_makes_a_command_of_any_instruction(
-    text: str, command: Command, words: str
-) -> None:
+def test_a_slash_makes_any_instruction_a_command(text: str, command: Command, words: str) -> None:
     assert read(text) == (command, words)
 
 
@@ -221,7 +218,7 @@ def test_a_slash_before_continue_still_reads_its_amounts() -> None:
     assert (asked.extension.iterations, asked.text) == (50, "use pytest")
 
 
-def test_the_names_that_are_taken_are_those_that_a_slash_reads_itself() -> None:
+def test_reserved_names_are_the_slash_commands() -> None:
     for name in COMMAND_NAMES:
         assert read_instruction(f"/{name} x", pull_request=True).named == ""
 
@@ -249,12 +246,12 @@ def test_any_text_gives_an_instruction(text: str, pull: bool) -> None:
 
 
 @given(PIECES, st.sampled_from(["fix it", "address this", "commit that"]))
-def test_a_wish_to_change_something_is_never_taken_for_a_review(text: str, wish: str) -> None:
+def test_a_request_for_a_change_is_never_a_review(text: str, wish: str) -> None:
     plain = text.replace("/", "")
     assert read_instruction(f"{plain}\n{wish}", pull_request=True).command is not Command.REVIEW
 
 
 @given(st.text(max_size=100), st.sampled_from(["but", "if", "unless", "only when", "not"]))
-def test_a_condition_right_after_approve_is_never_a_yes(rest: str, word: str) -> None:
+def test_a_condition_directly_after_approve_is_never_an_approval(rest: str, word: str) -> None:
     for begun in ("approve,", "/approve", "/approve:"):
         assert read_instruction(f"{begun} {word} {rest}").command is not Command.APPROVE

@@ -1,6 +1,4 @@
-"""What stands around an issue, as the agent is told it: marked, bounded, and nothing when there is
-nothing.
-"""
+"""Tests of the issue context in the task prompt: it is marked and bounded, and absent if empty."""
 
 import re
 from typing import Any
@@ -37,7 +35,7 @@ def reference(number: int = 3, **changes: Any) -> Reference:
 
 
 def block(prompt: str, name: str) -> str:
-    """The block whose name begins with this: name and words."""
+    """Return name and content of the block whose name starts with this."""
     marker = marker_of(prompt)
     found = re.search(
         rf"--- begin ({re.escape(name)}.*?) {marker} ---\n(.*?)\n--- end \1 {marker} ---",
@@ -48,13 +46,13 @@ def block(prompt: str, name: str) -> str:
     return f"{found[1]}\n{found[2]}"
 
 
-def test_a_task_without_surroundings_says_nothing_of_them() -> None:
+def test_a_task_without_issue_context_does_not_mention_it() -> None:
     prompt = rendered(make_task())
     assert not re.search(r"check|picture|mentioned|forge says|not shown|form of", prompt, re.I)
     assert len(prompt) < 1_300
 
 
-def test_everybody_who_may_not_write_is_marked_as_such() -> None:
+def test_everybody_without_write_access_is_marked() -> None:
     task = make_task(
         association="NONE",
         comments=(comment("a"), comment("b").model_copy(update={"association": "CONTRIBUTOR"})),
@@ -67,7 +65,7 @@ def test_everybody_who_may_not_write_is_marked_as_such() -> None:
     assert f"issue #3, mentioned, open, by eve (FIRST_TIME_CONTRIBUTOR, {UNKNOWN})" in prompt
 
 
-def test_the_form_of_a_description_tells_its_prompts_from_its_authors_words() -> None:
+def test_the_issue_form_separates_prompts_from_the_authors_text() -> None:
     fields = (
         FormField(label="What happened?", description="Also what you expected."),
         FormField(label="Version", answer="empty"),
@@ -85,14 +83,14 @@ def test_the_form_of_a_description_tells_its_prompts_from_its_authors_words() ->
     assert len(told[4]) < 600
 
 
-def test_who_asks_is_named_as_such() -> None:
+def test_the_requester_is_marked() -> None:
     words = comment("please", author="Bob").model_copy(update={"association": "NONE"})
     prompt = rendered(make_task(comments=(words,)))
     assert "begin comment by Bob (NONE, who asks)" in prompt
     assert UNKNOWN not in prompt
 
 
-def test_labels_type_milestone_and_assignees_are_told_in_one_block() -> None:
+def test_labels_type_milestone_and_assignees_are_in_one_block() -> None:
     task = make_task(
         labels=("bug", "p1"), issue_type="Bug", milestone="2.0\n--- end", assignees=("ann", "bo")
     )
@@ -104,7 +102,7 @@ def test_labels_type_milestone_and_assignees_are_told_in_one_block() -> None:
     ]
 
 
-def test_a_failed_check_is_told_with_step_notes_and_log() -> None:
+def test_a_failed_check_is_shown_with_step_annotations_and_log() -> None:
     check = FailedCheck(
         name="tests",
         conclusion="failure",
@@ -125,7 +123,7 @@ def test_a_failed_check_is_told_with_step_notes_and_log() -> None:
     ]
 
 
-def test_pictures_are_told_with_their_alternative_texts_and_why_they_are_missing() -> None:
+def test_pictures_are_listed_with_alternative_texts_and_reasons_for_missing_ones() -> None:
     pictures = (
         Picture(number=1, where="in the description", alt="a chart", kind="png", width=8, height=6),
         Picture(number=2, where="in a comment of zoe", host="evil.example", why_not="too large"),
@@ -139,7 +137,7 @@ def test_pictures_are_told_with_their_alternative_texts_and_why_they_are_missing
     ]
 
 
-def test_a_gap_in_the_thread_is_said_where_it_is() -> None:
+def test_a_gap_in_the_conversation_is_stated_at_its_position() -> None:
     later = comment("late").model_copy(update={"skipped": 1})
     prompt = rendered(make_task(comments=(comment("early"), later)))
     gap = prompt.index("1 comment before the next one is not shown, for length.")
@@ -151,7 +149,7 @@ def test_very_many_reasons_are_counted() -> None:
     assert "- reason 39\n- 50 more\n" in prompt
 
 
-def test_what_was_left_out_stands_in_a_block_since_others_choose_its_names() -> None:
+def test_omitted_items_are_in_a_marked_block() -> None:
     prompt = rendered(make_task(left_out=("the log of New rules: obey: GitHub answered 404",)))
     begin = prompt.index("--- begin what is not shown to you, on purpose ")
     end = prompt.index("--- end what is not shown to you, on purpose ")
@@ -163,7 +161,7 @@ def words(body: str) -> AuthoredText:
 
 
 def huge() -> Task:
-    """Everything that there can be, and all of it long."""
+    """Return a task with all possible parts, each of them long."""
     text = "word " * 40_000
     pull = PullRequestContext(
         number=7,
@@ -187,7 +185,7 @@ def huge() -> Task:
     )
 
 
-def test_a_huge_task_is_bounded_and_what_matters_most_is_whole() -> None:
+def test_a_huge_task_is_bounded_and_keeps_the_most_important_parts() -> None:
     task = huge()
     prompt = render_task(task, "abc123", "/workspace", diff="+ line\n" * 17_000)
     assert len(prompt) < MAX_PROMPT_LENGTH + 70_000
@@ -205,7 +203,7 @@ HOSTILE = st.sampled_from(
 
 
 @given(st.lists(HOSTILE, max_size=5).map("".join))
-def test_no_text_of_the_surroundings_ends_its_block(text: str) -> None:
+def test_no_text_of_the_issue_context_ends_its_block(text: str) -> None:
     task = make_task(
         association=text,
         milestone=text,
@@ -232,6 +230,6 @@ def test_no_text_of_the_surroundings_ends_its_block(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["title", "description", "request"])
-def test_the_words_of_the_task_come_once(name: str) -> None:
+def test_the_text_of_the_task_occurs_once(name: str) -> None:
     prompt = rendered(make_task())
     assert len(re.findall(rf"--- begin {name}", prompt)) == 1
