@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The tests wait on containers, git and sockets for a third of their time.
 WORKERS ?= 4
+# Those of `make check` compute only, and each worker collects all tests first.
+CORES ?= 2
 # Not quiet: pip works for minutes, and says which package it downloads and builds.
 PIP_OPTIONS := --disable-pip-version-check
 
@@ -45,7 +47,8 @@ test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
 
 check: lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not real_part and not deep" --ignore tests/codebase/test_linters.py
+	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep" \
+		--without-programs --hypothesis-profile quick --ignore tests/codebase/test_linters.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

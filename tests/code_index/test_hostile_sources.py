@@ -4,7 +4,7 @@ said of its lines is true."""
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.code_index.codebase import CodeBase
@@ -51,7 +51,6 @@ def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
     assert time.process_time() - start < 20
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)))
 def test_any_bytes_make_a_graph_whose_edges_and_lines_are_there(
     path: str, parts: list[bytes]
@@ -70,7 +69,6 @@ def test_any_bytes_make_a_graph_whose_edges_and_lines_are_there(
     assert source.lines <= len(lines)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from((*NAMES, "sub/b.py", "sub/__init__.py", "c.txt", "README.md")),

@@ -1,7 +1,7 @@
 """What people don't see is taken out; what they see stays."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import CleanedText, strip_hidden
@@ -205,7 +205,6 @@ def test_nothing_invisible_is_left_but_emoji_glue(text: str) -> None:
     assert without_invisible(left) == left
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOUP)
 def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) -> None:
     cleaned = strip_hidden(soup)

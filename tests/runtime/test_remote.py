@@ -375,7 +375,7 @@ BODIES = st.one_of(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     method=st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"]),
     path=PATHS,

@@ -15,9 +15,7 @@ from resolver.sandbox.bash import Bash
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
 from tests.parts.processes import count_running
 
-ONE_SHELL = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+ONE_SHELL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
@@ -370,18 +368,14 @@ def test_a_terminal_left_in_raw_mode_is_harmless(bash: Bash) -> None:
     assert _said(bash, "echo usable") == ("usable\n", 0)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60))
 def test_any_text_is_printed_as_it_is(bash: Bash, text: str) -> None:
     quoted = "'" + text.replace("'", "'\\''") + "'"
     assert _said(bash, f"printf %s {quoted}") == (text, 0)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="(){}[]<>|&;$`'\"\\!#* \n=~ab1", max_size=12))
 def test_any_garbage_leaves_a_usable_shell(bash: Bash, text: str) -> None:
     result: Any = _run(bash, text, 1)

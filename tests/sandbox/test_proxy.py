@@ -453,7 +453,7 @@ def test_any_tunnel_frames_leave_the_server_alive(let_out: Connection) -> None:
         },
     )  # fmt: skip
 
-    @settings(max_examples=100, suppress_health_check=list(HealthCheck))
+    @settings(suppress_health_check=list(HealthCheck))
     @given(frames)
     def throw(frame: dict[str, object]) -> None:
         let_out.raw(json.dumps(frame).encode() + b"\n")

@@ -226,7 +226,7 @@ def test_a_wrong_line_is_answered_with_its_error(
 
 
 def test_any_lines_leave_the_server_alive(server: Connection) -> None:
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(suppress_health_check=list(HealthCheck))
     @given(
         st.binary(max_size=60)
         | st.fixed_dictionaries(

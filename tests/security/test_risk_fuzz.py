@@ -29,7 +29,7 @@ PIECES = (
 MIXED = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(MIXED | st.text())
 def test_any_text_has_a_risk(text: str) -> None:
     for action in (
@@ -44,7 +44,6 @@ def test_any_text_has_a_risk(text: str) -> None:
         assert all("\n" not in reason and len(reason) < 200 for reason in risk.reasons)
 
 
-@settings(max_examples=100, deadline=None)
 @given(MIXED)
 def test_reading_goes_forward_to_the_end_of_any_text(text: str) -> None:
     parse(text)
