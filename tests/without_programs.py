@@ -22,6 +22,13 @@ ATTEMPTS = {
 }
 """What a test does, by the name of its audit event."""
 
+LEFT_OPEN = (
+    "ResourceWarning",
+    "pytest.PytestUnraisableExceptionWarning",
+    "pytest.PytestUnhandledThreadExceptionWarning",
+)
+"""Warnings about what a test leaves behind that is cut short."""
+
 _attempted: list[str] = []
 """What the running test has attempted. A list, because any thread of it may attempt something."""
 
@@ -45,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if config.getoption("--without-programs"):
         sys.addaudithook(skip)  # for good: hooks can't be removed
+        for warning in LEFT_OPEN:
+            config.addinivalue_line("filterwarnings", f"ignore::{warning}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -310,8 +309,9 @@ def test_a_sandbox_that_nobody_asks_for_is_removed(new_server: NewServer) -> Non
 def test_a_sandbox_in_use_is_not_removed_however_quiet_it_is(new_server: NewServer) -> None:
     server = new_server("--idle", "1")
     with Runtime(server.machine(), 30) as sandbox:
-        sandbox.execute(CmdRun(command="sleep 2.5"))
-        time.sleep(1.5)
+        with client(server) as ask:
+            assert ask.put("/v1/sandboxes/forgotten", json=ASKED).status_code == 200
+            until(lambda: ask.get("/v1/limits").json()["running"] == 1)
         assert echo(sandbox) == "there\n"
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
-from tests.parts.processes import count_running
+from tests.parts.processes import count_running, is_alive
+from tests.parts.waiting import until
 
 ONE_SHELL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -285,8 +286,8 @@ def test_a_shell_that_is_gone_comes_back_with_its_state(
 
 
 def test_a_shell_killed_from_behind_is_noticed(bash: Bash) -> None:
-    _run(bash, "cd /usr; (sleep 0.1; kill -9 $$) &")
-    time.sleep(0.5)
+    pid = int(_run(bash, "cd /usr; (sleep 0.1; kill -9 $$) & echo $$")["output"])
+    until(lambda: not is_alive(pid))
     result = _run(bash, "pwd")
     assert result["output"] == "/usr\n" and "was killed by signal 9" in result["notice"]
 
@@ -301,23 +302,26 @@ def test_a_finished_job_makes_no_noise(bash: Bash) -> None:
     assert _said(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
 
 
-def test_a_job_writes_between_commands(bash: Bash) -> None:
-    _run(bash, "(sleep 0.1; echo late) &")
-    time.sleep(0.4)
+def test_a_job_writes_between_commands(bash: Bash, root: Path) -> None:
+    _run(bash, "(sleep 0.1; echo late; touch written) &")
+    until((root / "written").exists)
     result = _run(bash, "echo now")
     assert result["output"] == "late\nnow\n" and "background" in result["notice"]
 
 
-def test_a_job_that_floods_neither_blocks_nor_delays(bash: Bash) -> None:
-    _run(bash, "yes > /dev/stdout &")
-    time.sleep(0.3)
+def test_a_job_that_floods_neither_blocks_nor_delays(bash: Bash, root: Path) -> None:
+    _run(bash, "yes | (head -c 60000; touch flooding; exec cat) &")
+    until((root / "flooding").exists)
     assert "mark" in _run(bash, "echo mark")["output"] or _run(bash, "true")["exit_code"] == 0
     assert _run(bash, "kill %1; echo $?")["exit_code"] == 0
 
 
-def test_jobs_outlive_a_shell_that_exits(bash: Bash) -> None:
-    _run(bash, "(sleep 0.6; echo alive > proof) & exit 1")
-    time.sleep(1)
+def test_jobs_outlive_a_shell_that_exits(bash: Bash, root: Path) -> None:
+    _run(
+        bash, "(until [ -e ended ]; do sleep 0.05; done; echo alive > part; mv part proof) & exit 1"
+    )
+    (root / "ended").touch()
+    until((root / "proof").exists)
     assert _said(bash, "cat proof") == ("alive\n", 0)
 
 
