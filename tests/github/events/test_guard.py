@@ -114,6 +114,15 @@ def test_the_least_of_what_the_ceilings_leave_is_left() -> None:
     )
 
 
+def test_of_several_ceilings_the_narrowest_that_is_reached_is_named() -> None:
+    known = ledger(ended(1), ended(2))
+    one = QuotaBound(runs=1)
+    every = QuotaLimits(thread=one, user=one, repository=one)
+    assert "this thread has had" in refused(known, every).what
+    assert "ada has had" in refused(known, every, thread=13).what
+    assert "this repository has had" in refused(known, every, thread=13, user="zoe").what
+
+
 def test_who_sits_at_the_terminal_has_no_ceiling_of_their_own() -> None:
     known = ledger(ended(1, user=""), ended(2, user=""))
     assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")
