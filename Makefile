@@ -13,13 +13,14 @@ PIP_OPTIONS := --disable-pip-version-check
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep lint format docs clean
+.PHONY: help demo check test test-deep mutation lint format docs clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
+	@echo "make mutation  how many defects put into the modules that matter most their tests find"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write docs/settings.md and docs/events.md from the code"
@@ -45,6 +46,10 @@ test: $(VENV)/.installed-test
 test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
+
+mutation: $(VENV)/.installed-test
+	@$(BIN)/pip install $(PIP_OPTIONS) -e '.[mutation]'
+	$(BIN)/python scripts/mutation.py
 
 check: lint
 	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep" \
