@@ -138,10 +138,10 @@ def mutants_of(path: Path, seed: int) -> Iterator[Mutant]:
     chance.shuffle(order)
     for place in order:
         name, number = chance.choice(places[place])
-        text = mutate_code(source, get_operator(name)(), number)
         try:
+            text = mutate_code(source, get_operator(name)(), number)
             codes = codes_of(text, path)
-        except SyntaxError:
+        except (SyntaxError, AttributeError):  # no program; an operator that knows no dotted names
             continue
         changed = frozenset(n for n in original if essence(codes.get(n)) != essence(original[n]))
         if changed:

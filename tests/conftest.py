@@ -53,6 +53,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     gc.enable()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """The beginning of a long text is enough to name a test: its name goes to every worker and
+    into reports. None leaves the name to pytest, which also tells equal ones apart."""
+    if isinstance(val, bytes):
+        val = val.decode("latin-1")
+    if isinstance(val, str) and len(val) > 100:
+        return val[:80].encode("unicode_escape").decode() + "..."
+    return None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """In CI a skipped test is a failed one: a part that should be there is missing."""

@@ -71,14 +71,14 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
 DANGERS = [c for c in commands("dangerous")[::6] if "\n" not in c and "'" not in c]
 
 
-@pytest.mark.parametrize("danger", DANGERS)
 @pytest.mark.parametrize(
     "around",
     ["true; {}", "true && {}", "({})", "{{ {}; }}", "if true; then {}; fi", "{} # harmless",
      "for i in 1 2; do {}; done", "bash -c '{}'", "eval '{}'", "echo $({})", "ls\n{}\nls",
      "sudo sh -c '{}'", "f() {{ {}; }}; f"],
 )  # fmt: skip
-def test_wrapping_a_danger_hides_nothing(danger: str, around: str) -> None:
-    plain = ANALYZER.assess(CmdRun(command=danger)).level
-    wrapped = ANALYZER.assess(CmdRun(command=around.format(danger))).level
-    assert LEVEL_ORDER.index(wrapped) >= LEVEL_ORDER.index(plain)
+def test_wrapping_a_danger_hides_nothing(around: str) -> None:
+    def level(command: str) -> int:
+        return LEVEL_ORDER.index(ANALYZER.assess(CmdRun(command=command)).level)
+
+    assert [d for d in DANGERS if level(around.format(d)) < level(d)] == []
