@@ -57,6 +57,7 @@ MODULES = {
     "quota": ("github/events/quota_decision.py", "tests/github/events"),
     "wire": (
         "sandbox/wire.py",
+        "tests/sandbox/test_wire.py",
         "tests/sandbox/test_server.py",
         "tests/runtime/test_client.py",
         "tests/runtime/test_tunnels.py",
