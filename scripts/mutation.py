@@ -214,19 +214,19 @@ class Tester:
         now: set[str] = set()
         names = set(codes_of(self.path.read_text(), self.path))
 
-        def note(frame: Any, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code.co_filename == str(self.path):
+        def note(frame: Any, *_: Any) -> None:  # of each call
+            if frame.f_code.co_filename == str(self.path):
                 name = frame.f_code.co_qualname.partition(".<locals>")[0]
                 now.update({name} & names)
 
         for item, following in zip(items, [*items[1:], None], strict=True):
             now.clear()
             if not self._stops_at_failure:
-                sys.setprofile(note)
-                threading.setprofile(note)
+                sys.settrace(note)
+                threading.settrace(note)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
             ran.executed[item.nodeid] = set(now)
         ran.seconds = time.monotonic() - begun
         ran.failed = self.failed

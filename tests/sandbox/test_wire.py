@@ -85,6 +85,8 @@ def test_each_parameter_of_a_tunnel_has_its_bounds(
         with pytest.raises(wire.WireError) as caught:
             wire.tunnel_frame(method, given_ | {name: value})
         assert caught.value.code == wire.INVALID_PARAMS
+        assert name in caught.value.message
+        assert not isinstance(most, int) or f"up to {most}" in caught.value.message
 
 
 @pytest.mark.parametrize("data", ["%%%%", "abc", "äöüß", data_of(b"x" * (2 * wire.TUNNEL_CHUNK))])
