@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The tests wait on containers, git and sockets for a third of their time.
 WORKERS ?= 4
+# Those of `make check` compute only, and each worker collects all tests first.
+CORES ?= 2
 # Not quiet: pip works for minutes, and says which package it downloads and builds.
 PIP_OPTIONS := --disable-pip-version-check
 
@@ -11,13 +13,14 @@ PIP_OPTIONS := --disable-pip-version-check
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep lint format docs clean
+.PHONY: help demo check test test-deep mutation lint format docs clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
+	@echo "make mutation  how many defects put into the modules that matter most their tests find"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write docs/settings.md and docs/events.md from the code"
@@ -44,8 +47,13 @@ test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
 
+mutation: $(VENV)/.installed-test
+	@$(BIN)/pip install $(PIP_OPTIONS) -e '.[mutation]'
+	$(BIN)/python scripts/mutation.py
+
 check: lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not real_part and not deep" --ignore tests/codebase/test_linters.py
+	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep" \
+		--without-programs --hypothesis-profile quick --ignore tests/codebase/test_linters.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

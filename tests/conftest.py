@@ -1,6 +1,7 @@
 """Fixtures that the tests of every package may use, and hooks that apply to all tests."""
 
 import asyncio
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -15,13 +16,15 @@ _COMMON = settings(
 )
 # The same examples each time: what decides about a change must not depend on luck.
 settings.register_profile("resolver", _COMMON, derandomize=True)
+# `make check` tries the first few.
+settings.register_profile("quick", _COMMON, derandomize=True, max_examples=5)
 # `make test-deep` looks for new ones.
 settings.register_profile("deep", _COMMON, max_examples=1_000, derandomize=False)
 settings.load_profile("resolver")
 
 PARTS = Path(__file__).parent / "parts"
 
-pytest_plugins = [
+pytest_plugins = ["tests.without_programs"] + [
     f"tests.parts.{path.stem}"
     for path in sorted(PARTS.glob("*.py"))
     if "@pytest.fixture" in path.read_text()
@@ -35,21 +38,39 @@ PART_FIXTURES = {
 }
 
 
+# Collecting only adds objects: a look through all of them in between finds no garbage.
+gc.disable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use a fixture of a real part, so that `make check` can leave them out."""
     for item in items:
         if PART_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("real_part")
+    # What has been imported and collected stays to the end.
+    gc.freeze()
+    gc.enable()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport():
-    """Turn skipped tests into failures in CI, where every real part must be available."""
-    outcome = yield
-    report = outcome.get_result()
-    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """The beginning of a long text is enough to name a test: its name goes to every worker and
+    into reports. None leaves the name to pytest, which also tells equal ones apart."""
+    if isinstance(val, bytes):
+        val = val.decode("latin-1")
+    if isinstance(val, str) and len(val) > 100:
+        return val[:80].encode("unicode_escape").decode() + "..."
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """In CI a skipped test is a failed one: a part that should be there is missing."""
+    report = yield
+    wanted = hasattr(report, "wasxfail") or item.config.getoption("--without-programs")
+    if os.environ.get("CI") and report.skipped and not wanted:
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.config.bounded_yaml import MAX_EXPANDED_SIZE, MAX_YAML_LENGTH, read_yaml
@@ -90,7 +90,6 @@ SHAPES = st.tuples(st.sampled_from(["[%s]", "{<<: [%s]}", "{x: [%s]}"]), st.inte
 @given(st.sampled_from(["[x]", "{x: y}"]), st.lists(SHAPES, max_size=12))
 @example("{x: y}", [("{<<: [%s]}", 10)] * 12)
 @example("[x]", [("[%s]", 10)] * 12)
-@settings(deadline=None)
 def test_the_expansion_of_aliases_is_limited(first: str, shapes: list[tuple[str, int]]) -> None:
     begun = time.process_time()
     try:
@@ -109,7 +108,6 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=30).map("".join) | st.binary(max_size=60), st.booleans())
-@settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused_in_one_way(text: str | bytes, texts: bool) -> None:
     try:
         read_yaml(text, texts=texts)
@@ -119,7 +117,6 @@ def test_any_text_is_read_or_refused_in_one_way(text: str | bytes, texts: bool) 
 
 @pytest.mark.deep
 @given(st.lists(pieces, min_size=1, max_size=4).map("".join), st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_a_text_four_times_as_long_is_read_in_about_four_times_as_long(
     piece: str, texts: bool
 ) -> None:

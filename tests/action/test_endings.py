@@ -1,7 +1,6 @@
 """The Action's container where nothing is asked for, nothing is allowed, or something is wrong."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -131,7 +130,8 @@ def test_a_cancelled_job_ends_in_time_and_says_so(scene: Scene, busybox_image: s
         waiting = pool.submit(scene.run, event)
         until(lambda: scene.endpoint.requests or waiting.done())
         assert not waiting.done(), waiting.result().logs
-        time.sleep(1.0)
+        log = scene.output / "events.jsonl"
+        until(lambda: "sleep 300" in log.read_text())
         label = f"{LABEL}={scene.workspace}"
         [container] = scene.engine.containers.list(filters={"label": label})
         container.kill("SIGINT")

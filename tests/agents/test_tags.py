@@ -1,7 +1,7 @@
 """Tests of the tag dialect: what is an action, what is text, and what is refused."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.tags import GRAMMAR, parse_tags, write_tags
@@ -116,7 +116,6 @@ def reason(reply: str, cut: bool = False) -> str:
     return action.reason
 
 
-@settings(max_examples=300)
 @given(actions)
 def test_a_written_action_parses_back_to_itself(action: ActionBase) -> None:
     assert parse_tags(write_tags(action)) == (action,)
@@ -127,7 +126,6 @@ def test_several_written_actions_parse_back_in_order(several: list[ActionBase]) 
     assert parse_tags("\n".join(map(write_tags, several))) == tuple(several)
 
 
-@settings(max_examples=400)
 @given(content, st.booleans())
 def test_any_text_gives_actions_or_one_invalid(reply: str, cut: bool) -> None:
     parsed = parse_tags(reply, cut)

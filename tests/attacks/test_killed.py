@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,10 +116,11 @@ def test_a_stopped_run_ends_cleanly_in_the_middle_of_a_command(
 
 def test_a_cell_that_takes_no_interrupt_is_stopped_as_well(stage: Stage) -> None:
     output = stage.folder / "output"
-    cell = "import time\nwhile True:\n  try: time.sleep(1)\n  except BaseException: pass"
+    cell = "import time\nprint(1, file=open('begun', 'w'))\n"
+    cell += "while True:\n  try: time.sleep(1)\n  except BaseException: pass"
     process = stage.start(output, FIX, tool_call("execute_ipython_cell", {"code": cell}))
     assert eventually(is_running(output, "except BaseException: pass")), process.poll()
-    time.sleep(2)
+    assert eventually(lambda: list(stage.temporary.rglob("begun")))
     done = end(process, signal.SIGTERM)
     assert done.exit_code == 1, done.stderr
     assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"

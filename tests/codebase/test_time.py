@@ -14,33 +14,12 @@ CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "proce
           "process_time_ns", "thread_time", "thread_time_ns"}  # fmt: skip
 
 SLEEPERS = {
-    # parts that are slow because a test asks for it
     "parts/waiting.py": (1, "between two looks"),
-    "parts/github_server/app.py": (1, "a forge that answers late"),
-    "parts/mcp_server.py": (5, "a server that hangs or takes its time"),
-    "sandbox/site.py": (2, "pages that come late"),
+    # parts that are slow because a test asks for it
+    "parts/mcp_server.py": (1, "a server that takes its time and says so"),
+    "runtime/test_client.py": (1, "a sandbox that sends a byte now and then"),
     "webhook/test_login.py": (1, "a forge that answers late"),
     "webhook/test_webhook.py": (1, "a store that takes its time"),
-    "github/test_github_pictures.py": (1, "a host that sends a byte now and then"),
-    "runtime/test_client.py": (1, "a sandbox that sends a byte now and then"),
-    # a moment in which nothing may happen: on a slow machine they see less, and don't fail
-    "runtime/test_remote.py": (1, "a sandbox in use is left alone for longer than its limit"),
-    "remote_service/test_pipes.py": (2, "who has to wait does"),
-    "sandbox/test_proxy.py": (5, "who has to wait does; a program that dawdles"),
-    "sandbox/test_programs.py": (3, "a full pipe waits; who reads is woken"),
-    "runtime/test_programs.py": (1, "who reads is woken"),
-    "github/test_github_app.py": (1, "a token is being renewed meanwhile"),
-    # what runs inside the sandbox shows nothing that could be waited for
-    "action/test_endings.py": (1, "the command has begun after the model was asked"),
-    "attacks/test_killed.py": (1, "the cell has begun"),
-    "runs/test_remote.py": (1, "the command has begun after the model was asked"),
-    "runs/test_continue.py": (2, "the run has read the first comment before the second"),
-    "mcp/test_servers.py": (2, "the call that was given up has ended in the server"),
-    "runtime/test_conformance.py": (1, "children have ended"),
-    "sandbox/test_bash.py": (4, "what runs in the background has written, or was killed"),
-    "sandbox/test_browser.py": (1, "a page is being waited for"),
-    "sandbox/test_ipython.py": (1, "what runs in the background has written"),
-    "sandbox/test_server.py": (2, "the command has begun; between two interrupts"),
 }
 """Files that may sleep: how often, and why."""
 

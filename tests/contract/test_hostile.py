@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import requests
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parts.github import GitHubServer, github_server
@@ -69,7 +69,6 @@ def session(server: GitHubServer) -> Iterator[requests.Session]:
         yield session
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(path=st.sampled_from(PATHS), body=VALUES.map(json.dumps).map(str.encode) | st.binary())
 def test_no_body_breaks_an_endpoint(
     server: GitHubServer, session: requests.Session, path: str, body: bytes
@@ -78,7 +77,6 @@ def test_no_body_breaks_an_endpoint(
     assert session.post(url, data=body, timeout=10).status_code < 500
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from(QUERY_PARTS), max_size=15).map(" ".join) | st.text(max_size=30),
 )

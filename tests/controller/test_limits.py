@@ -4,11 +4,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resolver.controller.limits import check_limits, limit_warning
+from resolver.controller.limits import (
+    check_limits,
+    delegate_limits,
+    derive_outcome,
+    extend_limits,
+    extension_events,
+    limit_warning,
+)
 from resolver.errors import LimitReached
-from resolver.events.lifecycle import LimitsExtended, ModelReplied
+from resolver.events.actions import Finish, Message
+from resolver.events.base import Source
+from resolver.events.lifecycle import LimitsExtended, ModelReplied, Warned
+from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
-from resolver.models.run import Completion, RunLimits
+from resolver.models.run import Completion, Extension, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = RunLimits(max_iterations=10, max_budget=1.0, max_time=100)
@@ -87,3 +97,75 @@ def test_the_last_replies_of_a_long_run_are_announced_once_more() -> None:
 
 def test_a_short_run_is_not_warned_at_its_first_step() -> None:
     assert limit_warning(after(1, limits=RunLimits(max_iterations=3)), START) is None
+
+
+def test_the_last_reply_of_a_long_run_brings_the_last_warning_too() -> None:
+    limits = RunLimits(max_iterations=250, max_budget=1000)
+    warning = limit_warning(after(249, limits=limits), START)
+    assert warning is not None and warning.about == "limit:iterations:last"
+
+
+def test_limits_grow_by_what_is_asked_for_up_to_the_most_that_is_allowed() -> None:
+    more = Extension(iterations=5, budget=0.5, time=50.0)
+    assert extend_limits(LIMITS, more, None) == RunLimits(
+        max_iterations=15, max_budget=1.5, max_time=150
+    )
+    most = RunLimits(max_iterations=12, max_budget=1.2, max_time=120)
+    assert extend_limits(LIMITS, more, most) == most
+    least = RunLimits(max_iterations=1, max_budget=0.1, max_time=1)
+    assert extend_limits(LIMITS, more, least) == LIMITS, "never less than before"
+    nothing = Extension(iterations=-5, budget=-0.5, time=-50.0)
+    assert extend_limits(LIMITS, nothing, None) == LIMITS
+
+
+def test_an_extension_is_an_event_and_a_message_and_a_cut_one_a_warning_too() -> None:
+    more = Extension(iterations=5, budget=0.5, time=50.0)
+    extended, told = extension_events(LIMITS, more, None, by="ada")
+    assert isinstance(extended, LimitsExtended) and extended.limits.max_iterations == 15
+    assert isinstance(told, Warned) and told.to_agent and "5" in told.message
+    most = RunLimits(max_iterations=12, max_budget=2, max_time=200)
+    cut, *_ = extension_events(LIMITS, more, most, by="ada")
+    assert isinstance(cut, Warned) and cut.about == "extension_cut" and not cut.to_agent
+    assert [e.about for e in extension_events(LIMITS, more, LIMITS, by="ada")] == ["extension_cut"]
+    assert extension_events(LIMITS, Extension(), None, by="ada") == ()
+
+
+def test_a_delegate_gets_half_of_what_is_left_and_nothing_of_too_little() -> None:
+    now = START + timedelta(seconds=20)
+    shared = delegate_limits(after(2, 0.1), now)
+    assert shared is not None
+    assert (shared.max_iterations, shared.max_time) == (4, 40)
+    assert shared.max_budget == pytest.approx(0.4)
+    assert delegate_limits(after(8), now) is None
+    assert delegate_limits(after(2, 0.5), now) is None
+    assert delegate_limits(after(2), START + timedelta(seconds=100)) is None
+
+
+def test_an_outcome_names_the_limit_only_of_a_run_that_reached_one() -> None:
+    def ended(state: RunState, replies: int) -> State:
+        changed = AgentStateChanged(id=99, timestamp=START, state=state)
+        found = after(replies)
+        found.apply(changed)
+        return found
+
+    assert derive_outcome(ended(RunState.LIMIT, 10)).limit == "iterations"
+    assert derive_outcome(ended(RunState.LIMIT, 2)).limit == "budget"
+    assert derive_outcome(ended(RunState.ERROR, 10)).limit is None
+
+
+@pytest.mark.parametrize(
+    ("remaining", "kept"), [("None.", ""), ("nothing is left", ""), ("The docs.", "The docs.")]
+)
+def test_a_remark_that_nothing_remains_is_none(remaining: str, kept: str) -> None:
+    state = after(1)
+    state.apply(Finish(id=9, timestamp=START, message="done", remaining=remaining))
+    assert derive_outcome(state).remaining == kept
+
+
+def test_the_question_of_a_run_is_the_agents_last_message_not_the_users() -> None:
+    state = after(1)
+    asked = Message(id=7, timestamp=START, content="which?", source=Source.AGENT)
+    state.apply(asked)
+    state.apply(Message(id=8, timestamp=START, content="hello", source=Source.USER))
+    state.apply(AgentStateChanged(id=9, timestamp=START, state=RunState.AWAITING_USER_INPUT))
+    assert derive_outcome(state).message == "which?"

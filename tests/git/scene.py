@@ -6,14 +6,17 @@
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from resolver.git.git import ObjectCache
 from resolver.git.push import Identity
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
 from resolver.sandbox.change import checkout, export_change
+from tests.parts.templates import Templates
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 US = Identity("resolver[bot]", "1+resolver[bot]@users.noreply.github.com")
@@ -127,6 +130,22 @@ def open_scene(source: Path, place: Path, depth: int = 0) -> Scene:
     """Clone `source` and check it out in a sandbox folder, like a run."""
     workspace = Workspace.clone(str(source), place / "clone", depth=depth)
     return Scene(source, workspace, *enter_sandbox(workspace, place))
+
+
+def copy_scene(templates: Templates, build: Callable[[Path], Scene], place: Path) -> Scene:
+    """A scene of its own for a test, as `build` makes it in a folder."""
+    folder, scene = templates.copy(build, place)
+
+    def moved(path: Path | str) -> Path:
+        return place / Path(path).relative_to(folder)
+
+    workspace = replace(
+        scene.workspace,
+        folder=moved(scene.workspace.folder),
+        source=str(moved(scene.workspace.source)),
+        objects=ObjectCache(),
+    )
+    return Scene(moved(scene.source), workspace, moved(scene.root), moved(scene.scratch))
 
 
 def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:

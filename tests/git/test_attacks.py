@@ -22,18 +22,24 @@ from tests.git.scene import (
     US,
     Scene,
     commit_all,
+    copy_scene,
     link,
     make_repository,
     open_scene,
     plain_git,
     write,
 )
+from tests.parts.templates import Templates
+
+
+def build_scene(place: Path) -> Scene:
+    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
+    return open_scene(make_repository(place / "source", files), place)
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
-    return open_scene(make_repository(tmp_path / "source", files), tmp_path)
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    return copy_scene(templates, build_scene, tmp_path)
 
 
 @pytest.fixture

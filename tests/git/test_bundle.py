@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
-from tests.git.scene import Scene, make_repository, open_scene, plain_git
+from tests.git.scene import Scene, copy_scene, make_repository, open_scene, plain_git
+from tests.parts.templates import Templates
+
+
+def build_scene(place: Path) -> Scene:
+    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
+    return open_scene(make_repository(place / "source", files), place)
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
-    return open_scene(make_repository(tmp_path / "source", files), tmp_path)
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    return copy_scene(templates, build_scene, tmp_path)
 
 
 class Forge:

@@ -16,12 +16,14 @@ from tests.git.scene import (
     US,
     Scene,
     commit_all,
+    copy_scene,
     link,
     make_repository,
     open_scene,
     plain_git,
     write,
 )
+from tests.parts.templates import Templates
 
 LINES = "".join(f"line {n}\n" for n in range(60_000))
 DIFF = """\
@@ -66,21 +68,18 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = make_repository(tmp_path_factory.mktemp("source") / "repo", BASE)
+def build_scene(place: Path) -> Scene:
+    path = make_repository(place / "source", BASE)
     os.chmod(path / "tool.sh", 0o755)
     link(path, "link", "README.md")
     link(path, "dangling", "nowhere/at/all")
     commit_all(path, "links and modes")
-    return path
+    return open_scene(path, place)
 
 
 @pytest.fixture
-def scene(repository: Path, tmp_path: Path) -> Scene:
-    source = tmp_path / "source"
-    shutil.copytree(repository, source, symlinks=True)
-    return open_scene(source, tmp_path)
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    return copy_scene(templates, build_scene, tmp_path)
 
 
 Change = Callable[[Path], object]

@@ -12,12 +12,14 @@ from tests.git.scene import (
     GIT,
     Scene,
     commit_all,
+    copy_scene,
     link,
     make_repository,
     open_scene,
     plain_git,
     write,
 )
+from tests.parts.templates import Templates
 
 BIG = os.urandom(LARGE_BYTES + 70_000)
 TEXT = b"a line of text\r\n" * (LARGE_BYTES // 10)
@@ -38,9 +40,13 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
+def build_scene(place: Path) -> Scene:
+    return open_scene(make_repository(place / "source", BASE), place)
+
+
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return open_scene(make_repository(tmp_path / "source", BASE), tmp_path)
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    return copy_scene(templates, build_scene, tmp_path)
 
 
 def check(scene: Scene) -> None:

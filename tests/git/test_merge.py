@@ -225,7 +225,7 @@ def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
     assert format_patch(git, made, 100) is None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
     st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),

@@ -17,12 +17,14 @@ from resolver.git.tree import resolve_symlink
 from tests.git.scene import (
     Scene,
     commit_all,
+    copy_scene,
     link,
     make_repository,
     open_scene,
     plain_git,
     write,
 )
+from tests.parts.templates import Templates
 
 POLICY = PatchPolicy(
     protected_paths=Settings().protected_paths,
@@ -38,13 +40,17 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    source = make_repository(tmp_path / "source", BASE)
+def build_scene(place: Path) -> Scene:
+    source = make_repository(place / "source", BASE)
     link(source, ".github/workflows/linked.yml", "../../ci/real.yml")
     link(source, "old-absolute", "/etc/hostname")
     commit_all(source)
-    return open_scene(source, tmp_path)
+    return open_scene(source, place)
+
+
+@pytest.fixture
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    return copy_scene(templates, build_scene, tmp_path)
 
 
 def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:

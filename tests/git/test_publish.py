@@ -17,6 +17,7 @@ from tests.git.scene import (
     US,
     Scene,
     commit_all,
+    copy_scene,
     enter_sandbox,
     make_repository,
     open_scene,
@@ -24,14 +25,19 @@ from tests.git.scene import (
     write,
 )
 from tests.parts.git_http import git_http_app, token_gate
+from tests.parts.templates import Templates
 from tests.parts.wsgi import serve
 
 TOKEN = "ghs_" + "cAnArY01" * 5
 
 
+def build_scene(place: Path) -> Scene:
+    return open_scene(make_repository(place / "source"), place)
+
+
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = open_scene(make_repository(tmp_path / "source"), tmp_path)
+def scene(templates: Templates, tmp_path: Path) -> Scene:
+    scene = copy_scene(templates, build_scene, tmp_path)
     write(scene.root, "new.txt", "new\n")
     return scene
 

@@ -72,8 +72,6 @@ def _put(root: Path, files: dict) -> None:  # type: ignore[type-arg]
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
     # One example takes a tenth of a second: shrinking would take minutes.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
@@ -154,7 +154,6 @@ def test_ordinary_markdown_is_unchanged(text: str) -> None:
     assert parser.render(safe_markdown(text)) == parser.render(text)
 
 
-@settings(max_examples=400, deadline=None)
 @given(SOUP)
 @example("[a]: http://u\n\n[a][a]![a]")
 @example("@alice<!--@alice-->")
@@ -165,7 +164,6 @@ def test_no_text_stays_active_or_unclosed(soup: str) -> None:
     assert is_closed(written)
 
 
-@settings(max_examples=50, deadline=None)
 @given(SOUP, st.integers(min_value=50, max_value=400))
 def test_the_limit_holds_and_markup_is_closed(soup: str, limit: int) -> None:
     written = safe_markdown(soup * 20, limit=limit)

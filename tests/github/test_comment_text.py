@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Literal, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import (
@@ -528,7 +528,6 @@ def test_title_and_subject_follow_the_repositorys_style() -> None:
     assert pull_request_title(untitled) == "fix: it breaks"
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -1,6 +1,5 @@
 """Tests of authenticating as a GitHub App: tokens per repository, renewal and redaction."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -139,12 +138,13 @@ def test_a_valid_token_is_used_while_the_next_is_requested(
     source = source_of(tokens, settings_for(github, app), NAME)
     first = source.token()
     github.advance(46 * 60)
-    github.slow_next("POST", "/access_tokens$", 4)
+    held = github.hold_next("POST", "/access_tokens$")
     with ThreadPoolExecutor(1) as pool:
         renewing = pool.submit(source.token)
-        time.sleep(0.5)
+        assert held.reached.wait(60)
         assert source.token() == first
         assert not renewing.done()
+        held.released.set()
         assert renewing.result(30) != first
 
 

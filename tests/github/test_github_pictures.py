@@ -1,7 +1,7 @@
 """Tests of fetching pictures only from where uploads are stored."""
 
+import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +16,7 @@ from resolver.models.issue_context import Picture
 from resolver.models.run import Task
 from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
 from tests.github.test_image_head import gif, jpeg, png
+from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.github_server.uploads import FILES, File
@@ -277,15 +278,24 @@ def test_a_picture_without_an_address_is_reported_as_not_fetched(
 
 
 def test_a_slow_host_is_abandoned() -> None:
+    passing = PassingTime()
+    taken: queue.SimpleQueue[None] = queue.SimpleQueue()
+
     def app(_: dict[str, Any], start_response: Any) -> Iterator[bytes]:
         start_response("200 OK", [("Content-Type", "image/png")])
         for byte in b"x" * 200:
             yield bytes([byte])
-            time.sleep(0.05)
+            taken.get(timeout=60)
+
+    def clock() -> float:
+        passing.now += 10
+        taken.put(None)
+        return passing.now
 
     with serve(app) as address, pytest.raises(DownloadRefusal, match="too slow"):
         url = f"http://127.0.0.1:{address.port}/"
-        download(url, Download(10**6, 0.2), lambda _: "", lambda _: True)
+        download(url, Download(10**6, 60), lambda _: "", lambda _: True, clock)
+    assert 240 < passing.now < 300
 
 
 def test_the_end_of_a_long_file_is_kept(github: GitHubServer) -> None:

@@ -457,24 +457,24 @@ def test_of_many_threads_the_oldest_and_the_newest_are_read(
     assert [int(review.body.split()[1]) for review in said.reviews()] == shown
 
 
-@pytest.mark.parametrize("nth", [0, 3, 10, 18, 19])
-def test_the_requesting_thread_is_found_among_many(
-    github: GitHubServer, pull: Issue, nth: int
-) -> None:
+def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
     made = [github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve") for n in range(20)]
-    reply = github.add_review_comment(pull, "a.py", 30, "@agent do", "alice", in_reply_to=made[nth])
-    trigger = parse_github_event(
-        "pull_request_review_comment",
-        github.event_review_comment(reply),
-        mention="@agent",
-        label="agent",
-        bot_login=BOT,
-    )
-    assert isinstance(trigger, Trigger)
-    said = conversation(github, trigger)
-    threads = said.threads()
-    assert [t.said[0].body for t in threads if t.said[-1].id == reply.id] == [f"thread {nth}"]
-    assert said.is_cut
+    for nth in (0, 3, 10, 18, 19):
+        reply = github.add_review_comment(
+            pull, "a.py", 30, "@agent do", "alice", in_reply_to=made[nth]
+        )
+        trigger = parse_github_event(
+            "pull_request_review_comment",
+            github.event_review_comment(reply),
+            mention="@agent",
+            label="agent",
+            bot_login=BOT,
+        )
+        assert isinstance(trigger, Trigger)
+        said = conversation(github, trigger)
+        threads = said.threads()
+        assert [t.said[0].body for t in threads if t.said[-1].id == reply.id] == [f"thread {nth}"]
+        assert said.is_cut
 
 
 def test_the_requesting_review_is_found_among_many(github: GitHubServer, pull: Issue) -> None:

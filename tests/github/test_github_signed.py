@@ -312,9 +312,7 @@ CONTENTS = st.one_of(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(NAMES, CONTENTS), min_size=1, max_size=6))
 def test_any_change_has_the_same_tree_on_github(
     host: Host,

@@ -1,7 +1,7 @@
 """Tests of removing hidden text and keeping visible text."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import CleanedText, strip_hidden
@@ -205,7 +205,6 @@ def test_nothing_invisible_is_left_but_emoji_glue(text: str) -> None:
     assert without_invisible(left) == left
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOUP)
 def test_cleaning_any_text_is_complete_and_idempotent(soup: str) -> None:
     cleaned = strip_hidden(soup)

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.context.issue_form import MAX_FIELDS, MAX_TEMPLATE_BYTES, find_form
@@ -216,7 +216,6 @@ HEADINGS = [" ", "\t", "#", "# ", " #", "x", "x" * 500, "*", "_", "**", "=", "-"
 @example("# " + " " * 400 + "x" * 501)
 @example("-")
 @example("<!--- ")
-@settings(max_examples=40, deadline=None)
 def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) -> None:
     def cost(length: int) -> float:
         for_lines = ((piece + "\n") * length)[:length]

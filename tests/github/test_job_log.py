@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.context.failed_checks import cut_log
@@ -71,7 +71,6 @@ def test_a_secret_is_redacted_before_a_line_is_truncated() -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60), st.integers(0, 500))
-@settings(max_examples=300, deadline=None)
 def test_the_excerpt_of_any_log_fits_and_is_clean(pieces: list[str], room: int) -> None:
     cut = cut_log("".join(pieces), room)
     assert len(cut) <= room

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import strip_hidden
@@ -97,7 +97,6 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
-@settings(max_examples=400, deadline=None)
 def test_no_picture_is_left_in_any_text(text: str) -> None:
     cleaned = strip_hidden(text).text
     links = PictureLinks()

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import code_regions
@@ -74,7 +74,6 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join))
-@settings(max_examples=200, deadline=None)
 def test_no_reference_is_found_in_code(text: str) -> None:
     named = found(text)
     outside = "".join(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import ModelError
@@ -65,7 +65,6 @@ def hostile() -> Iterator[ModelEndpoint]:
         yield endpoint
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=bodies | odd)
 def test_any_json_is_a_completion_or_a_model_error(hostile: ModelEndpoint, body: Any) -> None:
     hostile.answer_with(lambda _: raw(json.dumps(body).encode()))
@@ -79,7 +78,6 @@ def test_any_json_is_a_completion_or_a_model_error(hostile: ModelEndpoint, body:
         assert 0 <= completion.tokens.cached <= completion.tokens.input
 
 
-@settings(max_examples=50, deadline=None)
 @given(body=st.binary(max_size=200))
 def test_any_bytes_are_a_completion_or_a_model_error(hostile: ModelEndpoint, body: bytes) -> None:
     hostile.answer_with(lambda _: raw(body))

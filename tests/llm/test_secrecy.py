@@ -35,6 +35,9 @@ print(json.dumps(seen))
 """
 
 
+ONE_PROCESS = pytest.mark.xdist_group("secrecy")  # `seen` imports litellm, which takes seconds
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a process did that asked three models, in a folder with a hostile .env file."""
@@ -67,19 +70,23 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return result
 
 
+@ONE_PROCESS
 def test_litellm_connects_to_the_endpoint_alone(seen: dict[str, Any]) -> None:
     assert seen["connected"] == [["127.0.0.1", seen["port"]]] * 3
     assert set(seen["looked_up"]) <= {"127.0.0.1", "b'127.0.0.1'"}
 
 
+@ONE_PROCESS
 def test_litellm_is_not_imported_before_it_is_needed(seen: dict[str, Any]) -> None:
     assert seen["imported_early"] is False
 
 
+@ONE_PROCESS
 def test_a_planted_env_file_is_not_read(seen: dict[str, Any]) -> None:
     assert "PLANTED" not in seen["environment"]
 
 
+@ONE_PROCESS
 def test_a_providers_key_of_the_environment_is_not_sent_to_a_base_url(
     seen: dict[str, Any],
 ) -> None:

@@ -58,7 +58,7 @@ class Scene:
     def endpoint(self, transport: str, mode: str, timeout: float = 5) -> Endpoint:
         return (self.process if transport == "stdio" else self.address)(mode, timeout=timeout)
 
-    def open(self, *endpoints: Endpoint, start_seconds: float = 10) -> McpServers:
+    def open(self, *endpoints: Endpoint, start_seconds: float = 60) -> McpServers:
         servers = McpServers(
             endpoints, self._clean, self._keep, self.notes.append, start_seconds=start_seconds
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.events.actions import McpCall
@@ -46,7 +46,6 @@ def open_and_call(way: Launch | Address) -> list[str]:
     return notes
 
 
-@settings(max_examples=40)
 @given(st.lists(said, max_size=8))
 def test_any_output_of_a_program_gives_an_observation_or_a_note(lines: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
@@ -94,7 +93,6 @@ kinds = st.sampled_from(["application/json", "text/event-stream", "text/html", "
 bodies = said | said.map(lambda body: b"event: message\ndata: " + body + b"\n\n")
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from([200, 202, 204, 302, 400, 404, 500]), kinds, bodies),
                 min_size=1, max_size=4))  # fmt: skip
 def test_any_response_gives_an_observation_or_a_note(

@@ -1,10 +1,10 @@
 """Tests of servers on the host: tools of good ones, and failures of bad ones."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,13 @@ ADD = McpCall(server="test", name="add", arguments={"a": 2, "b": 3})
 
 def call(name: str, **arguments: object) -> McpCall:
     return McpCall(server="test", name=name, arguments=arguments)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """What the tool `wait` waits for."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
 
 
 @BOTH
@@ -126,11 +133,13 @@ def test_an_endless_line_ends_the_server(scene: Scene) -> None:
 
 
 @BOTH
-def test_a_hanging_call_is_abandoned_and_the_server_kept(transport: str, scene: Scene) -> None:
+def test_a_hanging_call_is_abandoned_and_the_server_kept(
+    transport: str, scene: Scene, pipe: Path
+) -> None:
     servers = scene.open(scene.endpoint(transport, "good", timeout=1))
-    result = servers.call(call("wait", seconds="3"))
+    result = servers.call(call("wait", pipe=str(pipe)))
     assert isinstance(result, ErrorObservation) and "no activity for 1 seconds" in result.content
-    time.sleep(2.5)
+    pipe.write_text("late")
     assert servers.call(ADD).content == "5"
 
 
@@ -254,12 +263,21 @@ def test_a_call_to_an_unknown_server_is_an_observation(scene: Scene) -> None:
     assert isinstance(result, ErrorObservation) and "no server of that name" in result.content
 
 
-def test_a_call_can_be_interrupted_and_the_server_kept(scene: Scene) -> None:
+def test_a_call_can_be_interrupted_and_the_server_kept(scene: Scene, pipe: Path) -> None:
     servers = scene.open(scene.process("good", timeout=60))
-    threading.Timer(0.5, servers.interrupt).start()
-    result = servers.call(call("wait", seconds="2"))
+    given_up = threading.Event()
+
+    def interrupt() -> None:
+        with pipe.open("w"):  # opens when the server reads
+            servers.interrupt()
+            given_up.wait(60)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = servers.call(call("wait", pipe=str(pipe)))
     assert isinstance(result, ErrorObservation) and "interrupted" in result.content
-    time.sleep(2)
+    given_up.set()
+    thread.join()
     assert servers.call(ADD).content == "5"
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from tests.parts.github_server import description, graphql_schema, webhooks
 from tests.parts.github_server.app import GitHubApp
-from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Site
+from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Hold, Site
 from tests.parts.github_server.stage import Stage
 from tests.parts.github_server.state import App, Comment, Issue, Review, ReviewComment, World
 from tests.parts.published import GRAPHQL_SCHEMA, OPENAPI, Unavailable, in_ci, published
@@ -165,6 +165,12 @@ class GitHubServer(Stage):
         fault = Fault(method, re.compile(path_regex), delay=seconds, times=times)
         self.app.faults.order(fault)
 
+    def hold_next(self, method: str, path_regex: str) -> Hold:
+        """The next matching request is answered rightly when the test releases it."""
+        hold = Hold()
+        self.app.faults.order(Fault(method, re.compile(path_regex), hold=hold))
+        return hold
+
     # Validation
 
     def validate_everything(self) -> None:
@@ -205,7 +211,10 @@ def github_server(root: Path, bind: str = "127.0.0.1") -> Iterator[GitHubServer]
     """
     app = GitHubApp(World(root))
     with serve(app, bind) as address:
-        yield GitHubServer(address.port, app)
+        try:
+            yield GitHubServer(address.port, app)
+        finally:
+            app.closing.set()
 
 
 @pytest.fixture

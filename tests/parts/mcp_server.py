@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,7 @@ from typing import Any
 Message = dict[str, Any]
 
 HUGE = 20_000_000
+FOREVER = threading.Event()
 SECRET_WORD = "MCP_TOKEN"
 TEXT = {"type": "string"}
 GOOD = {
@@ -40,7 +42,7 @@ MORE = [
     },
     {"name": "picture", "inputSchema": {"type": "object"}},
     {"name": "count", "description": "How often it was called.", "inputSchema": {"type": "object"}},
-    {"name": "wait", "inputSchema": {"type": "object", "properties": {"seconds": TEXT}}},
+    {"name": "wait", "inputSchema": {"type": "object", "properties": {"pipe": TEXT}}},
 ]
 ODD: list[Any] = [
     {"name": "no-schema"},
@@ -154,8 +156,7 @@ def content(params: Message, mode: str) -> list[Message]:
         case "count":
             text = str(calls)
         case "wait":
-            time.sleep(float(given["seconds"]))
-            text = "waited"
+            text = Path(given["pipe"]).read_text()  # until the test has written to it
         case "picture":
             return [{"type": "image", "data": DOT, "mimeType": "image/png"}]
         case name:
@@ -185,10 +186,9 @@ def over_stdio(mode: str) -> None:
         for answer in result_of(message, mode):
             print(json.dumps(answer), flush=True)
         if mode == "reads-nothing" and message["method"] == "tools/list":
-            time.sleep(1000)
+            FOREVER.wait()
     if mode == "deaf":
-        while True:
-            time.sleep(1)
+        FOREVER.wait()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -215,7 +215,7 @@ class Handler(BaseHTTPRequestHandler):
         answers = list(result_of(message, self.mode))
         calling = message["method"] == "tools/call"
         if not answers:
-            time.sleep(3600)
+            FOREVER.wait()
         if self.mode == "garbage" and calling:
             self._answer(200, b"{]", "application/json")
         elif self.mode == "bomb" and calling:

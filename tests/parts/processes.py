@@ -1,4 +1,4 @@
-"""Counting processes of this machine, without a tool that a bare machine lacks."""
+"""The processes of this machine, without a tool that a bare machine lacks."""
 
 from pathlib import Path
 
@@ -6,6 +6,11 @@ from pathlib import Path
 def count_running(command: str) -> int:
     """How many processes have exactly this command line, zombies not counted."""
     return sum(_command(folder) == command for folder in Path("/proc").glob("[0-9]*"))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    return _command(Path(f"/proc/{pid}")) != ""
 
 
 def _command(folder: Path) -> str:

@@ -1,6 +1,8 @@
 """Waiting for a condition that something else brings about. The only place of the tests that
 sleeps: a fixed pause hopes that something has happened by then, and fails on a slow machine."""
 
+import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +34,16 @@ def becomes_true(condition: Callable[[], object], seconds: float, pause: float =
     except AssertionError:
         return False
     return True
+
+
+def is_inside(thread: threading.Thread, function: str) -> bool:
+    """Whether a thread is in a call of a function of this name, for example blocked in `wait`."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == function:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def next_second() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
 from resolver.runtime.service.stream import MAX_HELD_BYTES, Incoming, OffsetError, Outgoing
+from tests.parts.waiting import is_inside, until
 
 T = TypeVar("T")
 
@@ -69,7 +70,8 @@ def test_a_fast_client_waits_for_a_slow_machine() -> None:
         incoming = Incoming(asyncio.get_running_loop())
         await incoming.accept(0, bytes(MAX_HELD_BYTES))
         late = asyncio.create_task(incoming.accept(MAX_HELD_BYTES, b"late"))
-        await asyncio.sleep(0.05)
+        for _ in range(10):
+            await asyncio.sleep(0)
         assert not late.done()
         thread, taken = collect(incoming)
         await late
@@ -152,7 +154,7 @@ def test_a_fast_machine_waits_for_a_slow_client_until_the_end() -> None:
 
         thread = threading.Thread(target=more)
         thread.start()
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(until, lambda: is_inside(thread, "wait_for"))
         assert await outgoing.read(MAX_HELD_BYTES, 0.01) == b""
         outgoing.release(MAX_HELD_BYTES)
         assert await outgoing.read(MAX_HELD_BYTES, 5)

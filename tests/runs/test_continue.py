@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.parts.waiting import until
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene
 
 LIMIT = {"INPUT_MAX-ITERATIONS": "2"}
@@ -339,12 +339,22 @@ def test_a_stop_comment_ends_the_command_that_runs(scene: Continuing) -> None:
     assert len(scene.issue.comments) == comments
 
 
+def wait_for_look(scene: Continuing) -> None:
+    """Until the run at work has read all comments that there are now."""
+    before = len(scene.github.requests)
+
+    def looks() -> int:
+        return sum("/comments" in asked.path for asked in scene.github.requests[before:])
+
+    until(lambda: looks() > 1)  # one may have been on its way
+
+
 def test_a_stranger_stops_nothing_and_the_requester_does(scene: Continuing) -> None:
     scene.github.add_user("eve")
 
     def both() -> None:
         scene.mention("eve", "@agent stop")
-        time.sleep(1.0)
+        wait_for_look(scene)
         scene.github.grant("mona", REPOSITORY, "read")
         scene.mention("mona", "@agent stop")
 
@@ -359,7 +369,7 @@ def test_a_stranger_stops_nothing_and_the_requester_does(scene: Continuing) -> N
 def test_a_run_at_work_pauses_and_is_granted_more(scene: Continuing) -> None:
     def steer() -> None:
         scene.mention(text="@agent pause")
-        time.sleep(1.0)
+        wait_for_look(scene)
         scene.mention(text="@agent continue +5 iterations, and use pytest -x")
 
     def answered(body: dict[str, Any]) -> Answer:

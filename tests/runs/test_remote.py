@@ -1,9 +1,9 @@
 """The main job with its sandbox elsewhere: on a server of sandboxes, and on an engine over TCP."""
 
 import json
+import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 from resolver.runtime.engine import RUN_LABEL
 from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
+from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 from tests.parts.waiting import becomes_true
@@ -108,7 +109,8 @@ def test_a_run_that_is_ended_leaves_no_sandbox_on_the_server(
     checkout = make_checkout(tmp_path / "calc", FILES)
     (tmp_path / "issue.md").write_text("# Fix it")
     (tmp_path / "server").mkdir()
-    model_endpoint.script(bash("sleep 60"), finish())
+    sleep = f"sleep 60.25{os.getpid()}"
+    model_endpoint.script(bash(sleep), finish())
     server = SandboxServer(tmp_path / "server", "--runtime", "local", "--idle", "2")
     options = ("--issue", tmp_path / "issue.md", "--output", tmp_path / "out")
     with closing(server.start()):
@@ -117,8 +119,7 @@ def test_a_run_that_is_ended_leaves_no_sandbox_on_the_server(
             env={**command_line.environment, **remote(server)},
             stderr=subprocess.DEVNULL,
         ) as run:
-            assert soon(lambda: len(model_endpoint.requests) == 1)
-            time.sleep(0.5)
+            assert soon(lambda: count_running(sleep))
             assert running(server) == 1
             run.send_signal(number)
             run.wait(60)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
@@ -200,7 +200,6 @@ def test_closing_wakes_a_caller_that_waits() -> None:
             hello(client, 60)
 
 
-@settings(max_examples=60, deadline=None)
 @given(noise=st.binary(min_size=1, max_size=300))
 def test_garbage_never_hangs_or_raises_another_error(noise: bytes) -> None:
     with Serving(answering(noise, stay=False)) as client, pytest.raises(SandboxError):
@@ -218,7 +217,6 @@ def received(channel: DockerChannel) -> bytes:
     return data
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=50)), max_size=8),
     cut=st.integers(1, 40),

@@ -4,7 +4,6 @@ import hashlib
 import random
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from resolver.runtime.base import Machine
 from resolver.runtime.client import wrap_file
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, shared_kinds
+from tests.parts.waiting import until
 
 every_sandbox = shared_kinds("conformance", *EVERY_KIND)
 NewMachine = Callable[..., Machine]
@@ -207,13 +207,11 @@ def test_killing_the_action_server_is_a_clear_error_at_once(own_sandbox: Runtime
 @every_sandbox
 def test_orphans_are_reaped(own_sandbox: Runtime) -> None:
     run(own_sandbox, "for i in {1..20}; do (sleep 0 &); done")
-    time.sleep(0.3)
     code = (
         "import pathlib; [p for p in pathlib.Path('/proc').glob('[0-9]*/stat')"
         " if p.read_text().rpartition(')')[2].split()[0] == 'Z']"
     )
-    found = own_sandbox.execute(IPythonRunCell(code=code))
-    assert "[]" in found.content
+    until(lambda: "[]" in own_sandbox.execute(IPythonRunCell(code=code)).content)
 
 
 @every_sandbox

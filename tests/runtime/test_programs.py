@@ -11,6 +11,7 @@ from resolver.events.observations import CmdOutput
 from resolver.runtime.runtime import Runtime
 from resolver.sandbox.wire import PROGRAM_CHUNK
 from tests.parts.sandboxes import DOCKER_BUSYBOX, LOCAL, REMOTE_LOCAL, kinds
+from tests.parts.waiting import is_inside, until
 
 pytestmark = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX, REMOTE_LOCAL))
 
@@ -57,7 +58,7 @@ def test_closing_the_sandbox_ends_its_programs(sandbox: Runtime) -> None:
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(program.read()))
     reader.start()
-    time.sleep(0.2)
+    until(lambda: is_inside(reader, "wait"))
     sandbox.close()
     reader.join(20)
     assert found == [b""]

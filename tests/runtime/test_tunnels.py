@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import SandboxError
@@ -383,7 +383,6 @@ answers = st.builds(
 )
 
 
-@settings(max_examples=150)
 @given(sent=st.lists(notices | answers | st.binary(max_size=40), min_size=1, max_size=12))
 def test_any_frames_end_in_an_error_or_are_carried_and_never_hang(sent: list[bytes]) -> None:
     with inside(let_out(f"private:{NAME}:1")) as box:

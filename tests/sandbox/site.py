@@ -1,7 +1,6 @@
 """A small site on loopback for browser tests, with slow and endless pages."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -84,12 +83,27 @@ PAGES = {
 }  # fmt: skip
 
 
+class _Site(ThreadingHTTPServer):
+    """asked: every path that was asked for. closing: set when the site ends."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Pages)
+        self.asked: list[str] = []
+        self.closing = threading.Event()
+
+
 class _Pages(BaseHTTPRequestHandler):
+    server: _Site
+
     def log_message(self, *_: object) -> None:
         pass
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
+        self.server.asked.append(self.path)
         try:
             if path == "/moved":
                 self.send_response(302)
@@ -97,9 +111,9 @@ class _Pages(BaseHTTPRequestHandler):
                 self.end_headers()
                 return
             if path == "/silent":
-                time.sleep(20)
+                self.server.closing.wait(60)
             if path == "/slow":
-                time.sleep(0.7)
+                self.server.closing.wait(0.7)
             self.send_response(200)
             kind = "application/octet-stream" if path == "/download" else "text/html;charset=utf-8"
             self.send_header("Content-Type", kind)
@@ -107,7 +121,10 @@ class _Pages(BaseHTTPRequestHandler):
             if path == "/endless":
                 for _ in range(1024):
                     self.wfile.write(b"<p>endless</p>" * 75_000)
-            self.wfile.write(PAGES.get(path, "a slow answer").encode())
+            asked = "\n".join(self.server.asked)
+            self.wfile.write(
+                PAGES.get(path, asked if path == "/asked" else "a slow answer").encode()
+            )
         except OSError:
             pass  # the browser had enough
 
@@ -115,14 +132,13 @@ class _Pages(BaseHTTPRequestHandler):
 @contextmanager
 def serve_site() -> Iterator[str]:
     """The site; its address without a slash at the end."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
-    server.daemon_threads = True
-    server.block_on_close = False
+    server = _Site()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
+        server.closing.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
-from tests.parts.processes import count_running
+from tests.parts.processes import count_running, is_alive
+from tests.parts.waiting import until
 
-ONE_SHELL = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+ONE_SHELL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
@@ -285,8 +284,8 @@ def test_a_lost_shell_is_replaced_with_its_state(bash: Bash, command: str, code:
 
 
 def test_a_shell_killed_from_outside_is_detected(bash: Bash) -> None:
-    _run(bash, "cd /usr; (sleep 0.1; kill -9 $$) &")
-    time.sleep(0.5)
+    pid = int(_run(bash, "cd /usr; (sleep 0.1; kill -9 $$) & echo $$")["output"])
+    until(lambda: not is_alive(pid))
     result = _run(bash, "pwd")
     assert result["output"] == "/usr\n" and "was killed by signal 9" in result["notice"]
 
@@ -301,23 +300,26 @@ def test_a_finished_job_prints_nothing(bash: Bash) -> None:
     assert _said(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
 
 
-def test_a_job_writes_between_commands(bash: Bash) -> None:
-    _run(bash, "(sleep 0.1; echo late) &")
-    time.sleep(0.4)
+def test_a_job_writes_between_commands(bash: Bash, root: Path) -> None:
+    _run(bash, "(sleep 0.1; echo late; touch written) &")
+    until((root / "written").exists)
     result = _run(bash, "echo now")
     assert result["output"] == "late\nnow\n" and "background" in result["notice"]
 
 
-def test_a_job_that_floods_neither_blocks_nor_delays(bash: Bash) -> None:
-    _run(bash, "yes > /dev/stdout &")
-    time.sleep(0.3)
+def test_a_job_that_floods_neither_blocks_nor_delays(bash: Bash, root: Path) -> None:
+    _run(bash, "yes | (head -c 60000; touch flooding; exec cat) &")
+    until((root / "flooding").exists)
     assert "mark" in _run(bash, "echo mark")["output"] or _run(bash, "true")["exit_code"] == 0
     assert _run(bash, "kill %1; echo $?")["exit_code"] == 0
 
 
-def test_jobs_outlive_a_shell_that_exits(bash: Bash) -> None:
-    _run(bash, "(sleep 0.6; echo alive > proof) & exit 1")
-    time.sleep(1)
+def test_jobs_outlive_a_shell_that_exits(bash: Bash, root: Path) -> None:
+    _run(
+        bash, "(until [ -e ended ]; do sleep 0.05; done; echo alive > part; mv part proof) & exit 1"
+    )
+    (root / "ended").touch()
+    until((root / "proof").exists)
     assert _said(bash, "cat proof") == ("alive\n", 0)
 
 
@@ -368,18 +370,14 @@ def test_a_terminal_left_in_raw_mode_is_harmless(bash: Bash) -> None:
     assert _said(bash, "echo usable") == ("usable\n", 0)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60))
 def test_any_text_is_printed_as_it_is(bash: Bash, text: str) -> None:
     quoted = "'" + text.replace("'", "'\\''") + "'"
     assert _said(bash, f"printf %s {quoted}") == (text, 0)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="(){}[]<>|&;$`'\"\\!#* \n=~ab1", max_size=12))
 def test_any_garbage_leaves_a_usable_shell(bash: Bash, text: str) -> None:
     result: Any = _run(bash, text, 1)

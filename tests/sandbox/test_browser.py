@@ -3,13 +3,14 @@
 import base64
 import os
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from resolver.sandbox.wire import MAX_TEXT
+from tests.parts.waiting import until
 from tests.sandbox.browsing import Browsing, are_gone, browsing, pids_with, site, start_browsing
 
 __all__ = ["browsing", "site"]
@@ -236,18 +237,26 @@ def test_a_url_can_be_opened_directly(browsing: Browsing) -> None:
     assert "Title: Sign up" in result["output"]
 
 
+def asked(site: str) -> list[str]:
+    """The paths that the site was asked for."""
+    with urlopen(f"{site}/asked") as answer:
+        return str(answer.read().decode()).split("\n")
+
+
 def test_ping_and_interrupt_are_answered_while_a_page_loads(browsing: Browsing) -> None:
-    browsing.open("/form")
+    browsing.open("/doings")
     connection = browsing.connection
-    waiting = connection.send("browse", code="noop(20000)", timeout=60)
+    code = f"click('{browsing.bid('Fetch')}')\nnoop(20000)"
+    before = asked(browsing.site).count("/slow")
+    waiting = connection.send("browse", code=code, timeout=60)
     ping = connection.send("ping")
     assert connection.receive()["id"] == ping
-    time.sleep(0.3)
+    until(lambda: asked(browsing.site).count("/slow") > before)
     interrupt = connection.send("interrupt")
     answers = {answer["id"]: answer for answer in (connection.receive(), connection.receive())}
     assert answers[interrupt]["result"] == {"interrupted": True}
     assert "interrupted" in answers[waiting]["result"]["output"]
-    assert "Title: Sign up" in browsing.run("noop(0)")
+    assert "button 'Fetch'" in browsing.run("noop(0)") or "a slow answer" in browsing.run("noop(0)")
 
 
 def test_the_browser_ends_with_the_server_and_writes_nothing_to_the_workspace(

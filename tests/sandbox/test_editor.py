@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from resolver.sandbox.editor import Editor
 from resolver.sandbox.wire import MAX_TEXT, ActionFailed
 
-ONE_EDITOR = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+ONE_EDITOR = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _sha(data: bytes) -> str:

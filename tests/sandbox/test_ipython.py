@@ -3,7 +3,6 @@
 import base64
 import os
 import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 
 from resolver.sandbox.ipython import IPython
 from resolver.sandbox.wire import MAX_TEXT
-from tests.parts.processes import count_running
+from tests.parts.processes import count_running, is_alive
+from tests.parts.waiting import until
 
 
 def _run(ipython: IPython, code: str, timeout: float = 30) -> Any:
@@ -111,8 +111,9 @@ def test_a_lost_session_is_restarted_with_a_notice(ipython: IPython, code: str, 
 
 
 def test_a_session_that_dies_between_cells_is_reported_at_the_next(ipython: IPython) -> None:
-    _run(ipython, "import os, threading; threading.Timer(0.2, os._exit, (5,)).start()")
-    time.sleep(0.8)
+    code = "import os, threading; threading.Timer(0.2, os._exit, (5,)).start(); os.getpid()"
+    pid = int(_run(ipython, code)["output"])
+    until(lambda: not is_alive(pid))
     result = _run(ipython, "'new'")
     assert "'new'" in result["output"] and "died (exit code 5)" in result["output"]
 

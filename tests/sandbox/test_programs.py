@@ -2,7 +2,6 @@
 
 import base64
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from resolver.sandbox.environment import shell_environment
 from resolver.sandbox.processes import Family, descendant_pids, session_members
 from resolver.sandbox.programs import Programs
 from resolver.sandbox.wire import ActionFailed
+from tests.parts.waiting import is_inside, until
 from tests.sandbox.conftest import BASH, OWN
 from tests.sandbox.connection import Connection
 
@@ -68,16 +68,17 @@ def test_reading_nothing_returns_in_time(live: Programs) -> None:
     assert live.read(number, 0.2) == (b"", False, "")
 
 
-def test_a_program_that_is_not_polled_blocks_on_a_full_pipe(live: Programs) -> None:
-    number = shell(live, "yes | head -c 3000000; echo; echo done >&2")
-    time.sleep(0.5)
+def test_a_program_that_is_not_polled_blocks_on_a_full_pipe(live: Programs, root: Path) -> None:
+    full = "yes | head -c 60000; touch full"  # nearly; what follows does not fit
+    number = shell(live, f"{full}; yes | head -c 2940000; echo; echo done >&2")
+    until((root / "full").exists)
     whole, words = read_all(live, number)
     assert len(whole) == 3_000_001 and words == "done"
 
 
 def test_unread_input_is_abandoned(live: Programs, root: Path) -> None:
-    number = shell(live, "exec 0<&-; sleep 30")
-    time.sleep(0.3)
+    number = shell(live, "exec 0<&-; touch closed; sleep 30")
+    until((root / "closed").exists)
     with pytest.raises(ActionFailed, match="accepts no input"):
         give(live, number, b"x" * 1_000_000)
 
@@ -100,7 +101,7 @@ def test_ending_a_program_wakes_its_reader(live: Programs) -> None:
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.append(live.read(number, 60)))
     reader.start()
-    time.sleep(0.2)
+    until(lambda: is_inside(reader, "read"))
     live.end(number)
     reader.join(5)
     assert found == [(b"", True, "")]

@@ -13,7 +13,7 @@ texts = st.lists(st.sampled_from(["a", "b", "", "\f", "x\r"]), max_size=14).flat
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(texts, texts)
 def test_git_applies_the_hunk(tmp_path: Path, old: str, new: str) -> None:
     change = hunk(old, new, "f")

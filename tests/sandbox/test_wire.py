@@ -1,5 +1,6 @@
 """Tests of encoding and decoding frames, with any input."""
 
+import base64
 import json
 
 import pytest
@@ -41,3 +42,82 @@ def test_a_frame_over_the_limit_is_refused() -> None:
     with pytest.raises(wire.WireError) as caught:
         wire.decode(b" " * (wire.MAX_FRAME + 1))
     assert caught.value.code == wire.PARSE_ERROR
+
+
+def test_the_longest_frame_is_read() -> None:
+    empty = b'{"jsonrpc":"2.0"}'
+    assert wire.decode(empty + b" " * (wire.MAX_FRAME - len(empty))) == {"jsonrpc": "2.0"}
+
+
+@pytest.mark.parametrize("line", [b"[]", b"{}", b'{"jsonrpc":"1.0"}', b'["jsonrpc","2.0"]'])
+def test_what_is_no_message_of_the_protocol_is_an_invalid_request(line: bytes) -> None:
+    with pytest.raises(wire.WireError) as caught:
+        wire.decode(line)
+    assert caught.value.code == wire.INVALID_REQUEST
+
+
+def data_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+BOUNDS: list[tuple[str, str, object, object, object, object]] = [
+    # method, parameter, least and most that are allowed, and what is just outside of them
+    ("tunnel_end", "tunnel", 1, 2**31, 0, 2**31 + 1),
+    ("tunnel_open", "port", 1, 65535, 0, 65536),
+    ("tunnel_open", "host", "", "h" * 1024, None, "h" * 1025),
+    ("tunnel_credit", "count", 1, wire.TUNNEL_WINDOW, 0, wire.TUNNEL_WINDOW + 1),
+    ("tunnel_close", "status", 1, 599, 0, 600),
+    ("tunnel_close", "reason", "", "r" * 1024, None, "r" * 1025),
+    ("tunnel_data", "data", data_of(b"x"), data_of(b"x" * wire.TUNNEL_CHUNK), "",
+     data_of(b"x" * (wire.TUNNEL_CHUNK + 1))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "name", "least", "most", "below", "above"), BOUNDS)
+def test_each_parameter_of_a_tunnel_has_its_bounds(
+    method: str, name: str, least: object, most: object, below: object, above: object
+) -> None:
+    given_: dict[str, object] = {"tunnel": 7, "host": "a.example", "port": 443, "count": 5}
+    given_ |= {"status": 403, "reason": "no", "data": data_of(b"abc")}
+    for value in (least, most):
+        assert wire.tunnel_frame(method, given_ | {name: value}).method == method
+    for value in (below, above, None, True, 1.5, ["x"]):
+        with pytest.raises(wire.WireError) as caught:
+            wire.tunnel_frame(method, given_ | {name: value})
+        assert caught.value.code == wire.INVALID_PARAMS
+        assert name in caught.value.message
+        assert not isinstance(most, int) or f"up to {most}" in caught.value.message
+
+
+@pytest.mark.parametrize("data", ["%%%%", "abc", "äöüß", data_of(b"x" * (2 * wire.TUNNEL_CHUNK))])
+def test_data_that_is_no_base64_or_too_much_of_it_is_refused(data: str) -> None:
+    with pytest.raises(wire.WireError, match="data"):
+        wire.tunnel_frame("tunnel_data", {"tunnel": 1, "data": data})
+
+
+def test_parameters_that_are_no_object_are_refused() -> None:
+    with pytest.raises(wire.WireError, match="must be an object"):
+        wire.tunnel_frame("tunnel_end", [1])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        wire.TunnelFrame("tunnel_open", 1, host="a.example", port=443),
+        wire.TunnelFrame("tunnel_opened", 2),
+        wire.TunnelFrame("tunnel_data", 3, data=b"\0\xff"),
+        wire.TunnelFrame("tunnel_end", 4),
+        wire.TunnelFrame("tunnel_credit", 5, count=9),
+        wire.TunnelFrame("tunnel_close", 6, status=403, reason="no"),
+    ],
+)
+def test_a_notice_comes_back_as_the_frame_that_it_was(frame: wire.TunnelFrame) -> None:
+    message = wire.decode(wire.tunnel_notice(frame))
+    assert message.keys() == {"jsonrpc", "method", "params"}
+    assert wire.tunnel_frame(message["method"], message["params"]) == frame
+
+
+def test_a_request_has_its_id_method_and_parameters() -> None:
+    message = {"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"a": "ä"}}
+    assert wire.request(3, "ping", {"a": "ä"}) == wire.encode(message)
+    assert wire.request(3, "ping", {"a": "ä"}).isascii()

@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -15,7 +16,7 @@ from resolver.events import observations as o
 from resolver.events.base import ToolCall
 from resolver.events.log import dump_line, parse_line, parse_logged_event
 from resolver.models.run import Completion, RequestedToolCall, RunState
-from resolver.security.redaction import MARK, Redactor
+from resolver.security.redaction import MARK, MAX_DEPTH, Redactor
 from resolver.trace.plain import clean
 
 SHORT_TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
@@ -32,8 +33,9 @@ redactor = Redactor(SECRETS)
 
 def unchanging_base64(data: bytes, offset: int) -> str:
     """The characters of the secret's base64 that don't depend on what stands around it."""
+    after = 3 + -(offset + len(data)) % 3  # no padding, which would be the same in both
     one, other = (
-        base64.b64encode(byte * offset + data + byte * 3).decode() for byte in (b"\0", b"\xff")
+        base64.b64encode(byte * offset + data + byte * after).decode() for byte in (b"\0", b"\xff")
     )
     same = [i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] == pair[1]]
     return one[same[0] : same[-1] + 1]
@@ -110,6 +112,39 @@ def test_base64_wrapped_into_lines_is_found(secret: str) -> None:
     assert sum(map(len, left)) < 16
 
 
+@pytest.mark.parametrize("offset", range(3))
+@pytest.mark.parametrize("secret", ["aB3dE5", MODEL_KEY])
+def test_of_base64_every_character_that_the_secret_decides_is_masked(
+    secret: str, offset: int
+) -> None:
+    text = base64.b64encode(b"-" * offset + secret.encode() + b"---").decode()
+    decided = unchanging_base64(secret.encode(), offset)
+    assert decided in text
+    assert Redactor([secret]).redact_text(text) == text.replace(decided, MARK)
+
+
+@pytest.mark.parametrize("shift", range(8))
+@pytest.mark.parametrize("length", [35, 36])
+def test_the_first_and_the_last_sixteen_characters_are_found_wherever_they_stand(
+    length: int, shift: int
+) -> None:
+    secret = LONG_TOKEN[40 : 40 + length]
+    for piece in (secret[:16], secret[-16:]):
+        assert Redactor([secret])(a.CmdRun(command="~" * shift + piece)).command.endswith(MARK)
+
+
+ENCODINGS = ["{:c}", "{:02x}", "%{:02x}", r"\u{:04x}"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_piece_of_fewer_than_sixteen_characters_is_no_secret(encoding: str) -> None:
+    def encoded(count: int) -> str:
+        return "".join(encoding.format(ord(c)) for c in MODEL_KEY[8 : 8 + count])
+
+    assert redactor(a.CmdRun(command=encoded(15))).command == encoded(15)
+    assert redactor(a.CmdRun(command=encoded(16))).command == MARK
+
+
 def test_basic_authentication_is_found() -> None:
     header = base64.b64encode(f"x-access-token:{LONG_TOKEN}".encode()).decode()
     result = redactor(o.CmdOutput(content=f"AUTHORIZATION: basic {header}")).content
@@ -180,6 +215,23 @@ def test_values_nested_too_deeply_are_replaced() -> None:
     event = redactor(a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 800)}))
     assert MARK in dump_line(event)
     assert SHORT_TOKEN not in dump_line(event)
+
+
+def deep_in_mappings(value: object, depth: int) -> object:
+    for _ in range(depth):
+        value = {"x": value}
+    return value
+
+
+@pytest.mark.parametrize("nest", [deep, deep_in_mappings])
+def test_the_last_depth_that_is_searched_is_the_hundredth(
+    nest: Callable[[object, int], object],
+) -> None:
+    # The event is the first level, its arguments are the second.
+    event = a.McpCall(server="s", name="n", arguments={"x": nest("innocent", MAX_DEPTH - 1)})
+    assert redactor(event) is event
+    deeper = a.McpCall(server="s", name="n", arguments={"x": nest("innocent", MAX_DEPTH)})
+    assert "innocent" not in dump_line(redactor(deeper))
 
 
 def test_constant_fields_are_never_replaced() -> None:

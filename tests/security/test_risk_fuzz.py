@@ -29,7 +29,7 @@ PIECES = (
 MIXED = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(MIXED | st.text())
 def test_any_text_has_a_risk(text: str) -> None:
     for action in (
@@ -44,7 +44,6 @@ def test_any_text_has_a_risk(text: str) -> None:
         assert all("\n" not in reason and len(reason) < 200 for reason in risk.reasons)
 
 
-@settings(max_examples=100, deadline=None)
 @given(MIXED)
 def test_parsing_reaches_the_end_of_any_text(text: str) -> None:
     parse(text)
@@ -72,14 +71,14 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
 DANGERS = [c for c in commands("dangerous")[::6] if "\n" not in c and "'" not in c]
 
 
-@pytest.mark.parametrize("danger", DANGERS)
 @pytest.mark.parametrize(
     "around",
     ["true; {}", "true && {}", "({})", "{{ {}; }}", "if true; then {}; fi", "{} # harmless",
      "for i in 1 2; do {}; done", "bash -c '{}'", "eval '{}'", "echo $({})", "ls\n{}\nls",
      "sudo sh -c '{}'", "f() {{ {}; }}; f"],
 )  # fmt: skip
-def test_a_wrapped_danger_is_detected(danger: str, around: str) -> None:
-    plain = ANALYZER.assess(CmdRun(command=danger)).level
-    wrapped = ANALYZER.assess(CmdRun(command=around.format(danger))).level
-    assert LEVEL_ORDER.index(wrapped) >= LEVEL_ORDER.index(plain)
+def test_a_wrapped_danger_is_detected(around: str) -> None:
+    def level(command: str) -> int:
+        return LEVEL_ORDER.index(ANALYZER.assess(CmdRun(command=command)).level)
+
+    assert [d for d in DANGERS if level(around.format(d)) < level(d)] == []

@@ -1,7 +1,7 @@
 """A check is narrowed to the tests that a change affects, where its runner takes files."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
@@ -81,7 +81,6 @@ PATHS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(PATHS, PATHS, st.sampled_from(["pytest", "jest", "go", "cargo", "vitest"]))
 def test_any_paths_give_a_result(changed: list[str], paths: list[str], runner: str) -> None:
     commands = {"go": "go test ./...", "cargo": "cargo test --workspace", "pytest": "pytest"}

@@ -1,7 +1,7 @@
 """Declared checks are read from the settings file, and all faults are named at once."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.config.check_settings import read_checks_setting
@@ -89,7 +89,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(VALUES | st.lists(VALUES, max_size=4))
 def test_any_value_gives_checks_or_a_fault(value: object) -> None:
     try:

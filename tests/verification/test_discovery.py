@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.config.allowed_hosts import AllowList
@@ -249,7 +249,6 @@ PIECES = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(NAMES, PIECES | st.text(max_size=200), max_size=5))
 def test_any_files_give_a_result(files: dict[str, str]) -> None:
     result = discover(
@@ -271,7 +270,6 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_any_data_gives_a_result(data: object) -> None:
     text = json.dumps(data)
@@ -285,7 +283,6 @@ def test_any_data_gives_a_result(data: object) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(PIECES | st.text(max_size=300))
 def test_any_text_is_parsed(text: str) -> None:
     assert isinstance(read_ini(text), dict)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
@@ -159,7 +159,6 @@ def test_pytest_writes_the_report_and_keeps_the_projects_options(tmp_path: Path)
     assert 'file="test_bill.py" line="2"' in report
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

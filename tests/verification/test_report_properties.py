@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.models.verification import MAX_MESSAGE, ReportFormat
@@ -93,7 +93,6 @@ def check(content: bytes, report_format: ReportFormat) -> None:
 
 @pytest.mark.parametrize("report_format", FORMATS)
 @given(content=mutated_reports() | st.binary() | st.text().map(str.encode))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_bytes_are_cases_or_faults(report_format: ReportFormat, content: bytes) -> None:
     check(content, report_format)
     read_reports(report_format, {}, content.decode(errors="replace"), "/repo")

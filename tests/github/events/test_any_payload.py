@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.events.parse import DispatchSource, asks_for_sweep, needs_own_login
@@ -100,7 +100,6 @@ def test_every_other_published_event_starts_nothing() -> None:
             assert "start no work" in getattr(answered(name, payload), "reason", "")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("name", READ)
 def test_an_example_with_any_value_anywhere_gets_an_answer(name: str, data: st.DataObject) -> None:
@@ -133,7 +132,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from([*READ, "schedule", "ping"]), st.dictionaries(st.text(max_size=7), JSON))
 def test_any_object_gets_an_answer(name: str, payload: Payload) -> None:
     answered(name, payload)
@@ -142,7 +140,6 @@ def test_any_object_gets_an_answer(name: str, payload: Payload) -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=30))
-@settings(deadline=None)
 def test_any_words_of_a_dispatch_get_an_answer(instruction: str, agent: str) -> None:
     payload = json.loads(json.dumps(published()["workflow_dispatch"][0]))
     payload["inputs"] = {"issue": "3", "instruction": instruction, "agent": agent}

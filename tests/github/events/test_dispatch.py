@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given as given_any
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from resolver.github.events.parse import DispatchSource, asks_for_sweep
@@ -189,7 +188,6 @@ HOSTILE = st.recursive(
 NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | st.text(max_size=9)
 
 
-@settings(deadline=None)
 @given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
 def test_only_a_dispatch_without_values_is_a_sweep(said: Any) -> None:
     payload = by_program() | {"client_payload": said}

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.events.commands import find_instruction
@@ -177,7 +177,6 @@ PIECES = [
 
 
 @given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!\ue000\ue001", codec="utf-8"))
-@settings(deadline=None)
 def test_characters_outside_of_logins_end_a_mention(sign: str) -> None:
     if re.fullmatch("[A-Za-z0-9]", sign):
         assert find_instruction(f"Hi {sign}@agent fix", "@agent") is None
@@ -187,7 +186,6 @@ def test_characters_outside_of_logins_end_a_mention(sign: str) -> None:
         assert (find_instruction(f"Hi @agent{sign} fix", "@agent") or "").endswith("fix")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
 def test_the_instruction_of_any_text_is_part_of_it(soup: str) -> None:
     found = find_instruction(soup, "@agent")

@@ -114,6 +114,15 @@ def test_the_smallest_remaining_quota_applies() -> None:
     )
 
 
+def test_of_several_ceilings_the_narrowest_that_is_reached_is_named() -> None:
+    known = ledger(ended(1), ended(2))
+    one = QuotaBound(runs=1)
+    every = QuotaLimits(thread=one, user=one, repository=one)
+    assert "this thread has had" in refused(known, every).what
+    assert "ada has had" in refused(known, every, thread=13).what
+    assert "this repository has had" in refused(known, every, thread=13, user="zoe").what
+
+
 def test_a_command_line_user_has_no_personal_quota() -> None:
     known = ledger(ended(1, user=""), ended(2, user=""))
     assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")

@@ -214,6 +214,14 @@ def template_pattern(template: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
+@dataclass(frozen=True)
+class Hold:
+    """A request that is answered when the test wants. reached: it has come."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+
 @dataclass
 class Fault:
     """What to do with the next matching requests instead of (or after) answering them.
@@ -228,6 +236,7 @@ class Fault:
     body: bytes | None = None
     cut: bool = False
     delay: float = 0.0
+    hold: Hold | None = None
     after: bool = False
     times: int = 1
 

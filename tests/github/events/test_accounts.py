@@ -1,0 +1,31 @@
+"""Which accounts are people, and whose events are ignored whatever they ask for."""
+
+import pytest
+
+from resolver.github.events.payloads import User
+from resolver.github.events.permission import not_a_person
+
+BOT = "our-agent[bot]"
+
+
+def reason(login: str, kind: str = "User", allowed: tuple[str, ...] = ()) -> str:
+    found = not_a_person(User(login=login, id=1, type=kind), BOT, allowed, ("Troll",))
+    return found.reason if found else ""
+
+
+def test_a_person_is_a_person() -> None:
+    assert reason("mona") == ""
+
+
+@pytest.mark.parametrize(
+    ("login", "kind"),
+    [("acme", "Organization"), ("helper", "Bot"), ("helper[bot]", "User"), ("helper[bot]", "Bot")],
+)
+def test_bots_and_organizations_are_none_unless_they_are_allowed(login: str, kind: str) -> None:
+    assert "isn't a person" in reason(login, kind)
+    assert reason(login, kind, allowed=(login.upper(),)) == ""
+
+
+def test_our_own_account_and_the_denied_are_ignored_even_if_they_are_allowed() -> None:
+    assert "Resolver itself" in reason("Our-Agent[bot]", "Bot", allowed=(BOT,))
+    assert "ignored accounts" in reason("troll", allowed=("troll",))
