@@ -25,7 +25,7 @@ class GuardedScene(Scene):
         super().__init__(github, line, endpoint)
         line.environment |= {
             "RESOLVER_BOT_LOGIN": "resolver-bot",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1}",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1, writes: 0}",
             "RESOLVER_KEEP_LOG": "false",
         }
 

@@ -25,7 +25,7 @@ def scene(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> Iterator[Scene]:
     made = Scene(github, command_line, model_endpoint)
-    made.line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{progress: 1}"
+    made.line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{progress: 1, writes: 0}"
     yield made
 
 
