@@ -44,6 +44,7 @@ from resolver.models.run import (
     RunState,
     SettledConflict,
     TriggerKind,
+    Unverified,
 )
 from resolver.trace.markdown import utf16_length
 from resolver.verification.claims import checks_of_agent
@@ -291,6 +292,47 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
     assert any(line.startswith("The pull request is **a draft again**") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("is_draft", "wanted", "unverified", "sentence"),
+    [
+        (True, True, "unchecked", "The pull request is a **draft**: no check was run on it."),
+        (
+            True,
+            False,
+            "",
+            "The pull request is a **draft** and stays one until you mark it as ready for review.",
+        ),
+        (False, False, "", "Please review it."),
+    ],
+)
+def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
+    is_draft: bool, wanted: bool, unverified: Unverified, sentence: str
+) -> None:
+    pull = PULL.model_copy(update={"draft": is_draft})
+    told = comment_body(reports.report(draft=wanted, unverified=unverified, pull_request=pull))
+    assert sentence in told and ("Please review it" in told) is not is_draft
+
+
+def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and_no_draft() -> None:
+    course = Log().ran("python3 -m unittest -q test_none", 1, "ImportError")
+    pull = PullRequestContext(number=5, head="a" * 40, base_branch="main", author="mona")
+    asked = reports.trigger()
+    told = comment_body(
+        reports.report(
+            trigger=asked,
+            task=reports.task(asked, pull=pull),
+            how="pushed",
+            course=course,
+            unverified=missing_verification(reports.outcome(), course),
+            draft=True,
+            publication=Publication(how="pushed", branch="work", commit="c" * 40),
+            pull_request=PULL,
+        )
+    )
+    assert "is not verified" in told and "draft" not in told
+    assert "`python3 -m unittest -q test_none` fails" in told
 
 
 def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
