@@ -10,7 +10,7 @@ from resolver.errors import ForgeError
 from resolver.github.comments.markers import ending_of, run_of_marker
 from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
-from resolver.models.pull_request import PullRequestContext
+from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, PullRequest
 from resolver.trace.markdown import utf16_length
@@ -366,6 +366,24 @@ def test_an_addition_requested_on_the_pull_request_is_a_section_of_its_text(
     assert first.split("-->\n\n", 1)[1].strip() in body, "the first text is gone"
     assert "And why it is multiplies." in body and f"Fixes #{found.number}" not in body
     assert found.pull and not found.pull.draft and "not verified:" not in body
+
+
+def test_an_addition_requested_on_the_issue_keeps_title_and_first_text(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    first, title = found.body or "", found.title
+    follows = OpenPullRequest(
+        number=found.number, title=title, branch=BRANCH, head="a" * 40, base_branch="main"
+    )
+    for message in ("divides", "says-more"):
+        report = later(issue, message, run=message)
+        assert report.task is not None
+        task = report.task.model_copy(update={"follows": follows})
+        opened(github, report.model_copy(update={"task": task}))
+        assert f"And why it is {message}." in (found.body or "")
+    assert found.title == title and first.split("-->\n\n", 1)[1].strip() in (found.body or "")
+    assert "And why it is divides." in (found.body or "")
 
 
 @pytest.mark.parametrize("edited", ["", "Mona's title"])
