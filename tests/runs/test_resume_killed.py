@@ -107,7 +107,7 @@ def each_event_or(every: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("step", steps)
 
 
-@each_event_or(3)
+@each_event_or(5)
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
     killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
 ) -> None:
