@@ -234,6 +234,7 @@ def test_no_soup_hides_anything_and_cleaning_twice_changes_nothing(soup: str) ->
         "$" + "\\phan" * 5_000 + "\\phantom{x}" + "tom{x}" * 5_000 + "$",
         "<!-->" * 13_000,
     ],
+    ids=range(17),
 )
 @pytest.mark.timeout(30)
 def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
