@@ -34,7 +34,6 @@ SLEEPERS = {
     "action/test_endings.py": (1, "the command has begun after the model was asked"),
     "attacks/test_killed.py": (1, "the cell has begun"),
     "runs/test_remote.py": (1, "the command has begun after the model was asked"),
-    "runs/test_continue.py": (2, "the run has read the first comment before the second"),
     "mcp/test_servers.py": (2, "the call that was given up has ended in the server"),
     "runtime/test_conformance.py": (1, "children have ended"),
     "sandbox/test_bash.py": (4, "what runs in the background has written, or was killed"),
