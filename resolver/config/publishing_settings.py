@@ -11,7 +11,7 @@ from resolver.models.repository import PullRequestPreferences, Reviewer
 
 
 class CommentIntervals(StructuredSetting):
-    """Seconds between two accesses to comments during a run."""
+    """Seconds between two requests of the same kind during a run."""
 
     progress: float = part(
         15.0, "Seconds between two edits of the progress comment.", ge=1, le=3600
@@ -22,6 +22,13 @@ class CommentIntervals(StructuredSetting):
         "delivers them; 0 disables the checks.",
         ge=0,
         le=600,
+    )
+    writes: float = part(
+        1.0,
+        "Minimum number of seconds between two writes to GitHub's API, which asks for one second; "
+        "0 is for servers without rate limits.",
+        ge=0,
+        le=60,
     )
 
 
@@ -109,8 +116,8 @@ class PublishingSettings(BaseSettings):
     )
     comment_interval_seconds: CommentIntervals = setting(
         CommentIntervals(),
-        "How often comments are edited and read during a run. Raise the intervals if Resolver "
-        "reaches GitHub's rate limits.",
+        "How often comments are edited and read, and GitHub is written to. Raise the intervals if "
+        "Resolver reaches GitHub's rate limits.",
         option=False,
     )
 

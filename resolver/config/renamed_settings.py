@@ -5,6 +5,7 @@ ignored. Both cause one warning, see `resolver.config.setting_names`.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 RENAMED: Final[Mapping[str, str]] = {
@@ -82,8 +83,16 @@ def target_of(old: str) -> tuple[str, str]:
 
 def old_names(name: str) -> tuple[tuple[str, str], ...]:
     """Return each old name that sets the setting or a part of it, with that part or ""."""
-    targets = ((old, *target_of(old)) for old in RENAMED)
-    return tuple((old, part) for old, target, part in targets if target == name)
+    return _old_names_by_setting().get(name, ())
+
+
+@cache
+def _old_names_by_setting() -> Mapping[str, tuple[tuple[str, str], ...]]:
+    names: dict[str, tuple[tuple[str, str], ...]] = {}
+    for old in RENAMED:
+        name, part = target_of(old)
+        names[name] = (*names.get(name, ()), (old, part))
+    return names
 
 
 def replacement(old: str, value: str = "...") -> str:

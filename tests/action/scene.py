@@ -94,6 +94,7 @@ class Scene:
         }
         prices = {
             "RESOLVER_VERIFY": "false",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             "RESOLVER_MODEL_OPTIONS": PRICES,
         }
         job = Job(

@@ -163,6 +163,7 @@ def test_a_run_outlives_its_first_token(
         "LLM_BASE_URL": model_endpoint.url,
         "RESOLVER_RUNTIME": "local",
         "RESOLVER_VERIFY": "false",
+        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }

@@ -35,6 +35,8 @@ from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions
 from resolver.models.run import (
+    ConflictResolution,
+    Declined,
     FileChange,
     Outcome,
     Patch,
@@ -44,6 +46,7 @@ from resolver.models.run import (
     ResolvedConflict,
     RunState,
     TriggerKind,
+    Unverified,
 )
 from resolver.trace.markdown import utf16_length
 from resolver.verification.claims import checks_of_agent
@@ -194,6 +197,101 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
         assert word in body
 
 
+def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
+    command = "printenv NO_SUCH_TOKEN\n````\n</details> @everyone \u202e\u200b"
+    wanted = WANTED.model_copy(update={"text": command})
+    body = comment_body(reports.report(pending_approval=wanted))
+    assert "`````bash\nprintenv" in body and is_closed(body)
+    assert "\u202e" not in body and "\u200b" not in body
+    assert "202E" in body.upper()
+
+
+@pytest.mark.parametrize(
+    ("kept", "untouched", "words"),
+    [
+        ("ours", False, "- `lines.py`: the version of `half`\n"),
+        ("theirs", False, "- `lines.py`: the version of `main`\n"),
+        ("deleted", False, "- `lines.py`: deleted\n"),
+        ("merged", False, "- `lines.py`: merged by the agent\n"),
+        ("theirs", True, "- `lines.py`: **left as git merged it**, the version of `main`."),
+    ],
+)
+def test_a_comment_says_whose_version_of_a_conflict_was_kept(
+    kept: ConflictResolution, untouched: bool, words: str
+) -> None:
+    pull = PullRequestContext(
+        number=5, head="a" * 40, base_branch="main", head_branch="half", conflicts=("lines.py",)
+    )
+    asked = reports.trigger()
+    settled = (ResolvedConflict(path="lines.py", kept=kept, untouched=untouched),)
+    published = Publication(how="updated", branch="half", commit="c" * 40, conflicts=settled)
+    report = reports.report(
+        trigger=asked,
+        task=reports.task(asked, pull=pull),
+        publication_method="updated",
+        publication=published,
+        pull_request=PULL,
+    )
+    body = comment_body(report)
+    assert words in body and ("as git merged" in body) is untouched
+
+
+@pytest.mark.parametrize(
+    ("declined", "state", "ending", "says", "what_next"),
+    [
+        ("cannot_reproduce", RunState.REJECTED, "rejected", "could not reproduce", "exact steps"),
+        ("already_fixed", RunState.REJECTED, "rejected", "done already", "Close this if you agree"),
+        ("not_wanted", RunState.REJECTED, "rejected", "did not do this", "why it should be done"),
+        (
+            "needs_answer",
+            RunState.AWAITING_USER_INPUT,
+            "waiting",
+            "a question",
+            "with your answer",
+        ),
+    ],
+)
+def test_each_reason_to_change_nothing_has_its_own_comment(
+    declined: Declined, state: RunState, ending: str, says: str, what_next: str
+) -> None:
+    words = "Is `add` meant to subtract? Here 2 + 2 gives 0."
+    outcome = reports.outcome(words, state=state, declined=declined, task_completed=False)
+    body = comment_body(reports.report(outcome=outcome, patch=None, continues=True))
+    assert f" ending={ending}" in body
+    lines = [line for line in body.splitlines() if line and not line.startswith("<!--")]
+    assert says in lines[0] and 1 <= body.count(words) <= 3
+    [next_] = [line for line in lines if line.startswith("**What next:**")]
+    assert what_next in next_ and "`@agent continue`" in next_
+    assert (ending == "waiting") is not ("What the agent ran" in body and "pytest -q" in body)
+
+
+@pytest.mark.parametrize(
+    ("cause", "says"),
+    [
+        ("provider_down", "model provider is not responding"),
+        ("model_key", "model provider rejected the API key"),
+        ("no_credit", "out of credit"),
+    ],
+)
+def test_a_model_provider_that_does_not_serve_is_named(cause: Cause, says: str) -> None:
+    failure = RunFailure(kind="error", what="x", next_step="try again later", cause=cause)
+    body = comment_body(reports.report(failure=failure, continues=True))
+    assert says in next(line for line in body.splitlines() if line and line[0] != "<")
+    assert "**What next:** Try again later" in body
+    assert "Then comment `@agent continue` to continue from the work done so far." in body
+
+
+def test_what_was_not_seen_to_fail_and_to_pass_is_said() -> None:
+    log = Log()
+    log.edited()
+    log.ran("pytest -q")
+    body = comment_body(
+        reports.report(check_history=log.edited("b.py"), pull_request=PULL, unverified="edited")
+    )
+    assert "| Reproduced | no test was seen to fail before the first edit |\n" in body
+    assert "| Checked | no check was seen to pass after the last edit |\n" in body
+
+
 def test_a_comment_names_the_pinned_commit() -> None:
     left_out = ("301 comments written after the request", "#4, opened after the request", "other")
     report = reports.report(base="d" * 40)
@@ -291,6 +389,47 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
     assert any(line.startswith("The pull request is **a draft again**") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("is_draft", "wanted", "unverified", "sentence"),
+    [
+        (True, True, "unchecked", "The pull request is a **draft**: no check was run on it."),
+        (
+            True,
+            False,
+            "",
+            "The pull request is a **draft** and stays one until you mark it as ready for review.",
+        ),
+        (False, False, "", "Please review it."),
+    ],
+)
+def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
+    is_draft: bool, wanted: bool, unverified: Unverified, sentence: str
+) -> None:
+    pull = PULL.model_copy(update={"draft": is_draft})
+    told = comment_body(reports.report(draft=wanted, unverified=unverified, pull_request=pull))
+    assert sentence in told and ("Please review it" in told) is not is_draft
+
+
+def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and_no_draft() -> None:
+    course = Log().ran("python3 -m unittest -q test_none", 1, "ImportError")
+    pull = PullRequestContext(number=5, head="a" * 40, base_branch="main", author="mona")
+    asked = reports.trigger()
+    told = comment_body(
+        reports.report(
+            trigger=asked,
+            task=reports.task(asked, pull=pull),
+            publication_method="pushed",
+            check_history=course,
+            unverified=missing_verification(reports.outcome(), course),
+            draft=True,
+            publication=Publication(how="pushed", branch="work", commit="c" * 40),
+            pull_request=PULL,
+        )
+    )
+    assert "is not verified" in told and "draft" not in told
+    assert "`python3 -m unittest -q test_none` fails" in told
 
 
 def test_an_unclear_check_is_not_reported_as_missing() -> None:

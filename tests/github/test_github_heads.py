@@ -127,9 +127,22 @@ def test_the_newest_open_pull_request_of_resolver_belongs_to_the_issue(
 ) -> None:
     opened(github, f"{PREFIX}one")
     second = opened(github, f"{PREFIX}two")
-    opened(github, f"{PREFIX}three").state = "closed"
+    merged = opened(github, f"{PREFIX}three")
+    assert merged.pull is not None
+    merged.state, merged.pull.merged_at = "closed", github.world.now()
+    opened(github, f"{PREFIX}four").state = "closed"
     found = heads(github).of_issue(trigger(), PREFIX)
     assert found is not None and found.number == second.number
+
+
+@pytest.mark.parametrize("whose", ["a person's", "of another branch", "of another issue"])
+def test_a_pull_request_that_is_not_ours_for_the_issue_is_not_followed(
+    github: GitHubServer, whose: str
+) -> None:
+    marker = run_marker("key", Ending.PULL_REQUEST, 999 if whose == "of another issue" else 1, RUN)
+    branch = "feature" if whose == "of another branch" else f"{PREFIX}x"
+    opened(github, branch, "mona" if whose == "a person's" else BOT, f"{marker}\n\nFixes #1")
+    assert heads(github).of_issue(trigger(), PREFIX) is None
 
 
 def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> None:

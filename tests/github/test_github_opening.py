@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from resolver.errors import ForgeError
 from resolver.github.comments.markers import ending_of, run_of_marker
 from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
+from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, PullRequest
 from resolver.trace.markdown import utf16_length
@@ -310,18 +312,135 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
 def test_a_draft_of_resolver_becomes_ready_when_verified(
     github: GitHubServer, issue: Issue
 ) -> None:
-    pull, found = opened(github, report_on(issue, draft=True))
-    assert pull.draft
-    pull, found = opened(github, later(issue, "Mend the parser and the printer"))
+    wishes = PullRequestPreferences(reviewers=("requester",))
+    pull, found = opened(github, wished(issue, wishes, draft=True))
+    assert pull.draft and asked(found) == (set(), set())
+    ready = later(issue, "Mend the parser and the printer", preferences=wishes)
+    pull, found = opened(github, ready)
     assert not pull.draft and found.pull and not found.pull.draft
+    assert asked(found) == ({"alice"}, set())
 
 
 def test_a_draft_made_by_a_person_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     assert found.pull is not None
     found.pull.draft = True
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert pull.draft
+    for message in ("Mend the parser and the printer", "Mend the lexer as well"):
+        pull, _ = opened(github, later(issue, message, run=message[:8].replace(" ", "-")))
+        assert pull.draft
+
+
+def on_pull(issue: Issue, pull: Issue, message: str, **changes: Any) -> Report:
+    """A report of a run that was requested on Resolver's own pull request."""
+    asked = reports.trigger(number=pull.number, comment_id=None, key=f"comment:{message}")
+    context = PullRequestContext(number=pull.number, head="a" * 40, base_branch="main")
+    values = {
+        "trigger": asked,
+        "task": reports.task(asked, pull=context),
+        "outcome": reports.outcome(f"{message}\n\nAnd why it is {message}."),
+        "run": message,
+        "how": "pushed",
+    }
+    return report_on(issue, **{**values, **changes})
+
+
+def test_an_addition_requested_on_the_pull_request_is_a_section_of_its_text(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    first, title = found.body or "", found.title
+    forge = forge_for(github)
+    for message in ("multiplies", "divides", "divides"):
+        forge.update_existing_pull_request(on_pull(issue, found, message))
+        body = found.body or ""
+        assert body.count(f"And why it is {message}.") == 1, "the same run adds nothing twice"
+    assert found.title == title
+    assert first.split("-->\n\n", 1)[1].strip() in body, "the first text is gone"
+    assert "And why it is multiplies." in body and f"Fixes #{found.number}" not in body
+    assert found.pull and not found.pull.draft and "not verified:" not in body
+
+
+def test_an_addition_requested_on_the_issue_keeps_title_and_first_text(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    first, title = found.body or "", found.title
+    follows = OpenPullRequest(
+        number=found.number, title=title, branch=BRANCH, head="a" * 40, base_branch="main"
+    )
+    for message in ("divides", "says-more"):
+        report = later(issue, message, run=message)
+        assert report.task is not None
+        task = report.task.model_copy(update={"follows": follows})
+        opened(github, report.model_copy(update={"task": task}))
+        assert f"And why it is {message}." in (found.body or "")
+    assert found.title == title and first.split("-->\n\n", 1)[1].strip() in (found.body or "")
+    assert "And why it is divides." in (found.body or "")
+
+
+@pytest.mark.parametrize("edited", ["", "Mona's title"])
+def test_the_title_covers_an_addition_unless_a_person_edited_it(
+    github: GitHubServer, issue: Issue, edited: str
+) -> None:
+    _, found = opened(github, report_on(issue))
+    if edited:
+        github.edit_issue(found, title=edited)
+    for message in ("multiplies", "divides"):
+        outcome = reports.outcome(message, pull_request_title="Make add add, and add mul")
+        forge_for(github).update_existing_pull_request(
+            on_pull(issue, found, message, outcome=outcome)
+        )
+        assert found.title == (edited or "Make add add, and add mul")
+
+
+def test_an_addition_keeps_what_a_person_wrote(github: GitHubServer, issue: Issue) -> None:
+    _, found = opened(github, report_on(issue))
+    edited(github, found, body=f"{found.body}\nA note of mona's.", title="Mona's title")
+    forge_for(github).update_existing_pull_request(on_pull(issue, found, "multiplies"))
+    assert found.title == "Mona's title"
+    assert "A note of mona's." in found.body and "And why it is multiplies." in found.body
+
+
+def test_an_unverified_addition_makes_it_a_draft_until_one_is_verified(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    unverified = on_pull(issue, found, "multiplies", unverified="unchecked", draft=True)
+    pull = forge_for(github).update_existing_pull_request(unverified)
+    assert pull and pull.draft and found.pull and found.pull.draft
+    assert "**The newest commit is not verified:** no check was run" in found.body
+    forge_for(github).update_existing_pull_request(on_pull(issue, found, "divides"))
+    assert not found.pull.draft and "not verified:" not in found.body
+
+
+def test_a_pull_request_that_a_person_marked_as_ready_is_not_made_a_draft(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue, draft=True))
+    assert found.pull is not None
+    found.pull.draft = False
+    unverified = on_pull(issue, found, "multiplies", unverified="unchecked", draft=True)
+    forge_for(github).update_existing_pull_request(unverified)
+    assert not found.pull.draft and "is not verified" in found.body
+
+
+def test_an_addition_changes_nothing_of_a_pull_request_of_a_person(
+    github: GitHubServer, issue: Issue
+) -> None:
+    theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
+    unverified = on_pull(issue, theirs, "multiplies", unverified="unchecked", draft=True)
+    before = len(github.writes())
+    assert forge_for(github).update_existing_pull_request(unverified) is None
+    assert theirs.pull and not theirs.pull.draft and len(github.writes()) == before
+
+
+def test_a_refused_edit_of_the_text_is_an_error_that_says_so(
+    github: GitHubServer, issue: Issue
+) -> None:
+    _, found = opened(github, report_on(issue))
+    github.fail_next("PATCH", r"/pulls/\d+$", 422, times=9)
+    with pytest.raises(ForgeError, match="could not update the text of"):
+        forge_for(github).update_existing_pull_request(on_pull(issue, found, "multiplies"))
 
 
 def test_a_failure_to_make_it_ready_is_reported(github: GitHubServer, issue: Issue) -> None:

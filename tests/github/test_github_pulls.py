@@ -313,6 +313,19 @@ def test_a_review_is_published_once_and_found_again(github: GitHubServer, pull: 
     assert (found.review.url, found.comment_url) == (first.url, None)
 
 
+def test_a_lost_answer_to_a_review_does_not_make_two(github: GitHubServer, pull: Issue) -> None:
+    github.fail_next("POST", r"/reviews$", 502, after=True)
+    forge_for(github).publish_review(report_on(pull), review(github, 28))
+    assert len(pull.reviews) == 1
+
+
+def test_an_allowed_approval_is_published_as_one(github: GitHubServer, pull: Issue) -> None:
+    approval = review(github, verdict=ReviewVerdict.APPROVE)
+    done = forge_for(github).publish_review(report_on(pull), approval)
+    assert done.verdict is ReviewVerdict.APPROVE
+    assert [each.state for each in pull.reviews] == ["APPROVED"]
+
+
 def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
     report = report_on(pull)
     github.add_review(pull, review_marker(report.trigger.key), "eve")

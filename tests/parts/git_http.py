@@ -1,4 +1,4 @@
-"""Git's smart protocol over HTTP (clone, fetch, push): the real `git http-backend` as WSGI.
+"""Git's smart protocol over HTTP (clone, fetch, push): real git behind a WSGI application.
 
 Who may do what is asked of a `Gate`; tokens are read the way GitHub takes them: HTTP Basic
 with any user name and the token as password, or `Authorization: Bearer|token`.
@@ -6,6 +6,7 @@ with any user name and the token as password, or `Authorization: Bearer|token`.
 
 import base64
 import binascii
+import gzip
 import os
 import re
 import subprocess
@@ -94,9 +95,9 @@ def git_http_app(root: Path, gate: Gate, *, filters: bool = True) -> WsgiApp:
         decision = gate(access)
         if isinstance(decision, Refusal):
             return _refuse(start_response, decision)
-        path = f"/{match['repository']}.git/{match['rest']}"
-        extra = {"GIT_CONFIG_VALUE_2": str(filters).lower(), **decision.environment}
-        return _backend(root, path, environ, extra, start_response)
+        extra = {"GIT_CONFIG_VALUE_1": str(filters).lower(), **decision.environment}
+        folder = root / f"{match['repository']}.git"
+        return _serve_git(folder, match["rest"], environ, extra, start_response)
 
     return app
 
@@ -110,54 +111,61 @@ def _refuse(start_response: Callable[..., Any], refusal: Refusal) -> list[bytes]
     return [body]
 
 
-def _backend_environment(
-    root: Path, path: str, environ: Mapping[str, Any], extra: Mapping[str, str]
-) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": "/nonexistent",
-        "GIT_PROJECT_ROOT": str(root),
-        "GIT_HTTP_EXPORT_ALL": "1",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        # The gate has decided already; http-backend would ask for REMOTE_USER otherwise.
-        "GIT_CONFIG_COUNT": "3",
-        "GIT_CONFIG_KEY_0": "http.receivepack",
-        "GIT_CONFIG_VALUE_0": "true",
-        "GIT_CONFIG_KEY_1": "safe.directory",
-        "GIT_CONFIG_VALUE_1": "*",
-        "GIT_CONFIG_KEY_2": "uploadpack.allowFilter",
-        "PATH_INFO": path,
-        "QUERY_STRING": environ.get("QUERY_STRING", ""),
-        "REQUEST_METHOD": environ["REQUEST_METHOD"],
-        "CONTENT_TYPE": environ.get("CONTENT_TYPE", ""),
-        "CONTENT_LENGTH": environ.get("CONTENT_LENGTH", ""),
-        "HTTP_CONTENT_ENCODING": environ.get("HTTP_CONTENT_ENCODING", ""),
-        "GIT_PROTOCOL": environ.get("HTTP_GIT_PROTOCOL", ""),
-        "REMOTE_ADDR": environ.get("REMOTE_ADDR", ""),
-        **extra,
-    }
-
-
-def _backend(
-    root: Path,
-    path: str,
+def _serve_git(
+    repository: Path,
+    request: str,
     environ: Mapping[str, Any],
     extra: Mapping[str, str],
     start_response: Callable[..., Any],
 ) -> Iterable[bytes]:
+    """What `git http-backend` does, without its two processes for each request: see
+    https://git-scm.com/docs/http-protocol."""
+    listing = request == "info/refs"
+    service = environ["QUERY_STRING"].partition("service=")[2] if listing else request
+    known = service in ("git-upload-pack", "git-receive-pack")
+    if not known or not (repository / "HEAD").is_file():
+        return _refuse(start_response, Refusal("404 Not Found", "Not Found"))
+    mode = "--http-backend-info-refs" if listing else "--stateless-rpc"
     child = subprocess.Popen(
-        ["git", "http-backend"],
-        env=_backend_environment(root, path, environ, extra),
-        stdin=subprocess.PIPE,
+        ["git", service.removeprefix("git-"), mode, "."],
+        cwd=repository,
+        env=_git_environment(environ, extra),
+        stdin=subprocess.DEVNULL if listing else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert child.stdin is not None and child.stdout is not None
-    feeder = threading.Thread(target=_feed, args=(environ["wsgi.input"], child.stdin), daemon=True)
-    feeder.start()
-    status, headers = _cgi_head(child.stdout)
-    start_response(status, headers)
-    return _Body(child, child.stdout, feeder)
+    assert child.stdout is not None
+    feeder = None
+    if child.stdin is not None:
+        source = environ["wsgi.input"]
+        if environ.get("HTTP_CONTENT_ENCODING") in ("gzip", "x-gzip"):
+            source = gzip.GzipFile(fileobj=source)
+        feeder = threading.Thread(target=_feed, args=(source, child.stdin), daemon=True)
+        feeder.start()
+    kind = "advertisement" if listing else "result"
+    headers = [("Content-Type", f"application/x-{service}-{kind}"), ("Cache-Control", "no-cache")]
+    start_response("200 OK", headers)
+    announced = b""
+    if listing and "version=2" not in environ.get("HTTP_GIT_PROTOCOL", ""):
+        line = f"# service={service}\n"
+        announced = f"{len(line) + 4:04x}{line}0000".encode()
+    return _Body(child, child.stdout, feeder, announced)
+
+
+def _git_environment(environ: Mapping[str, Any], extra: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_KEY_1": "uploadpack.allowFilter",
+        "GIT_COMMITTER_NAME": "pusher",
+        "GIT_COMMITTER_EMAIL": "pusher@example.org",
+        "GIT_PROTOCOL": environ.get("HTTP_GIT_PROTOCOL", ""),
+        **extra,
+    }
 
 
 def _feed(source: IO[bytes], sink: IO[bytes]) -> None:
@@ -166,33 +174,27 @@ def _feed(source: IO[bytes], sink: IO[bytes]) -> None:
             sink.write(chunk)
         sink.close()
     except BrokenPipeError:
-        pass  # The backend has answered without reading all of it, as it may.
-
-
-def _cgi_head(stream: IO[bytes]) -> tuple[str, list[tuple[str, str]]]:
-    status, headers = "200 OK", []
-    for line in iter(stream.readline, b"\r\n"):
-        if not line:
-            return "500 Internal Server Error", [("Content-Length", "0")]
-        name, _, value = line.decode("latin-1").strip().partition(": ")
-        if name == "Status":
-            status = value
-        else:
-            headers.append((name, value))
-    return status, headers
+        pass  # Git has answered without reading all of it, as it may.
 
 
 class _Body:
-    """The backend's output as it comes; `close` waits for its end, so that no child is left."""
+    """Git's output as it comes; `close` waits for its end, so that no child is left."""
 
     def __init__(
-        self, child: "subprocess.Popen[bytes]", stream: IO[bytes], feeder: threading.Thread
+        self,
+        child: "subprocess.Popen[bytes]",
+        stream: IO[bytes],
+        feeder: threading.Thread | None,
+        announced: bytes,
     ) -> None:
         self._child = child
         self._stream = stream
         self._feeder = feeder
+        self._announced = announced
 
     def __iter__(self) -> Iterator[bytes]:
+        if self._announced:
+            yield self._announced
         while chunk := self._stream.read1(1 << 16):  # type: ignore[attr-defined]
             yield chunk
         # The reference is moved before the client sees the end of the answer.
@@ -200,5 +202,6 @@ class _Body:
 
     def close(self) -> None:
         self._stream.close()
-        self._feeder.join(timeout=10)
+        if self._feeder is not None:
+            self._feeder.join(timeout=10)
         self._child.wait()

@@ -18,9 +18,11 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from resolver.cli.main import run
 from resolver.events.log import Event
@@ -36,19 +38,29 @@ LOADED_ONCE = (
 """What a command line would load by itself, and what takes longest."""
 
 
-class Killer:
-    """The program, started. `environment` is that of the command lines."""
+@pytest.fixture(scope="session")
+def killer_program() -> Iterator["subprocess.Popen[str]"]:
+    """The program, started once: it loads litellm."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tests.parts.killer"],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    yield program
+    program.communicate()
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+
+class Killer:
+    """Gives the program its orders. `environment` is that of the command lines."""
+
+    def __init__(
+        self, program: "subprocess.Popen[str]", folder: Path, environment: Mapping[str, str]
+    ) -> None:
         self.environment = environment
         self._log = folder / "killer.log"
-        self._program = subprocess.Popen(
-            [sys.executable, "-m", "tests.parts.killer"],
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._program = program
 
     def run(self, *args: str | Path, **moment: str | int | bool) -> int:
         """Exit code of a command line, or the negative signal that ended it.
@@ -71,9 +83,6 @@ class Killer:
     def printed(self) -> str:
         """What all command lines have printed."""
         return self._log.read_text() if self._log.exists() else ""
-
-    def close(self) -> None:
-        self._program.communicate()
 
 
 def _die() -> None:

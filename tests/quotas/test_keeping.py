@@ -16,7 +16,7 @@ from tests.parts.github import GitHubServer
 from tests.quotas.booking import Place, book, entry
 
 REPOSITORY = "octo/demo"
-AT_ONCE = 12
+AT_ONCE = 7
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_a_ledger_that_is_too_large_is_not_read(place: Place, github: GitHubServ
 def test_many_at_once_lose_no_entry_and_no_ceiling_is_passed(
     place: Place, github: GitHubServer
 ) -> None:
-    """Twelve processes want to be booked; the thread may have five runs."""
+    """Seven processes want to be booked; the thread may have five runs."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.quotas.booking"])
     with ProcessPoolExecutor(AT_ONCE, mp_context=context) as pool:
@@ -184,8 +184,8 @@ def test_many_at_once_lose_no_entry_and_no_ceiling_is_passed(
 def test_many_at_once_never_set_more_aside_than_there_is(place: Place) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.quotas.booking"])
-    with ProcessPoolExecutor(8, mp_context=context) as pool:
-        given = list(pool.map(book, [place] * 8, range(8), [0] * 8, [23.0] * 8))
+    with ProcessPoolExecutor(6, mp_context=context) as pool:
+        given = list(pool.map(book, [place] * 6, range(6), [0] * 6, [23.0] * 6))
     reserved = sorted(each for each in given if each is not None)
     assert reserved == [3.0, 5.0, 5.0, 5.0, 5.0]
 

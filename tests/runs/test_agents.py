@@ -48,9 +48,13 @@ def asked(scene: Scene, text: str) -> dict[str, Any]:
 
 
 def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scene: Scene) -> None:
+    bad = {".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n"}
+    scene.github.commit(REPOSITORY, "main", bad, "Break one")
     scene.endpoint.script(FIX, finish(SUMMARY))
     done = scene.action(asked(scene, "@agent /release-notes for v1.2"))
     assert done.exit_code == 0, done.stdout + done.stderr
+    [comment] = scene.bot_comments()
+    assert ".agents/agents/bad.md:3" in comment and "execute_bash" in comment, "it is left out"
     [pull] = scene.pulls()
     assert pull.title == "Make add add"
     body = scene.endpoint.requests[0].body
@@ -85,20 +89,15 @@ def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scene: Scene)
     assert not scene.work_done()
 
 
-def test_a_bad_file_is_left_out_and_said_so(scene: Scene) -> None:
-    bad = {".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n"}
-    scene.github.commit(REPOSITORY, "main", bad, "Break one")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(asked(scene, "@agent please fix this"))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
-    assert ".agents/agents/bad.md:3" in comment
-    assert "execute_bash" in comment
-
-
 def test_going_on_after_a_question_goes_on_with_the_question(scene: Scene) -> None:
     scene.endpoint.script(bash("grep -n def calc.py"), finish("It is `calc.py:1`."))
     assert scene.action(asked(scene, "@agent where is add()?")).exit_code == 0
+    body = scene.endpoint.requests[0].body
+    assert "pull request" not in json.dumps(body["messages"])
+    assert "Resolve issue" not in json.dumps(body)
+    [end] = (t["function"] for t in body["tools"] if t["function"]["name"] == "finish")
+    assert set(end["parameters"]["properties"]) == {"message", "task_completed"}
+    assert "pull request" not in end["description"]
     scene.endpoint.script(FIX, finish("Also `calc.py:2`."))
     done = scene.action(asked(scene, "@agent continue, and the line that subtracts"))
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -119,17 +118,6 @@ def test_going_on_after_an_agent_of_the_repository_goes_on_with_it(scene: Scene)
     assert [e.agent for e in done.events if isinstance(e, RunStarted)] == ["counter"]
     assert "And no other." in scene.bot_comments()[1]
     assert scene.pulls() == []
-
-
-def test_the_words_of_a_question_are_not_those_of_a_change(scene: Scene) -> None:
-    scene.endpoint.script(finish("Because."))
-    assert scene.action(asked(scene, "@agent why does add() subtract?")).exit_code == 0
-    body = scene.endpoint.requests[0].body
-    assert "pull request" not in json.dumps(body["messages"])
-    assert "Resolve issue" not in json.dumps(body)
-    [end] = (t["function"] for t in body["tools"] if t["function"]["name"] == "finish")
-    assert set(end["parameters"]["properties"]) == {"message", "task_completed"}
-    assert "pull request" not in end["description"]
 
 
 def test_an_option_names_the_agent_on_the_command_line(

@@ -56,19 +56,16 @@ def _issue(folder: Path) -> Path:
     "condenser",
     [
         "importance(keep_last=2)",
-        "window(keep_last=2)",
-        "summarizing(keep_last=2)",
         "structured(keep_last=2)",
         "attention(keep_last=2)",
-        "masking(keep_last=2,at_once=2)",
-        "recent(keep_last=3)",
-        "amortized(most=6)",
         "masking(keep_last=6,at_once=3),window(keep_last=2)",
     ],
 )
 def test_the_work_is_done_with_each_condenser(
     condenser: str, command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """Whole runs, because the agent has to go on with what each leaves it; test_properties.py has
+    all condensers, and test_condensing.py a run with the summarizing one."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.answer_with(answer_of)
     done = run(command_line, checkout, condenser)

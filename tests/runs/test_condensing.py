@@ -3,8 +3,8 @@ model that fails."""
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -49,12 +49,13 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def killer(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> Iterator[Killer]:
+    killer_program: Popen[str],
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+) -> Killer:
     model_endpoint.answer_with(work)
-    made = Killer(tmp_path, {**command_line.environment, **ENVIRONMENT})
-    yield made
-    made.close()
+    return Killer(killer_program, tmp_path, {**command_line.environment, **ENVIRONMENT})
 
 
 def read(output: Path) -> list[Event]:
@@ -100,9 +101,21 @@ def of(events: list[Event], kind: type[EventBase]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param((1, 2), id="around the first condensation"),
+        pytest.param((0, 3), id="further from it", marks=pytest.mark.deep),
+    ],
+)
 def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
-    killer: Killer, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
+    killer: Killer,
+    model_endpoint: ModelEndpoint,
+    checkout: Path,
+    tmp_path: Path,
+    chosen: tuple[int, ...],
 ) -> None:
+    """Whole runs, because they are killed between the condenser's reply and what follows it."""
     issue = tmp_path / "issue.md"
     issue.write_text("# Fix it")
     whole = tmp_path / "whole"
@@ -115,7 +128,7 @@ def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
     asked = len(model_endpoint.requests)
     first, second = of(events, ServiceReplied)[:2]
     moments = (first.id - 1, first.id, first.id + 1, second.id)
-    for number in moments:
+    for number in (moments[each] for each in chosen):
         git(checkout, "branch", "-D", branch)
         before = len(model_endpoint.requests)
         output = tmp_path / f"killed-{number}"

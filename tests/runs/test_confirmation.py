@@ -50,36 +50,32 @@ def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
 
 
 def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scene: Continuing) -> None:
+    """Whole runs, because the approved action is that of the earlier run's log."""
     waiting(scene)
+    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
+    scene.github.add_user("eve")
+    assert scene.ask(named, author="eve", **WAITS).exit_code == 5, "a stranger approves nothing"
+    other = "@agent approve 000000" if not named.endswith("000000") else "@agent approve 000001"
+    done = scene.ask(other, **WAITS)
+    assert done.exit_code == 4, done.stdout + done.stderr
+    assert not kinds(events_of(done), "confirmation_answered")
+    assert len(kinds(events_of(done), "confirmation_asked")) == 2, "it asks again"
+    assert len(scene.endpoint.requests) == 1
+    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
     scene.endpoint.script(finish(SUMMARY))
-    done = scene.ask("@agent approve", **WAITS)
+    done = scene.ask(f"{named} and thanks", **WAITS)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert len(scene.endpoint.requests) == 2, "a reply of the log was asked for again"
     events = events_of(done)
     [answer] = kinds(events, "confirmation_answered")
     assert (answer["approved"], answer["by"]) == (True, "mona")
     assert len(kinds(events, "cmd_run")) == len(kinds(events, "cmd_output")) == 1
-    assert len(kinds(events, "confirmation_asked")) == 1
     [pull] = scene.pulls()
     assert "a + b" in scene.git("show", f"refs/heads/{pull.pull.head}:calc.py")
     again = scene.ask("@agent approve", **WAITS)
     assert again.exit_code == 0
     assert "No action is waiting" in scene.told()
     assert len(scene.endpoint.requests) == 2
-
-
-def test_a_later_approval_of_another_action_does_nothing(scene: Continuing) -> None:
-    waiting(scene)
-    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
-    other = "@agent approve 000000" if not named.endswith("000000") else "@agent approve 000001"
-    done = scene.ask(other, **WAITS)
-    assert done.exit_code == 4, done.stdout + done.stderr
-    assert not kinds(events_of(done), "confirmation_answered")
-    scene.endpoint.script(finish(SUMMARY))
-    done = scene.ask(f"{named} and thanks", **WAITS)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [answer] = kinds(events_of(done), "confirmation_answered")
-    assert answer["approved"] is True
 
 
 def test_a_later_denial_gives_the_agent_the_reason(scene: Continuing) -> None:
@@ -93,27 +89,11 @@ def test_a_later_denial_gives_the_agent_the_reason(scene: Continuing) -> None:
     assert scene.pulls()
 
 
-def test_a_stranger_approves_nothing(scene: Continuing) -> None:
-    waiting(scene)
-    scene.github.add_user("eve")
-    done = scene.ask("@agent approve", author="eve", **WAITS)
-    assert done.exit_code == 5
-    assert len(scene.endpoint.requests) == 1
-
-
 def test_an_approval_where_nothing_waits_starts_nothing(scene: Continuing) -> None:
     done = scene.ask("@agent approve")
     assert done.exit_code == 0
     assert "No action is waiting for approval here" in scene.told()
     assert not scene.endpoint.requests
-
-
-def test_going_on_without_a_decision_asks_again(scene: Continuing) -> None:
-    waiting(scene)
-    done = scene.ask("@agent continue", **WAITS)
-    assert done.exit_code == 4
-    assert len(kinds(events_of(done), "confirmation_asked")) == 2
-    assert len(scene.endpoint.requests) == 1
 
 
 @pytest.mark.parametrize("word", ["approve", "deny"])
@@ -146,14 +126,6 @@ def test_a_decision_reaches_the_run_that_waits(scene: Continuing, word: str) -> 
     assert [r.content for r in comment.reactions] == ["+1"]
 
 
-def test_a_high_risk_is_refused_without_asking_anybody(scene: Continuing) -> None:
-    scene.endpoint.script(bash(RISKY), finish("Could not"))
-    done = scene.ask("@agent please fix this", RESOLVER_CONFIRMATION="high")
-    assert done.exit_code == 3
-    assert "high risk" in str(scene.endpoint.requests[1].body)
-    assert not kinds(events_of(done), "cmd_output")
-
-
 def test_on_a_local_checkout_nobody_is_asked_and_the_way_on_is_said(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -164,13 +136,3 @@ def test_on_a_local_checkout_nobody_is_asked_and_the_way_on_is_said(
     assert f"RESOLVER_CONFIRMATION=never resolver resolve --resume {done.output}" in done.stderr
     assert "Nobody could be asked" in done.stderr
     assert len(model_endpoint.requests) == 1
-
-
-def test_what_could_end_the_code_block_or_hide_is_shown_as_it_is(scene: Continuing) -> None:
-    command = "printenv NO_SUCH_TOKEN\n````\n</details> @everyone \u202e\u200b"
-    scene.endpoint.script(bash(command))
-    scene.ask("@agent please fix this", **WAITS)
-    told = scene.told()
-    assert f"`````bash\n{command.partition(' ')[0]}" in told
-    assert "\u202e" not in told and "\u200b" not in told
-    assert "202E" in told.upper()

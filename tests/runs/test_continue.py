@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from resolver.runs.resuming.archive import KEPT_RUNS, RUNS
+from resolver.runs.resuming.archive import RUNS
 from tests.parts.github import GitHubServer
+from tests.parts.github_server.exchange import Exchange
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
@@ -24,7 +25,7 @@ class Continuing(Scene):
 
     def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
         super().__init__(github, line, endpoint)
-        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2}"
+        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2, writes: 0}"
 
     def ask(
         self, text: str, author: str = "mona", on: Issue | None = None, **environment: str
@@ -47,6 +48,17 @@ class Continuing(Scene):
         """The last comment of ours."""
         ours = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
         return ours[-1] if ours else ""
+
+    def looks(self) -> list[Exchange]:
+        """The requests with which runs looked for new comments on the issue."""
+        path = f"/issues/{self.issue.number}/comments"
+        found = self.github.requests
+        return [each for each in found if each.path.endswith(path) and each.query.get("since")]
+
+    def wait_for_look(self) -> None:
+        """Wait until the run has looked for new comments again, from its beginning to its end."""
+        seen = len(self.looks())
+        until(lambda: len(self.looks()) > seen + 1)
 
     def while_at_work(self, number: int, answer: Answer, act: Callable[[], object]) -> None:
         """Give `answer` to the model's request of this number, and do `act` a moment later."""
@@ -96,6 +108,7 @@ def published(scene: Continuing, **environment: str) -> Issue:
 
 
 def test_a_run_goes_on_after_its_limit_from_the_log_in_the_repository(scene: Continuing) -> None:
+    """Whole runs, because the second one rebuilds its work from the archived log of the first."""
     first = limited(scene)
     assert scene.kept() == [first.outcome["run"]]
     assert "`@agent continue +50 iterations`" in scene.told()
@@ -116,15 +129,8 @@ def test_a_run_goes_on_after_its_limit_from_the_log_in_the_repository(scene: Con
     assert scene.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
 
-def test_continue_alone_grants_as_much_as_a_new_run_has(scene: Continuing) -> None:
-    limited(scene)
-    scene.endpoint.script(bash("echo more"), finish(SUMMARY))
-    done = scene.ask("@agent continue", **LIMIT)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert done.outcome["iterations"] == 4
-
-
 def test_a_continued_pull_request_gets_one_more_commit(scene: Continuing) -> None:
+    """Whole runs, because branch, text, log and comments of three runs have to agree."""
     pull = published(scene)
     branch = pull.pull.head
     before = scene.git("rev-parse", f"refs/heads/{branch}")
@@ -150,6 +156,7 @@ def test_a_continued_pull_request_gets_one_more_commit(scene: Continuing) -> Non
 
 
 def test_a_limit_in_between_does_not_lose_the_pull_request(scene: Continuing) -> None:
+    """Whole runs, because what the first published is known only from the log of the second."""
     pull = published(scene, **LIMIT)
     scene.endpoint.script(DOCS)
     limit = scene.ask("@agent continue +1 iteration", on=pull, **LIMIT)
@@ -162,20 +169,8 @@ def test_a_limit_in_between_does_not_lose_the_pull_request(scene: Continuing) ->
     assert scene.git("rev-list", "--count", f"main..{scene.branches()[0]}") == "2"
 
 
-def test_what_somebody_else_pushed_stays_below_the_new_commit(scene: Continuing) -> None:
-    pull = published(scene)
-    [branch] = scene.branches()
-    scene.github.commit(REPOSITORY, branch, {"other.py": "x = 1\n"}, "mine")
-    theirs = scene.git("rev-parse", f"refs/heads/{branch}")
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scene.ask("@agent continue, and say so in the README", on=pull)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.git("rev-parse", f"refs/heads/{branch}^") == theirs
-    assert scene.git("diff", "--name-only", theirs, f"refs/heads/{branch}") == "README.md"
-    assert len(scene.pulls()) == 1
-
-
 def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Continuing) -> None:
+    """Whole runs, because the change of an earlier run has to conflict with a push."""
     pull = published(scene)
     [branch] = scene.branches()
     scene.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
@@ -194,6 +189,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Contin
 
 
 def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scene: Continuing) -> None:
+    """Whole runs, because the first must leave no log."""
     off = {"RESOLVER_KEEP_LOG": "false"}
     pull = published(scene, **off)
     before = scene.git("rev-parse", f"refs/heads/{pull.pull.head}")
@@ -223,6 +219,7 @@ def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_is_gone_on_from(
 
 
 def test_a_closed_pull_request_is_followed_by_a_new_one(scene: Continuing) -> None:
+    """Whole runs, because the second proposes the change of the first again."""
     pull = published(scene)
     pull.state = "closed"
     scene.endpoint.script(DOCS, finish("Say so in the README"))
@@ -232,22 +229,8 @@ def test_a_closed_pull_request_is_followed_by_a_new_one(scene: Continuing) -> No
     assert "is merged or closed" in scene.told()
 
 
-def test_a_continue_delivered_again_does_nothing_twice(scene: Continuing) -> None:
-    pull = published(scene)
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    scene.github.advance(2)
-    comment = scene.github.add_comment(pull, "@agent continue: the README too", "mona")
-    event = scene.github.event_issue_comment(comment)
-    assert scene.action(event).exit_code == 0
-    asked, comments = len(scene.endpoint.requests), len(pull.comments)
-    again = scene.action(event)
-    assert again.exit_code == 0, again.stdout + again.stderr
-    assert again.outcome["repeated"] is True
-    assert (len(scene.endpoint.requests), len(pull.comments)) == (asked, comments)
-    assert scene.git("rev-list", "--count", f"main..{scene.branches()[0]}") == "2"
-
-
 def test_without_a_log_it_starts_over_and_says_so(scene: Continuing) -> None:
+    """Whole runs, because the first must leave no log."""
     limited(scene, RESOLVER_KEEP_LOG="false")
     assert scene.kept() == []
     assert "continue" not in scene.told()
@@ -259,14 +242,8 @@ def test_without_a_log_it_starts_over_and_says_so(scene: Continuing) -> None:
     assert scene.kept() == []
 
 
-def test_only_the_last_logs_of_an_issue_are_kept(scene: Continuing) -> None:
-    runs = [limited(scene).outcome["run"] for _ in range(KEPT_RUNS + 2)]
-    assert scene.kept() == sorted(runs)[-KEPT_RUNS:]
-    tree = scene.git("ls-tree", "--name-only", f"{RUNS}/{scene.issue.number}/{runs[-1]}")
-    assert tree.split() == ["events.jsonl", "outcome.json"]
-
-
 def test_a_log_that_cannot_be_pushed_is_a_warning(scene: Continuing) -> None:
+    """A whole run, because its result must stay what it is."""
     scene.endpoint.script(finish("add is fine."))
     scene.github.fail_next("*", r"git-receive-pack", 403, times=9)
     done = scene.ask("@agent please fix this")
@@ -275,27 +252,19 @@ def test_a_log_that_cannot_be_pushed_is_a_warning(scene: Continuing) -> None:
     assert "add is fine" in scene.told()
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda log: log.replace(b'"number":1,', b'"number":9,', 1), "is about"),
-        (lambda log: log.replace(b"/octo/calc.git", b"/evil/calc.git", 1), "another server"),
-        (lambda log: b"not a log\n", "can't be used"),
-        (lambda log: b"", "can't be used"),
-        (lambda log: log[: len(log) // 3].rpartition(b"\n")[0] + b'\n{"kind":"message"}\n', "line"),
-    ],
-)
-def test_a_planted_log_is_not_believed(
-    scene: Continuing, change: Callable[[bytes], bytes], says: str
-) -> None:
+def test_a_planted_log_is_not_believed(scene: Continuing) -> None:
+    """A whole run, because the new run has to start over and say why. `test_continuation.py` has
+    the ways in which a log can be wrong."""
     first = limited(scene)
+    tree = scene.git("ls-tree", "--name-only", f"{RUNS}/{scene.issue.number}/{scene.kept()[0]}")
+    assert tree.split() == ["events.jsonl", "outcome.json"]
     ref = f"{RUNS}/{scene.issue.number}/{first.outcome['run']}"
-    log = change((first.output / "events.jsonl").read_bytes())
-    plant(scene, ref, log)
+    log = (first.output / "events.jsonl").read_bytes()
+    plant(scene, ref, log.replace(b"/octo/calc.git", b"/evil/calc.git", 1))
     scene.endpoint.script(FIX, finish(SUMMARY))
     done = scene.ask("@agent continue")
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert says in scene.told()
+    assert "can't be used" in scene.told() and "another server" in scene.told()
     assert "started over" in scene.told()
 
 
@@ -309,16 +278,15 @@ def plant(scene: Continuing, ref: str, log: bytes) -> None:
 
 
 def test_a_stranger_continues_nothing(scene: Continuing) -> None:
-    limited(scene)
-    asked = len(scene.endpoint.requests)
     scene.github.add_user("eve")
     done = scene.ask("@agent continue +50 iterations", author="eve")
     assert done.exit_code == 5
-    assert len(scene.endpoint.requests) == asked
+    assert not scene.work_done()
     assert "write access" in scene.told()
 
 
 def test_a_stop_comment_ends_the_command_that_runs(scene: Continuing) -> None:
+    """A whole run, because a comment has to interrupt a command in its sandbox."""
     said: list[Comment] = []
     scene.while_at_work(
         1,
@@ -350,11 +318,12 @@ def wait_for_look(scene: Continuing) -> None:
 
 
 def test_a_stranger_stops_nothing_and_the_requester_does(scene: Continuing) -> None:
+    """A whole run, because the comments have to come while it works."""
     scene.github.add_user("eve")
 
     def both() -> None:
         scene.mention("eve", "@agent stop")
-        wait_for_look(scene)
+        scene.wait_for_look()
         scene.github.grant("mona", REPOSITORY, "read")
         scene.mention("mona", "@agent stop")
 
@@ -367,9 +336,11 @@ def test_a_stranger_stops_nothing_and_the_requester_does(scene: Continuing) -> N
 
 
 def test_a_run_at_work_pauses_and_is_granted_more(scene: Continuing) -> None:
+    """A whole run, because the comments have to come while it works."""
+
     def steer() -> None:
         scene.mention(text="@agent pause")
-        wait_for_look(scene)
+        scene.wait_for_look()
         scene.mention(text="@agent continue +5 iterations, and use pytest -x")
 
     def answered(body: dict[str, Any]) -> Answer:
@@ -403,12 +374,8 @@ def test_stop_with_nothing_at_work_is_answered_once(scene: Continuing) -> None:
 
 
 def test_looking_for_comments_costs_little(scene: Continuing) -> None:
+    """A whole run, because its requests are counted."""
     scene.endpoint.script(bash("sleep 2"), finish("add is fine."))
     scene.ask("@agent please fix this")
-    looks = [
-        r
-        for r in scene.github.requests
-        if r.path.endswith(f"/issues/{scene.issue.number}/comments") and r.query.get("since")
-    ]
-    known = [r for r in looks if r.status == 304]
+    known = [r for r in scene.looks() if r.status == 304]
     assert len(known) >= 4

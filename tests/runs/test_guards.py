@@ -25,7 +25,7 @@ class GuardedScene(Scene):
         super().__init__(github, line, endpoint)
         line.environment |= {
             "RESOLVER_BOT_LOGIN": "resolver-bot",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1}",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1, writes: 0}",
             "RESOLVER_KEEP_LOG": "false",
         }
 
@@ -100,14 +100,9 @@ def test_a_run_is_booked_before_its_work_and_settled_after_it(scene: GuardedScen
     assert run.cost == pytest.approx(done.outcome["cost"])
     assert run.opened == done.outcome["pull_request"]["number"]
     assert run.thread == scene.issue.number
-
-
-def test_the_ledger_holds_no_words_of_anybody(scene: GuardedScene) -> None:
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    scene.ask()
     text = scene.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
     for words in ("add add", "Make", "fix this", "canary", "octo"):
-        assert words not in text
+        assert words not in text, "the ledger holds no words of anybody"
 
 
 def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
@@ -266,12 +261,14 @@ def test_the_dashboard_is_made_once_and_written_after_each_run(scene: GuardedSce
     assert "✅ pull request" in body
     assert "| Today | 1 | $0.0002 | 0 |" in body
     assert "@" not in body.replace("`@agent`", "")
+    scene.github.edit_issue(dashboard, body=f"{body}\n\nbuy my coins")
     scene.answer_once()
     other = scene.github.create_issue(REPOSITORY, "Another", "x", author="zoe")
     comment = scene.github.add_comment(other, "@agent fix", "mona")
     assert scene.action(scene.github.event_issue_comment(comment), **DASH).exit_code == 3
     [dashboard] = scene.dashboards()
     assert "| Today | 2 |" in (dashboard.body or "")
+    assert "coins" not in (dashboard.body or ""), "what people write there is written over"
 
 
 def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
@@ -329,12 +326,11 @@ def test_a_box_for_work_on_our_own_pull_request_is_about_that(scene: GuardedScen
     assert [run.thread for run in scene.ledger().runs[1:]] == [pull.number, pull.number]
 
 
-@pytest.mark.parametrize("who", ["eve", "tess"])
 def test_a_box_that_is_ticked_by_somebody_who_may_not_is_unticked_in_silence(
-    scene: GuardedScene, who: str
+    scene: GuardedScene,
 ) -> None:
-    scene.github.add_user(who)
-    scene.github.grant("tess", REPOSITORY, "triage")
+    who = "tess"
+    scene.github.grant(who, REPOSITORY, "triage")
     failed(scene)
     asked, said = len(scene.endpoint.requests), len(scene.bot_comments())
     done = scene.tick("**Continue**", who, **DASH)
@@ -362,15 +358,6 @@ def test_a_box_on_another_issue_starts_nothing(scene: GuardedScene) -> None:
     assert "does not belong to the dashboard" in done.stdout
     assert len(scene.endpoint.requests) == asked
     assert copy.body == after
-
-
-def test_what_people_write_into_the_dashboard_is_written_over(scene: GuardedScene) -> None:
-    failed(scene)
-    [dashboard] = scene.dashboards()
-    scene.github.edit_issue(dashboard, body=f"{dashboard.body}\n\nbuy my coins")
-    scene.answer_once()
-    scene.ask(**DASH)
-    assert "coins" not in (dashboard.body or "")
 
 
 def test_a_ledger_that_names_another_issue_as_the_dashboard_changes_nothing_there(

@@ -115,14 +115,6 @@ def test_working_tree_index_hooks_and_config_are_left_alone(
     assert git(checkout, "show", "agent/fix-it:README.md") == "# calc"
 
 
-def test_a_second_run_takes_a_second_branch(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.script(FIX, finish(), FIX, finish())
-    names = [command_line.call_resolve(checkout).outcome["branch"] for _ in range(2)]
-    assert names == ["agent/fix-it", "agent/fix-it-2"]
-
-
 IN_CALLS = (
     tool_calls([("execute_bash", {"command": "sed -i 's/a - b/a + b/' calc.py"}),
                 ("execute_ipython_cell", {"code": "print(open('calc.py').read())"})]),
@@ -301,11 +293,14 @@ def test_an_earlier_output_is_kept_beside(
     model_endpoint.script(FIX, finish(), FIX, finish())
     folder = tmp_path / "kept"
     args = ("resolve", checkout, "--issue", tmp_path / "issue.md", "--output", folder)
-    runs = []
+    runs, branches = [], []
     for _ in range(2):
         command_line.call(*args)
-        runs.append(json.loads((folder / "outcome.json").read_text())["run"])
+        outcome = json.loads((folder / "outcome.json").read_text())
+        runs.append(outcome["run"])
+        branches.append(outcome["branch"])
     assert json.loads((folder / "earlier-1" / "outcome.json").read_text())["run"] == runs[0]
+    assert branches == ["agent/fix-it", "agent/fix-it-2"]
 
 
 def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(

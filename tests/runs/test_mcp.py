@@ -203,7 +203,11 @@ def test_a_lost_server_is_an_observation_and_a_warning(
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path, made: bool
+    killer_program: subprocess.Popen[str],
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+    made: bool,
 ) -> None:
     calls = tmp_path / "calls"
     operator(command_line, variables={"CALLS": str(calls)})
@@ -214,7 +218,7 @@ def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
     repository, issue = checkout(tmp_path), tmp_path / "issue.md"
     issue.write_text("# Fix it")
     start = ("resolve", repository, "--issue", issue, "--output")
-    killer = Killer(tmp_path, command_line.environment)
+    killer = Killer(killer_program, tmp_path, command_line.environment)
     output = tmp_path / "killed"
     whole = command_line.call_resolve(repository)
     assert whole.exit_code == 0, whole.stderr
@@ -222,7 +226,6 @@ def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
     calls.unlink()
     assert killer.run(*start, output, event=at, before=made) == -9, killer.printed
     assert killer.run("resolve", "--resume", output) == 0, killer.printed
-    killer.close()
     assert (calls.read_text() if calls.exists() else "") == ("add\n" if made else "")
     after = list(read_log(output / "events.jsonl"))
     answer = next(e for e in after if isinstance(e, ErrorObservation))

@@ -4,6 +4,9 @@ published payloads; the rest of them are in `test_starting.py`.
 
 import pytest
 
+from resolver.config.settings import Settings
+from resolver.models.run import Trigger
+from resolver.runs.common import trigger_for_target
 from tests.parts.events import Events
 from tests.parts.github_server.state import Issue
 from tests.parts.runs import Ended, bash, finish
@@ -32,10 +35,29 @@ def is_on_its_branch(scene: Scene, pull: Issue, done: Ended, before: str) -> Non
     assert len(ours) == 1
 
 
-def test_a_comment_on_an_issue_is_worked_on(scene: Scene, events: Events) -> None:
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.comment(scene.mention())
-    is_done(scene, scene.issue, scene.action(payload, "issue_comment"))
+def test_each_published_event_is_a_request_about_its_subject(
+    scene: Scene, events: Events, pull: Issue
+) -> None:
+    """What a run does with such a request is in the whole runs here, in test_github.py and in
+    test_rounds.py."""
+    github, label, bot = scene.github, {"name": "agent"}, events.account(BOT)
+    review = github.add_review(pull, "@agent add a note", "mona", "CHANGES_REQUESTED")
+    on_code = github.add_review_comment(pull, "calc.py", 3, "@agent add a note", "mona")
+    for name, payload, subject in (
+        ("issue_comment", events.comment(scene.mention()), scene.issue),
+        ("issues", events.subject(scene.issue, "labeled", "mona", label=label), scene.issue),
+        ("pull_request", events.subject(pull, "labeled", "mona", label=label), pull),
+        ("pull_request", events.subject(pull, "assigned", "mona", assignee=bot), pull),
+        ("pull_request_review", events.review(review), pull),
+        ("pull_request_review_comment", events.review_comment(on_code), pull),
+    ):
+        found = trigger_for_target(Settings(), name, payload, own_login=BOT)
+        assert isinstance(found, Trigger), (name, found)
+        assert (found.number, found.actor.login) == (subject.number, "mona"), name
+        assert found.is_pull_request is (subject is pull), name
+    failed = events.check_run_failed("main", "mona")
+    found = trigger_for_target(Settings(fix_failing_checks="all"), "check_run", failed)
+    assert isinstance(found, Trigger) and "ci/circleci" in str(found.check)
 
 
 def test_a_comment_of_a_stranger_is_refused(scene: Scene, events: Events) -> None:
@@ -55,33 +77,6 @@ def test_a_comment_on_a_pull_request_is_worked_on_there(
     assert "请加一行" in str(scene.endpoint.requests[0].body)
 
 
-def test_a_submitted_review_is_worked_on(scene: Scene, events: Events, pull: Issue) -> None:
-    before = scene.repository.git.tip("topic")
-    scene.endpoint.script(NOTE, finish(SUMMARY))
-    review = scene.github.add_review(pull, "@agent add a note", "mona", "CHANGES_REQUESTED")
-    done = scene.action(events.review(review), "pull_request_review")
-    is_on_its_branch(scene, pull, done, before)
-
-
-def test_a_comment_on_the_code_is_worked_on(scene: Scene, events: Events, pull: Issue) -> None:
-    before = scene.repository.git.tip("topic")
-    scene.endpoint.script(NOTE, finish(SUMMARY))
-    on_code = scene.github.add_review_comment(pull, "calc.py", 3, "@agent add a note", "mona")
-    payload = events.review_comment(on_code)
-    done = scene.action(payload, "pull_request_review_comment")
-    is_on_its_branch(scene, pull, done, before)
-
-
-def test_a_pull_request_that_is_labelled_is_worked_on(
-    scene: Scene, events: Events, pull: Issue
-) -> None:
-    before = scene.repository.git.tip("topic")
-    scene.endpoint.script(NOTE, finish(SUMMARY))
-    scene.github.add_label(pull, "agent", "mona")
-    payload = events.subject(pull, "labeled", "mona", label={"name": "agent"})
-    is_on_its_branch(scene, pull, scene.action(payload, "pull_request"), before)
-
-
 def test_a_pull_request_with_another_label_is_not(
     scene: Scene, events: Events, pull: Issue
 ) -> None:
@@ -90,33 +85,6 @@ def test_a_pull_request_with_another_label_is_not(
     assert done.exit_code == 0
     assert "the label isn't agent" in " ".join(done.stdout.split())
     assert not scene.endpoint.requests
-
-
-def test_a_pull_request_that_we_are_assigned_to_is_worked_on(
-    scene: Scene, events: Events, pull: Issue
-) -> None:
-    before = scene.repository.git.tip("topic")
-    scene.endpoint.script(NOTE, finish(SUMMARY))
-    payload = events.subject(pull, "assigned", "mona", assignee=events.account(BOT))
-    is_on_its_branch(scene, pull, scene.action(payload, "pull_request"), before)
-
-
-def test_an_issue_that_is_labelled_is_worked_on(scene: Scene, events: Events) -> None:
-    scene.github.add_label(scene.issue, "agent", "mona")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.subject(scene.issue, "labeled", "mona", label={"name": "agent"})
-    is_done(scene, scene.issue, scene.action(payload, "issues"))
-
-
-def test_a_check_of_another_app_that_fails_becomes_an_issue_and_its_fix(
-    scene: Scene, events: Events
-) -> None:
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.check_run_failed("main", "mona")
-    done = scene.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
-    [issue] = [i for i in scene.repository.issues.values() if "fails on main" in i.title]
-    assert issue.title == "ci/circleci fails on main"
-    is_done(scene, issue, done)
 
 
 def test_a_commit_status_that_fails_becomes_an_issue_and_its_fix(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ class PullScene(Scene):
         super().__init__(github, line, endpoint)
         self.token = github.token_for("resolver-bot")
         line.environment["GITHUB_TOKEN"] = self.token
-        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2}"
+        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2, writes: 0}"
         github.commit(UPSTREAM, "main", {"lines.py": LINES})
         self.head = github.commit(
             UPSTREAM, "half", {"half.py": "def half(x):\n    return x // 2\n"}, "Add half()", "mona"
@@ -206,7 +207,8 @@ def test_a_fork_whose_author_lets_maintainers_edit_is_pushed_to(scene: PullScene
 
 
 @pytest.mark.parametrize("why", ["not editable", "token", "setting"])
-def test_else_the_patch_is_in_the_comment(scene: PullScene, why: str) -> None:
+def test_else_the_patch_is_in_the_comment(scene: PullScene, why: str, tmp_path: Path) -> None:
+    """Whole runs, because the patch has to apply where the agent worked, and be published later."""
     pull = scene.from_fork(editable=why != "not editable")
     before = scene.tip(repository=FORK)
     scene.endpoint.script(HALF, finish(DONE))
@@ -222,17 +224,13 @@ def test_else_the_patch_is_in_the_comment(scene: PullScene, why: str) -> None:
     assert "+    return x / 2" in told and "Subject: [PATCH]" in told and "git am" in told
     assert "x / 2" in (done.output / "patch.diff").read_text()
     assert len(scene.pulls()) == 2 and scene.branches() == []
+    if why != "not editable":
+        return
     again = scene.action(event, **environment)
     right(again)
     assert len(scene.told(pull)) == 1 and len(scene.endpoint.requests) == 2
-
-
-def test_a_patch_is_pushed_by_a_comment_once_the_author_lets_us(scene: PullScene) -> None:
-    pull = scene.from_fork(editable=False)
-    scene.endpoint.script(HALF, finish(DONE))
-    right(scene.ask(on=pull))
-    before = scene.tip(repository=FORK)
-    assert "comment `@agent publish` to publish the change" in scene.told(pull)[-1]
+    assert "x / 2" in applied(scene, told, tmp_path / "work")
+    assert "comment `@agent publish` to publish the change" in told
     assert pull.pull is not None
     pull.pull.maintainer_can_modify = True
     right(scene.ask("@agent publish", on=pull))
@@ -242,18 +240,14 @@ def test_a_patch_is_pushed_by_a_comment_once_the_author_lets_us(scene: PullScene
     assert f"{FORK}/commit/{tip}" in scene.told(pull)[-1]
 
 
-def test_the_patch_of_the_comment_can_be_applied(scene: PullScene, tmp_path: Any) -> None:
-    pull = scene.from_fork(editable=False)
-    scene.endpoint.script(HALF, finish(DONE))
-    right(scene.ask(on=pull))
-    [told] = scene.told(pull)
+def applied(scene: PullScene, told: str, work: Path) -> str:
+    """half.py after the patch of a comment was applied to the fork's branch."""
     patch = told.split("```diff\n")[1].split("\n```")[0] + "\n"
     git = scene.github.repository(FORK).git
-    work = tmp_path / "work"
     git.git("clone", "-q", "--branch", "half", ".", str(work))
     env = {"GIT_COMMITTER_NAME": "zoe", "GIT_COMMITTER_EMAIL": "zoe@example.com"}
     git.git("-C", str(work), "am", "-q", input=patch.encode(), env=env)
-    assert "x / 2" in (work / "half.py").read_text()
+    return (work / "half.py").read_text()
 
 
 def test_a_branch_of_its_own_holds_the_forks_commits_by_setting(scene: PullScene) -> None:
@@ -286,7 +280,7 @@ def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_pu
     assert "and Resolver never pushes there" in scene.told(pull)[-1]
 
 
-@pytest.mark.parametrize("whose", ["the fork's", "the fork's, since", "a merge of main's"])
+@pytest.mark.parametrize("whose", ["the fork's, since", "a merge of main's"])
 def test_a_fork_can_not_bring_its_workflows_into_this_repository(
     scene: PullScene, whose: str
 ) -> None:
@@ -406,15 +400,15 @@ def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scene: PullScene)
     assert "not a valid branch name" in scene.told(pull)[-1]
 
 
-@pytest.mark.parametrize("pushes", [1, 120])
 def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
-    scene: PullScene, pushes: int
+    scene: PullScene,
 ) -> None:
+    """A whole run, because all requests to the model are searched. A page holds 100 pushes."""
     made = scene.from_fork()
     seen = scene.tip(repository=FORK)
     event = scene.event(on=made)
     scene.github.advance(60)
-    for n in range(pushes):
+    for n in range(120):
         scene.github.commit(FORK, "half", {"evil.py": f"EVIL = {n}\n"}, "EVIL", "zoe")
     scene.endpoint.script(bash("cat evil.py"), finish("Nothing"))
     done = scene.action(event)

@@ -1,7 +1,7 @@
 """Runs on branches of pull requests that are killed (SIGKILL) and go on: one commit, one word."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -23,16 +23,18 @@ def next_answer(body: dict[str, Any]) -> Answer:
 
 @pytest.fixture
 def killer(
+    killer_program: Popen[str],
     command_line: CommandLine,
     github: GitHubServer,
     model_endpoint: ModelEndpoint,
     tmp_path: Path,
-) -> Iterator[Killer]:
+) -> Killer:
     model_endpoint.answer_with(next_answer)
     github.create_repository(REPOSITORY, {"lines.py": LINES})
     github.add_user("resolver-bot")
     github.grant("resolver-bot", REPOSITORY, "write")
-    made = Killer(
+    return Killer(
+        killer_program,
         tmp_path,
         {
             **command_line.environment,
@@ -43,8 +45,6 @@ def killer(
             "RESOLVER_PROGRESS_COMMENTS": "false",
         },
     )
-    yield made
-    made.close()
 
 
 def commits(github: GitHubServer, start: str) -> int:
@@ -52,22 +52,10 @@ def commits(github: GitHubServer, start: str) -> int:
     return int(git.text("rev-list", "--count", f"{start}..half"))
 
 
-def none(_: GitHubServer) -> None:
-    """Nothing happens meanwhile."""
-
-
-def push_meanwhile(github: GitHubServer) -> None:
-    github.commit(REPOSITORY, "half", {"more.py": "x = 1\n"}, "more", "mona")
-
-
-@pytest.mark.parametrize(("meanwhile", "theirs"), [(none, 0), (push_meanwhile, 1)])
-def test_a_run_killed_at_each_step_of_its_push_pushes_once(
-    github: GitHubServer,
-    killer: Killer,
-    tmp_path: Path,
-    meanwhile: Callable[[GitHubServer], None],
-    theirs: int,
+def test_a_run_killed_at_each_step_of_its_push_pushes_once_on_top_of_others(
+    github: GitHubServer, killer: Killer, tmp_path: Path
 ) -> None:
+    """Whole runs, because each is killed at another step that others can see."""
     head = github.commit(REPOSITORY, "half", {"half.py": "x = 1\n"}, "half", "mona")
     pull = github.create_pull(REPOSITORY, "half", "Add half", "", author="mona")
     output = tmp_path / "output"
@@ -75,14 +63,13 @@ def test_a_run_killed_at_each_step_of_its_push_pushes_once(
     resume = ("resolve", "--resume", output)
     assert killer.run(*start, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
     assert commits(github, head) == 0
-    meanwhile(github)
+    github.commit(REPOSITORY, "half", {"more.py": "x = 1\n"}, "more", "mona")
     comments = f"POST /api/v3/repos/{REPOSITORY}/issues/{pull.number}/comments "
-    for _ in range(2):
-        ended = killer.run(*resume, audit="http.client.send", word=comments)
-        assert ended == KILLED, killer.printed
-        assert commits(github, head) == 1 + theirs
+    ended = killer.run(*resume, audit="http.client.send", word=comments)
+    assert ended == KILLED, killer.printed
+    assert commits(github, head) == 2
     assert killer.run(*resume) == 0, killer.printed
-    assert commits(github, head) == 1 + theirs
+    assert commits(github, head) == 2
     told = [c for c in pull.comments if c.author.login == "resolver-bot"]
     assert len(told) == 1 and "Resolver pushed the commit" in told[0].body
     assert github.repository(REPOSITORY).git.text("show", "half:lines.py").count("# ten") == 1

@@ -10,7 +10,7 @@ from tests.runs.test_github import FIX, SUMMARY, Scene, scene
 
 __all__ = ["scene"]
 
-SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600}"}
+SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
 """Looks for comments and reports of progress are as many as the run is long: none are counted."""
 
 API = (

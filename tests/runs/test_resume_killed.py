@@ -1,8 +1,8 @@
 """Runs that are killed (SIGKILL) at every instant and go on: nothing is done twice."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -40,12 +40,13 @@ def next_answer(body: dict[str, Any]) -> Answer:
 
 @pytest.fixture
 def killer(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> Iterator[Killer]:
+    killer_program: Popen[str],
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+) -> Killer:
     model_endpoint.answer_with(next_answer)
-    made = Killer(tmp_path, command_line.environment)
-    yield made
-    made.close()
+    return Killer(killer_program, tmp_path, command_line.environment)
 
 
 def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
@@ -81,7 +82,7 @@ def sweep(
         output = folder / f"killed-{number}"
         start = ("resolve", checkout, "--issue", issue, "--output", output)
         assert killer.run(*start, event=number) == KILLED, killer.printed
-        if again and number % 3 == 0:
+        if again and number % 2 == 0:
             later = number + 4 + number % 2
             ended = killer.run("resolve", "--resume", output, event=later, before=True)
             assert ended in (KILLED, 0), killer.printed
@@ -100,13 +101,22 @@ def sweep(
         assert [e.id for e in log] == list(range(len(log))), number
 
 
+def each_event_or(every: int) -> pytest.MarkDecorator:
+    """The parameter `step`: after each so many events, and after each one in the deep tests."""
+    steps = [every, pytest.param(1, marks=pytest.mark.deep)]
+    return pytest.mark.parametrize("step", steps)
+
+
+@each_event_or(5)
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
-    killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path
+    killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
 ) -> None:
+    """Whole runs, because each is killed at another event."""
     checkout = make_checkout(tmp_path / "calc", FILES)
-    sweep(killer, model_endpoint, checkout, tmp_path, again=True)
+    sweep(killer, model_endpoint, checkout, tmp_path, again=True, step=step)
 
 
+@each_event_or(8)
 @pytest.mark.engine
 def test_the_same_in_containers(
     killer: Killer,
@@ -114,12 +124,13 @@ def test_the_same_in_containers(
     engine: object,
     busybox_image: str,
     tmp_path: Path,
+    step: int,
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
     killer.environment = {
         **killer.environment, "RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": busybox_image,
     }  # fmt: skip
-    sweep(killer, model_endpoint, checkout, tmp_path, again=False, step=3)
+    sweep(killer, model_endpoint, checkout, tmp_path, again=False, step=step)
 
 
 class OnGitHub:
@@ -164,6 +175,7 @@ def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
 
 
 def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
+    """Whole runs, because each is killed at another step that others can see."""
     killer, issue = on_github.killer, on_github.issue("add subtracts")
     # the one comment is then made at the end, in a step that can be told from all others
     killer.environment = {**killer.environment, "RESOLVER_PROGRESS_COMMENTS": "false"}
@@ -199,7 +211,7 @@ def test_a_run_killed_after_each_late_event_publishes_once(on_github: OnGitHub) 
     first = on_github.folder / "whole"
     assert killer.run("resolve", f"{REPOSITORY}#{whole.number}", "--output", first) == 0
     events, expected = read(first)
-    for number in range(len(events) - 3, len(events)):
+    for number in (len(events) - 3, len(events) - 1):
         issue = on_github.issue(f"broken {number}x")
         output = on_github.folder / f"output-{number}"
         target = f"{REPOSITORY}#{issue.number}"

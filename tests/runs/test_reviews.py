@@ -137,14 +137,6 @@ def test_the_agent_is_shown_the_pull_request_at_its_head(scene: ReviewScene) -> 
     assert "No such file" in seen
 
 
-def test_the_same_request_again_is_not_reviewed_again(scene: ReviewScene) -> None:
-    scene.endpoint.script(submit())
-    event = scene.ask()
-    ends = [scene.action(event).exit_code for _ in range(2)]
-    assert ends == [0, 0]
-    assert (len(scene.endpoint.requests), len(scene.reviews), len(scene.told())) == (1, 1, 1)
-
-
 def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
     scene: ReviewScene,
 ) -> None:
@@ -158,13 +150,6 @@ def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
     assert f"#pullrequestreview-{scene.reviews[0].id}" in told
     assert f"`{scene.head[:12]}`: 1 comment" in told
     assert (len(scene.endpoint.requests), len(scene.reviews)) == (2, 1)
-
-
-def test_a_lost_answer_to_the_review_does_not_make_two(scene: ReviewScene) -> None:
-    scene.endpoint.script(comment(10, "Name it."), submit())
-    scene.github.fail_next("POST", r"/reviews$", 502, after=True)
-    assert scene.action(scene.ask()).exit_code == 0
-    assert len(scene.reviews) == 1
 
 
 def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scene: ReviewScene) -> None:
@@ -224,21 +209,14 @@ def test_a_comment_on_the_code_pins_what_its_event_names(scene: ReviewScene) -> 
     event = scene.github.event_review_comment(said)
     scene.github.advance(60)
     scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "more")
-    scene.endpoint.script(submit())
-    done = scene.action(event, "pull_request_review_comment")
+    scene.endpoint.script(submit(verdict="approve"))
+    allowed = {"RESOLVER_REVIEW_VERDICTS": "approve"}
+    done = scene.action(event, "pull_request_review_comment", **allowed)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert done.outcome["base"] == scene.head
     assert "look at this name" in scene.prompt
     assert [r.content for r in said.reactions] == ["eyes"]
-    assert len(scene.told()) == len(scene.reviews) == 1
-
-
-def test_a_submitted_review_can_ask_for_one(scene: ReviewScene) -> None:
-    asked = scene.github.add_review(scene.pull, "Looks good.\n\n@agent review", "mona")
-    scene.endpoint.script(submit())
-    done = scene.action(scene.github.event_review(asked), "pull_request_review")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scene.reviews) == 1
+    assert len(scene.told()) == 1 and [r.state for r in scene.reviews] == ["APPROVED"]
 
 
 def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(scene: ReviewScene) -> None:
@@ -279,25 +257,6 @@ def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) ->
     assert "open review threads already say the same" in review.body
 
 
-@pytest.mark.parametrize(("allowed", "state"), [("", "COMMENTED"), ("approve", "APPROVED")])
-def test_it_approves_only_where_the_operator_allows_it(
-    scene: ReviewScene, allowed: str, state: str
-) -> None:
-    scene.endpoint.script(submit(verdict="approve"))
-    done = scene.action(scene.ask(), RESOLVER_REVIEW_VERDICTS=allowed)
-    assert done.exit_code == 0
-    assert [r.state for r in scene.reviews] == [state]
-
-
-def test_nobody_approves_their_own(scene: ReviewScene) -> None:
-    scene.pull.author = scene.github.world.account("resolver-bot")
-    scene.endpoint.script(comment(11, "fine"), submit(verdict="approve"))
-    done = scene.action(scene.ask(), RESOLVER_REVIEW_VERDICTS="approve")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scene.reviews
-    assert (review.state, len(review.comments)) == ("COMMENTED", 1)
-
-
 def test_a_question_about_a_pull_request_is_answered_at_its_head(scene: ReviewScene) -> None:
     scene.endpoint.script(bash("sed -n 11p half.py"), finish("Because `half.py:11` does."))
     done = scene.action(scene.ask("@agent why does half() round down?"))
@@ -323,15 +282,6 @@ def test_a_stranger_gets_no_review(scene: ReviewScene) -> None:
     assert done.exit_code == 5
     assert not scene.endpoint.requests
     assert scene.pull.reviews == []
-
-
-def test_a_review_that_was_cut_by_a_limit_is_not_published(scene: ReviewScene) -> None:
-    scene.endpoint.script(comment(10, "Name it."), bash("true"))
-    done = scene.action(scene.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
-    assert done.exit_code == 4
-    assert scene.reviews == []
-    assert "limit" in scene.told()[0]
-    assert any(isinstance(event, ReviewComment) for event in done.events)
 
 
 def test_the_tags_do_the_same(scene: ReviewScene) -> None:
@@ -391,7 +341,9 @@ def test_a_review_that_a_limit_cut_off_goes_on_when_asked_and_is_published_once(
 ) -> None:
     scene.endpoint.script(comment(11, "This rounds down."), bash("true"))
     first = scene.action(scene.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
-    assert first.exit_code == 4
+    assert (first.exit_code, scene.reviews) == (4, [])
+    assert "limit" in scene.told()[0]
+    assert any(isinstance(event, ReviewComment) for event in first.events)
     scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
     scene.endpoint.script(submit())
     again = scene.ask("@agent continue")

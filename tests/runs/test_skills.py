@@ -82,25 +82,17 @@ def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> 
     assert "GLOB-WORD" not in first and "GLOB-WORD" in second
     assert "APP-WORD" not in second and "APP-WORD" in third
     assert "REACT-WORD" not in fourth and "TASK-WORD" not in fourth
-
-
-def test_what_is_loaded_leaves_the_beginning_of_the_conversation_as_it_was(scene: Scene) -> None:
-    scene.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
-    assert scene.resolve().exit_code == 0
     for before, after in zip(scene.endpoint.requests, scene.endpoint.requests[1:], strict=False):
         earlier, later = before.body["messages"], after.body["messages"]
-        assert later[: len(earlier)] == earlier
+        assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
         assert before.body["tools"] == after.body["tools"]
-
-
-def test_the_trace_and_the_log_say_what_was_told(scene: Scene) -> None:
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.resolve()
     trace = (done.output / "trace.md").read_text()
     assert "AGENTS.md" in trace and "adding" in trace and "“subtracts” was said" in trace
 
 
 def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scene: Scene) -> None:
+    bad = {".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nBAD-WORD subtracts"}
+    scene.github.commit(REPOSITORY, "main", bad, "Break one")
     scene.endpoint.script(FIX, finish(SUMMARY))
     event = scene.github.event_issue_comment(
         scene.mention(text='@agent /release-notes since="v1.2 ${style}"')
@@ -111,6 +103,9 @@ def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scene: Scene) -> None:
     assert task.content == "TASK-WORD: write short notes since v1.2 ${style}."
     assert (task.about, task.why) == ("task", "asked for as /release-notes")
     assert "the work to do" in prompts(scene)[0]
+    [comment] = scene.bot_comments()
+    assert ".agents/skills/bad.md:3" in comment and "left out" in comment
+    assert "BAD-WORD" not in "".join(prompts(scene))
 
 
 @pytest.mark.parametrize(
@@ -132,17 +127,6 @@ def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scene: Scen
     done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent /release")))
     assert done.exit_code == 2
     assert "/release-notes" in scene.bot_comments()[0]
-
-
-def test_a_bad_skill_is_left_out_and_said_so_in_the_comment(scene: Scene) -> None:
-    bad = {".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nBAD-WORD subtracts"}
-    scene.github.commit(REPOSITORY, "main", bad, "Break one")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
-    assert ".agents/skills/bad.md:3" in comment and "left out" in comment
-    assert "BAD-WORD" not in "".join(prompts(scene))
 
 
 def test_the_agent_asks_for_skills_itself(scene: Scene) -> None:

@@ -38,7 +38,7 @@ class Scene:
             "GITHUB_SERVER_URL": github.server_url,
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "GITHUB_STEP_SUMMARY": str(self.summary),
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0}",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0, writes: 0}",
             "RESOLVER_KEEP_LOG": "false",
         }
         endpoint.answer_with(self.reply)

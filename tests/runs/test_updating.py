@@ -41,10 +41,10 @@ def scene(
     yield UpdateScene(github, command_line, model_endpoint)
 
 
-@pytest.mark.parametrize("words", ["update", "merge main", "resolve the conflicts", "/update"])
-def test_a_clean_merge_is_done_without_a_model(scene: UpdateScene, words: str) -> None:
+def test_a_clean_merge_is_done_without_a_model(scene: UpdateScene) -> None:
+    """A whole run, because no model may be asked; test_commands.py has the other requests."""
     main = scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n", WORKFLOW: "on: push\n"})
-    right(scene.ask(f"@agent {words}"))
+    right(scene.ask("@agent update"))
     assert scene.parents() == [scene.head, main]
     assert scene.git("rev-parse", "half^{tree}") == scene.merge_tree(scene.head, main)
     assert scene.endpoint.requests == []
@@ -113,18 +113,6 @@ def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
     assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
 
 
-@pytest.mark.parametrize("line", ["<<<<<<<", "=======", ">>>>>>>"])
-def test_a_single_line_of_the_markers_stops_the_merge(scene: UpdateScene, line: str) -> None:
-    head, _ = scene.conflict()
-    others = " ".join(f"-e '/^{each}/d'" for each in ("<<<<<<<", "=======", ">>>>>>>"))
-    left = others.replace(f"-e '/^{line}/d' ", "").replace(f" -e '/^{line}/d'", "")
-    scene.endpoint.script(bash(f"sed -i {left} lines.py"), RESOLVED)
-    done = scene.ask("@agent update")
-    assert done.exit_code == 5, done.stdout
-    assert scene.tip() == head
-    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
-
-
 def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) -> None:
     scene.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
     scene.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
@@ -134,31 +122,6 @@ def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) ->
     assert "- `logo.bin`: **left as git merged it**, the version of `half`. The agent" in told
     assert "not verified:** it contains a conflict that the agent did not edit." in told
     assert "resolved them" not in told
-
-
-def test_a_file_that_git_brought_back_is_told(scene: UpdateScene) -> None:
-    scene.git("update-ref", "refs/heads/half", scene.tip("main"))
-    half = {"lines.py": None, "half.py": "def half(x):\n    return x // 2\n"}
-    scene.github.commit(UPSTREAM, "half", half, "Drop lines", "mona")
-    scene.github.commit(UPSTREAM, "main", {"lines.py": LINES + "# more\n"}, "more")
-    scene.endpoint.script(finish("Keep what was there\n\nDone."))
-    right(scene.ask("@agent update"))
-    assert "- `lines.py`: **left as git merged it**, the version of `main`." in scene.told()[-1]
-
-
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        ("git checkout HEAD^1 -- lines.py", "- `lines.py`: the version of `half`\n"),
-        ("git checkout HEAD^2 -- lines.py", "- `lines.py`: the version of `main`\n"),
-        ("rm lines.py", "- `lines.py`: deleted\n"),
-    ],
-)
-def test_whose_version_the_agent_kept_is_told(scene: UpdateScene, end: str, words: str) -> None:
-    scene.conflict()
-    scene.endpoint.script(bash(end), RESOLVED)
-    right(scene.ask("@agent update"))
-    assert words in scene.told()[-1] and "as git merged" not in scene.told()[-1]
 
 
 def test_what_the_agent_calls_unfinished_is_not_merged(scene: UpdateScene) -> None:
@@ -189,10 +152,6 @@ def smuggled(scene: UpdateScene, *answers: Answer) -> str:
 def test_a_merge_does_not_carry_an_edit_of_a_workflow(scene: UpdateScene) -> None:
     told = smuggled(scene, bash(f"echo 'run: evil' >> {WORKFLOW}"))
     assert WORKFLOW in told and "protected" in told
-
-
-def test_a_merge_does_not_carry_a_workflow_of_its_own(scene: UpdateScene) -> None:
-    assert "evil.yml" in smuggled(scene, bash("echo x > .github/workflows/evil.yml"))
 
 
 def test_a_merge_does_not_take_a_workflow_of_the_base_away(scene: UpdateScene) -> None:
@@ -229,11 +188,11 @@ def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(scene: Up
     assert scene.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
 
 
-@pytest.mark.parametrize("end", [BOTH.replace("lines.py", WORKFLOW), f"rm {WORKFLOW}",
-                                 f"git checkout HEAD^1 -- {WORKFLOW}"])  # fmt: skip
-def test_a_conflict_in_a_workflow_is_ended_no_other_way(scene: UpdateScene, end: str) -> None:
+def test_a_conflict_in_a_workflow_is_ended_no_other_way(scene: UpdateScene) -> None:
+    """A whole run, because the policy has to know how the merge was made; test_merging.py has what
+    counts as the base's own file."""
     head, _ = in_workflow(scene)
-    scene.endpoint.script(bash(end), RESOLVED)
+    scene.endpoint.script(bash(f"git checkout HEAD^1 -- {WORKFLOW}"), RESOLVED)
     done = scene.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scene.tip() == head and WORKFLOW in scene.told()[-1]

@@ -137,6 +137,7 @@ class Server:
             "GITHUB_GRAPHQL_URL": forge.github.graphql_url,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             **more,
         }
         self._process: subprocess.Popen[bytes] | None = None

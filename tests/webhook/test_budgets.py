@@ -49,6 +49,7 @@ class Scene:
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
             "RESOLVER_MODEL_OPTIONS": PRICES,
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
         }
 

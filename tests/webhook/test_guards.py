@@ -32,7 +32,7 @@ def forge(github: GitHubServer) -> Forge:
 def server(tmp_path: Path, forge: Forge, plans: Plans) -> Iterator[Server]:
     more = {
         "RESOLVER_DASHBOARD": "true",
-        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1}",
+        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1, writes: 0}",
         "RESOLVER_RUN_QUOTAS": "{repository_day: 2}",
     }
     started = Server(tmp_path, forge, plans.endpoint, **more)

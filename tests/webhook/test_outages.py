@@ -44,6 +44,7 @@ class Scene:
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             "RESOLVER_RETRY_SECONDS": "{final_comment: 0}",
         }
         found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))

@@ -331,7 +331,7 @@ class Scene:
         name = self.forge.repository("octo/calc")
         self.issue = self.forge.issue(name, "page")
         (folder / "serve").mkdir()
-        quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1}"}
+        quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1, writes: 0}"}
         self.server = Server(folder / "serve", self.forge, endpoint, **quick, **more)
 
     def ask(self) -> None:

@@ -33,6 +33,7 @@ class Scene:
             "GITHUB_TOKEN": self.forge.token,
             "GITHUB_API_URL": github.api_url,
             "GITHUB_SERVER_URL": github.server_url,
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         }
         self.runs = DeliveryRunner(environment, {}, self.folder)
 

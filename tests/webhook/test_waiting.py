@@ -22,7 +22,7 @@ class Scene:
         self.forge, self.plans = Forge(github), Plans(endpoint)
         self.name = self.forge.repository("octo/calc")
         (folder / "serve").mkdir()
-        quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1}"}
+        quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1, writes: 0}"}
         self.server = Server(folder / "serve", self.forge, endpoint, **quick)
         self.sleeper = self.forge.issue(self.name, "long")
 

@@ -7,10 +7,11 @@ left out and reported as a problem.
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from resolver.errors import FrontmatterError, ResolverError
-from resolver.memory.frontmatter import Document, read_document, validate_document
+from resolver.memory.frontmatter import read_document, validate_document
 from resolver.memory.skills.skill import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
@@ -201,10 +202,7 @@ class _Reader:
         if not text:
             return None
         try:
-            document = read_document(text, source.prefix + path)
-            return _build_skill(
-                document, validate_document(document, SkillHead), source, path, folder
-            )
+            return _parse_skill(text, path, folder, source.prefix, source.origin)
         except FrontmatterError as error:
             self.problems.append(f"{error.what}; it is left out")
             return None
@@ -259,9 +257,16 @@ def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
             yield path, folder
 
 
-def _build_skill(
-    document: Document, head: SkillHead, source: SkillSource, path: str, folder: str
-) -> Skill:
+# Each run of a process reads the same skills, and PyYAML needs several milliseconds for one.
+@lru_cache(maxsize=64)
+def _parse_skill(text: str, path: str, folder: str, prefix: str, origin: Origin) -> Skill:
+    """Return the skill in a file's text. Raises FrontmatterError.
+
+    path: of the file. folder: the folder of `SkillSource.folders` that contains it. prefix, origin:
+    those of its source.
+    """
+    document = read_document(text, prefix + path)
+    head = validate_document(document, SkillHead)
     commands = tuple(
         to_skill_name(t) for t in head.triggers if t.startswith("/") and to_skill_name(t)
     )
@@ -274,8 +279,8 @@ def _build_skill(
         name=to_skill_name(head.name) or _name_from_path(path),
         description=head.description or _first_line(body),
         body=body,
-        source=source.prefix + path,
-        origin=source.origin,
+        source=prefix + path,
+        origin=origin,
         kind=_kind(head, bool(words or globs), bool(commands), folder),
         commands=commands,
         triggers=words,

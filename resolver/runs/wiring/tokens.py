@@ -84,5 +84,6 @@ def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -
         graphql_url=settings.github_graphql_url,
         bot_login=settings.bot_login,
         harmless=harmless,
+        pause_between_writes=settings.comment_interval_seconds.writes,
         retries=RetryPolicy(settings.retry_seconds.github_writes),
     )

@@ -15,12 +15,9 @@ from urllib.parse import urlsplit
 
 from jsonschema import Draft4Validator, FormatChecker, validators
 from jsonschema.exceptions import best_match
-from referencing import Registry
-from referencing.jsonschema import DRAFT4
 
 from tests.parts.github_server.exchange import Exchange, template_pattern
 
-URI = "urn:github"
 Json = dict[str, Any]
 
 formats = FormatChecker(formats=())
@@ -60,8 +57,10 @@ Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
 )
 
 
-def _pointer(*steps: str) -> str:
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+def _steps(reference: str) -> tuple[str, ...]:
+    """The steps from the document's root to what `#/a/b` refers to."""
+    steps = reference.removeprefix("#/").split("/")
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
 class Description:
@@ -69,7 +68,9 @@ class Description:
 
     def __init__(self, document: Json) -> None:
         self._document = document
-        self._registry: Any = Registry().with_resource(URI, DRAFT4.create_resource(document))
+        self._validators: dict[tuple[str, ...], Any] = {}
+        self._referenced: dict[str, Json] = {}
+        self._operations: dict[tuple[str, str], tuple[str, Json, dict[str, str]] | None] = {}
         # Literal paths before those with parameters: `/user/issues` before `/user/{x}`.
         self._paths = [
             (path, template_pattern(path))
@@ -103,6 +104,12 @@ class Description:
         return list(self._schema_problems(payload, (*steps, "schema"), f"payload {name}"))
 
     def _operation(self, exchange: Exchange) -> tuple[str, Json, dict[str, str]] | None:
+        request = exchange.method, exchange.path
+        if request not in self._operations:
+            self._operations[request] = self._search(exchange)
+        return self._operations[request]
+
+    def _search(self, exchange: Exchange) -> tuple[str, Json, dict[str, str]] | None:
         for template, pattern in self._paths:
             operations = self._document["paths"][template]
             match = pattern.fullmatch(exchange.path)
@@ -120,19 +127,31 @@ class Description:
     def _followed(self, steps: tuple[str, ...]) -> tuple[str, ...]:
         """Where the thing at `steps` really is, when only a reference is there."""
         reference = self._at(steps).get("$ref")
-        if not reference:
-            return steps
-        return tuple(
-            step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")
-        )
+        return _steps(reference) if reference else steps
+
+    def _validator(self, steps: tuple[str, ...]) -> Any:
+        if steps not in self._validators:
+            schema = self._inlined(self._at(steps))
+            self._validators[steps] = Validator(schema, format_checker=formats)
+        return self._validators[steps]
+
+    def _inlined(self, node: Any) -> Any:
+        """The node with each reference replaced by what it refers to, which may contain itself: a
+        validator looks up references again and again."""
+        if isinstance(node, list):
+            return [self._inlined(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        reference = node.get("$ref")
+        if not isinstance(reference, str):
+            return {key: self._inlined(value) for key, value in node.items()}
+        if reference not in self._referenced:
+            self._referenced[reference] = target = {}
+            target.update(self._inlined(self._at(_steps(reference))))
+        return self._referenced[reference]
 
     def _schema_problems(self, instance: Any, steps: tuple[str, ...], what: str) -> Iterator[str]:
-        validator = Validator(
-            {"$ref": f"{URI}#{_pointer(*steps)}"},
-            registry=self._registry,
-            format_checker=formats,
-        )
-        for error in validator.iter_errors(instance):
+        for error in self._validator(steps).iter_errors(instance):
             deepest = best_match([error]) or error
             path = "/".join(str(step) for step in deepest.absolute_path)
             yield f"{what} at {path or 'its top'}: {deepest.message[:300]}"

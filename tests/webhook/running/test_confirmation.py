@@ -82,11 +82,14 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
 def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
-    thread = begun(forge, server, plans, "late")
-    until(
-        lambda: any("Resolver **stopped before this action**" in told for told in thread.told()),
-        120,
-    )
+    server.end(signal.SIGTERM)
+    server.environment["RESOLVER_CONFIRMATION_OPTIONS"] = "{on_high: wait, wait_seconds: 0.5}"
+    server.start()
+    plans.add("late", RISKY, finish(SUMMARY))
+    thread = Thread(forge, server, "late")
+    thread.say("@agent please fix this")
+    until(lambda: any("Resolver **stopped before this action**" in told for told in thread.told()))
+    forge.github.advance(2)
     assert not thread.pulls()
     thread.say("@agent approve")
     until(thread.pulls)

@@ -1,0 +1,112 @@
+"""How a run continues from the log of an earlier one, which a stranger can have written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.errors import LogError
+from resolver.events.log import dump_line
+from resolver.events.observations import AgentStateChanged
+from resolver.events.state import State
+from resolver.models.run import Extension, RunLimits, RunState, Trigger
+from resolver.runs.output import BUNDLE, CHANGE, EVENTS, OUTCOME
+from resolver.runs.resuming.archive import KEPT_RUNS, obsolete_logs, runs_of_issue
+from resolver.runs.resuming.continuation import (
+    EarlierRun,
+    continue_from_log,
+    find_unpublished_run,
+    remaining_allowance,
+)
+from tests.trace import sample
+
+OPENING = sample.started()
+SOURCE = OPENING.task.source
+
+
+def log(*events: Any) -> bytes:
+    return b"".join(f"{dump_line(event)}\n".encode() for event in events)
+
+
+SOUND = log(*sample.numbered([OPENING, sample.reply("Look at it.")]))
+
+
+def continued(folder: Path, content: bytes, **changes: object) -> object:
+    """The continuation that a request on the same issue gets from a log with this content."""
+    earlier = EarlierRun("run-0193", folder / "earlier.jsonl", folder / "outcome.json")
+    earlier.log.write_bytes(content)
+    trigger: Trigger = OPENING.task.trigger.model_copy(update=changes)
+    return continue_from_log(trigger, earlier, SOURCE, folder / "events.jsonl")
+
+
+def test_a_sound_log_of_the_same_issue_is_continued(tmp_path: Path) -> None:
+    continued(tmp_path, SOUND)
+    assert (tmp_path / "events.jsonl").read_bytes() == SOUND
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda log: log.replace(b'"number":482,', b'"number":9,', 1), "is about"),
+        (lambda log: log.replace(b"github.com/octo-org/calendar.git", b"evil/c.git"), "another"),
+        (lambda log: b"not a log\n", "line 1"),
+        (lambda log: b"", "has no event in it"),
+        (lambda log: log.partition(b"\n")[0] + b'\n{"kind":"message"}\n' + log[-20:], "line"),
+    ],
+)
+def test_a_planted_log_is_refused(
+    tmp_path: Path, change: Callable[[bytes], bytes], says: str
+) -> None:
+    with pytest.raises(LogError, match=says):
+        continued(tmp_path, change(SOUND))
+    assert not (tmp_path / "events.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("replies", "asked", "iterations"),
+    [
+        (2, Extension(), 2),  # used up: as much as a new run has
+        (2, Extension(iterations=5), 5),
+        (0, Extension(), 0),  # nothing was used
+    ],
+)
+def test_a_continued_run_gets_what_was_asked_for_or_what_a_new_run_has(
+    replies: int, asked: Extension, iterations: int
+) -> None:
+    limits = RunLimits(max_iterations=2)
+    opening = OPENING.model_copy(update={"limits": limits})
+    state = State.fold(sample.numbered([opening, *[sample.reply("x")] * replies]))
+    assert remaining_allowance(state, limits, asked).iterations == iterations
+
+
+def test_only_the_newest_logs_of_an_issue_are_kept() -> None:
+    runs = [f"20260102-03040{n}-abc123" for n in range(KEPT_RUNS + 2)]
+    assert obsolete_logs(7, runs[-1], runs[:-1]) == tuple(
+        f"{runs_of_issue(7)}{run}" for run in runs[:-KEPT_RUNS]
+    )
+    assert obsolete_logs(7, runs[KEPT_RUNS - 1], runs[: KEPT_RUNS - 1]) == ()
+
+
+def earlier(folder: Path, run: str, *, has_change: bool = False, branch: str = "") -> EarlierRun:
+    """A finished run, with the change that it has kept or the branch that it has published."""
+    folder = folder / run
+    folder.mkdir()
+    ended = AgentStateChanged(state=RunState.FINISHED)
+    (folder / EVENTS).write_bytes(log(*sample.numbered([OPENING, ended])))
+    (folder / OUTCOME).write_text(json.dumps({"branch": branch or None}))
+    for name in (CHANGE, BUNDLE) if has_change else ():
+        (folder / name).write_bytes(b"x")
+    return EarlierRun(run, folder / EVENTS, folder / OUTCOME)
+
+
+def test_the_newest_kept_change_is_published_unless_a_later_run_has_published(
+    tmp_path: Path,
+) -> None:
+    kept = earlier(tmp_path, "kept", has_change=True)
+    question = earlier(tmp_path, "question")
+    published = earlier(tmp_path, "published", branch="agent/issue-1-x")
+    assert find_unpublished_run([question, kept]) == kept
+    assert find_unpublished_run([published, kept]) is None
+    assert find_unpublished_run([question]) is None
