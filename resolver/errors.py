@@ -14,6 +14,7 @@
     |   +-- PushRefused           1   the server refuses the push
     +-- ForgeError                1   GitHub can't be reached, or refused a request
     +-- SandboxError              1   the sandbox could not be started or was lost
+    |   +-- SetupFailed           1   the set-up failed on files for which it had to succeed
     +-- ModelError                1   the model endpoint failed
     |   +-- ModelAuthError        1   the key is missing or not accepted
     |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
@@ -161,6 +162,22 @@ class ForgeError(ResolverError):
 
 class SandboxError(ResolverError):
     """The sandbox could not be started, or was lost during the run."""
+
+
+class SetupFailed(SandboxError):
+    """The set-up failed on files for which it had to succeed.
+
+    Args:
+        paths: The changed files because of which it had to run.
+        output: The end of its output.
+        timed_out: True if it did not end in time.
+    """
+
+    def __init__(self, paths: tuple[str, ...], output: str, *, timed_out: bool) -> None:
+        super().__init__("the set-up failed with the change", "see the end of the set-up's output")
+        self.paths = paths
+        self.output = output
+        self.timed_out = timed_out
 
 
 class ModelError(ResolverError):

@@ -212,11 +212,28 @@ VerificationReason = Literal[
     "time_limit",
     "unfinished",
     "sandbox_error",
+    "environment",
 ]
 """Why a change is not verified; "" where it is verified or checked.
 
 unreliable_report: the report at head is incomplete, or it contradicts the exit code.
+environment: the change alters dependencies or the set-up, and no environment could be prepared
+that fits it.
 """
+
+
+class UnpreparedEnvironment(LoggedModel):
+    """Why no environment could be prepared for a change that needs another than its base commit.
+
+    cause: "image" if only a new image would fit the change, and images are not made from what a
+    change says; "no_setup" if nothing says how the dependencies are installed.
+    """
+
+    paths: tuple[str, ...] = Field(description="Changed files that alter the environment.")
+    cause: Literal["no_setup", "image", "setup_unreadable", "setup_failed", "setup_timeout"] = (
+        Field(description="What prevents it.")
+    )
+    detail: str = Field(default="", description="The message, or the end of the set-up's output.")
 
 
 class Verification(FrozenModel):
@@ -226,6 +243,7 @@ class Verification(FrozenModel):
         applied, and pass at head.
     proves_nothing: new tests that pass at base too.
     broken_tests: new tests that fail at base because of an error of the test itself.
+    unprepared: given if the reason is "environment".
     """
 
     verdict: VerificationVerdict
@@ -236,6 +254,7 @@ class Verification(FrozenModel):
     checks: tuple[CheckComparison, ...] = ()
     omitted: tuple[OmittedCheck, ...] = ()
     tampering: tuple[TamperingFinding, ...] = ()
+    unprepared: UnpreparedEnvironment | None = None
 
     @property
     def is_ready(self) -> bool:

@@ -2,7 +2,8 @@
 
 Each tree (the base commit, the base with the change's test files, the change) is checked out by
 Resolver in a fresh sandbox, with the image and the set-up of the agent's sandbox. Nothing
-that the agent's session left is in it.
+that the agent's session left is in it. Where a tree alters dependencies or the set-up, the set-up
+is run again on its files.
 """
 
 import os
@@ -182,6 +183,7 @@ class ChangeVerifier:
                     tree=patch.tree,
                     evidence=evidence,
                     omitted=verification.omitted,
+                    unprepared=verification.unprepared,
                     sent_to_agent=sent,
                 )
             )
@@ -221,6 +223,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         changed_tests=trees.changed_tests,
         deleted_tests=trees.deleted_tests,
         tampering=find_tampering(changed_texts(workspace, patch)),
+        unprepared=sandboxes.unprepared,
         started=started,
     )
     verified = verify_change(request, sandboxes.open)

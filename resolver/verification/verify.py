@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
     ProjectCheck,
     Scope,
     TamperingFinding,
+    UnpreparedEnvironment,
     Verification,
     VerificationReason,
 )
@@ -52,6 +53,8 @@ class VerificationRequest:
     changed_tests: those of them that are added or changed test files. They are then executed on the
         base commit too.
     deleted_tests: those of them that are deleted test files.
+    unprepared: given if the checks can't be executed in an environment that fits the change; then
+        they are not executed.
     started: called with the runner before it executes anything, so that it can be interrupted.
     """
 
@@ -61,23 +64,43 @@ class VerificationRequest:
     changed_tests: tuple[str, ...] = ()
     deleted_tests: tuple[str, ...] = ()
     tampering: tuple[TamperingFinding, ...] = ()
+    unprepared: UnpreparedEnvironment | None = None
     started: Callable[[CheckRunner], None] = lambda _: None
 
 
 def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
     """Return what the project's checks show about the change.
 
-    A verification that was interrupted, or whose sandbox was lost, is not verified.
+    A verification that was interrupted, or whose sandbox was lost, is not verified. Neither is one
+    whose environment can't be prepared from the files of the change: in another one, the checks
+    would show nothing about it.
     """
-    with CheckRunner(request.options, open_executor) as runner:
-        request.started(runner)
-        comparisons, obstacle = _compare_all(request, runner)
-    return decide(
+    comparisons: list[CheckComparison] = []
+    obstacle: VerificationReason = ""
+    unprepared = request.unprepared
+    if unprepared is None:
+        with CheckRunner(request.options, open_executor) as runner:
+            request.started(runner)
+            try:
+                comparisons, obstacle = _compare_all(request, runner)
+            except SetupFailed as error:
+                unprepared = None if runner.is_cancelled else _failed_setup(error)
+                obstacle = "unfinished"
+    verification = decide(
         comparisons,
         changed_files=request.changed_files,
         omitted=request.selection.omitted,
         tampering=request.tampering,
-        obstacle=obstacle,
+        obstacle=obstacle if unprepared is None else "environment",
+    )
+    return verification.model_copy(update={"unprepared": unprepared})
+
+
+def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:
+    return UnpreparedEnvironment(
+        paths=error.paths,
+        cause="setup_timeout" if error.timed_out else "setup_failed",
+        detail=error.output,
     )
 
 
@@ -92,6 +115,8 @@ def _compare_all(
         try:
             one.execute()
             one.repeat_failures()
+        except SetupFailed:
+            raise
         except SandboxError as error:
             logger.warning("%s was not verified: %s", check.name, error.what)
             obstacle = "sandbox_error"

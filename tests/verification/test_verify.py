@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SetupFailed
 from resolver.events.lifecycle import CheckExecuted
-from resolver.models.verification import CheckExecution, ProjectCheck, Verification
+from resolver.models.verification import (
+    CheckExecution,
+    ProjectCheck,
+    UnpreparedEnvironment,
+    Verification,
+)
 from resolver.verification.base_results import BaseResults
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
 from resolver.verification.runner import CheckRunner, TreeName
@@ -43,6 +48,7 @@ def verify(
     selection: CheckSelection | None = None,
     recorded: list[CheckExecuted] | None = None,
     interrupts: bool = False,
+    unprepared: UnpreparedEnvironment | None = None,
     **options: object,
 ) -> Verification:
     events = recorded if recorded is not None else []
@@ -56,6 +62,7 @@ def verify(
         options=runner_options(events, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
+        unprepared=unprepared,
         started=started,
     )
     return verify_change(request, sandboxes.open)
@@ -183,6 +190,24 @@ def test_a_lost_sandbox_is_said(parallel: bool) -> None:
     lost = SandboxError("the sandbox was lost", "start the run again")
     verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
     assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+
+
+def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    unprepared = UnpreparedEnvironment(paths=("requirements.txt",), cause="no_setup")
+    verified = verify(sandboxes, unprepared=unprepared)
+    assert (verified.verdict, verified.reason) == ("not_verified", "environment")
+    assert verified.unprepared == unprepared
+    assert not sandboxes.opened
+
+
+def test_a_set_up_that_fails_with_the_change_is_said() -> None:
+    failed = SetupFailed(("requirements.txt",), "no such package", timed_out=False)
+    verified = verify(ScriptedSandboxes({**HONEST, ("head", PART): [failed]}))
+    assert (verified.verdict, verified.reason) == ("not_verified", "environment")
+    assert verified.unprepared == UnpreparedEnvironment(
+        paths=("requirements.txt",), cause="setup_failed", detail="no such package"
+    )
 
 
 def test_an_interruption_ends_everything() -> None:
