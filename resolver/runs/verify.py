@@ -20,7 +20,7 @@ from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
 from resolver.git.overlay import overlay_tree
 from resolver.git.push import Identity, write_commit
-from resolver.git.tree import read_blobs, read_changes, read_sizes
+from resolver.git.tree import read_blobs, read_changes, read_renames, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
@@ -46,6 +46,7 @@ class ChangeTrees:
     """The trees that checks are executed on, and the paths that the change touches.
 
     trees, commits: by name. "base_with_tests" is missing if the change has no test files.
+    renamed_tests: new path by old path; the old paths are no `deleted_tests`.
     """
 
     trees: Mapping[TreeName, str]
@@ -53,12 +54,17 @@ class ChangeTrees:
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...]
     deleted_tests: tuple[str, ...]
+    renamed_tests: Mapping[str, str]
 
 
 def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
     git, base = workspace.git, workspace.base
-    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file)
+    renames = read_renames(git, base, patch.tree).items()
+    renamed = {_path(old): _path(new) for old, new in renames if is_test_file(_path(old))}
+    # A runner may refuse two files of one name, so that a moved one must not stay where it was.
+    moved = [old for old, new in renamed.items() if is_test_file(new)]
+    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file, moved)
     trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
     if tests:
         trees["base_with_tests"] = with_tests
@@ -69,14 +75,20 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     }
     commits["base"] = base
     changes = read_changes(git, base, patch.tree)
-    paths = {c.path.decode("utf-8", "surrogateescape"): c.status for c in changes}
+    paths = {_path(c.path): c.status for c in changes}
+    deleted = (path for path, status in paths.items() if status == "deleted")
     return ChangeTrees(
         trees=trees,
         commits=commits,
         changed_files=tuple(paths),
         changed_tests=tests,
-        deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
+        deleted_tests=tuple(p for p in deleted if is_test_file(p) and p not in renamed),
+        renamed_tests=renamed,
     )
+
+
+def _path(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
@@ -91,10 +103,7 @@ def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | N
         # A text that is too long to be read is shown as one that nobody can judge.
         return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
 
-    return [
-        (c.path.decode("utf-8", "surrogateescape"), text(c.old_blob), text(c.new_blob))
-        for c in changes
-    ]
+    return [(_path(c.path), text(c.old_blob), text(c.new_blob)) for c in changes]
 
 
 class ChangeVerifier:
@@ -222,6 +231,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
         deleted_tests=trees.deleted_tests,
+        renamed_tests=trees.renamed_tests,
         tampering=find_tampering(changed_texts(workspace, patch)),
         unprepared=sandboxes.unprepared,
         started=started,

@@ -5,8 +5,8 @@ given. A test that fails now and did not before is repeated at both commits befo
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
@@ -26,6 +26,7 @@ from resolver.verification.comparison import (
     reproductions_to_confirm,
 )
 from resolver.verification.decision import decide
+from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import (
     CheckRunner,
     OpenExecutor,
@@ -53,6 +54,7 @@ class VerificationRequest:
     changed_tests: those of them that are added or changed test files. They are then executed on the
         base commit too.
     deleted_tests: those of them that are deleted test files.
+    renamed_tests: test files that have another path with the change, by their old one.
     unprepared: given if the checks can't be executed in an environment that fits the change; then
         they are not executed.
     started: called with the runner before it executes anything, so that it can be interrupted.
@@ -63,6 +65,7 @@ class VerificationRequest:
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...] = ()
     deleted_tests: tuple[str, ...] = ()
+    renamed_tests: Mapping[str, str] = field(default_factory=dict)
     tampering: tuple[TamperingFinding, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
     started: Callable[[CheckRunner], None] = lambda _: None
@@ -111,7 +114,9 @@ def _compare_all(
     comparisons: list[CheckComparison] = []
     obstacle: VerificationReason = ""
     for check in request.selection.checks:
-        one = _CheckVerification(check, request.selection, runner, bool(request.changed_tests))
+        renamed = RenamedTestFiles(request.renamed_tests)
+        has_tests = bool(request.changed_tests)
+        one = _CheckVerification(check, request.selection, runner, renamed, has_tests)
         try:
             one.execute()
             one.repeat_failures()
@@ -136,11 +141,17 @@ class _CheckVerification:
     """The executions of one check, at all trees."""
 
     def __init__(
-        self, check: ProjectCheck, selection: CheckSelection, runner: CheckRunner, has_tests: bool
+        self,
+        check: ProjectCheck,
+        selection: CheckSelection,
+        runner: CheckRunner,
+        renamed: RenamedTestFiles,
+        has_tests: bool,
     ) -> None:
         self._check = check
         self._selection = selection
         self._runner = runner
+        self._renamed = renamed
         self._has_tests = has_tests
         self._affected = selection.affected(check, False)
         self._scope: Scope = "full"
@@ -172,6 +183,7 @@ class _CheckVerification:
         self._add_whole(*found[len(narrowed) :])
 
     def _add_whole(self, head: CheckExecution | None, base: CheckExecution | None) -> None:
+        base = base and self._renamed.as_with_change(base)
         has_ended = all(each is not None and each.exit_code is not None for each in (base, head))
         if has_ended or self._affected is None or not self._results["head"]:
             # The whole check counts first; the affected tests repeat a part of it.
@@ -199,15 +211,20 @@ class _CheckVerification:
     def _repeat(
         self, ids: Sequence[str], trees: Sequence[TreeName], times: int = REPETITIONS
     ) -> None:
-        tests = [each for each in ids if each != WHOLE_CHECK]
-        narrowed = self._selection.only(self._check, tests) if len(tests) == len(ids) else None
-        source = narrowed or (self._affected if self._scope == "affected" else None) or self._check
+        whole = (self._affected if self._scope == "affected" else None) or self._check
         wanted = [
-            WantedExecution(tree, source, repetition)
+            WantedExecution(tree, self._only(tree, ids) or whole, repetition)
             for tree in trees
             for repetition in range(1, times + 1)
         ]
         self._add(wanted, self._runner.execute(wanted))
+
+    def _only(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck | None:
+        """Return the check for only these tests, as they are named in the tree."""
+        if WHOLE_CHECK in ids:
+            return None
+        named = [self._renamed.id_at_base(each) for each in ids] if tree == "base" else ids
+        return self._selection.only(self._check, named)
 
     def compare(self, deleted_files: Sequence[str]) -> CheckComparison | None:
         """Return the comparison; None if the check was never executed at the change."""
@@ -227,4 +244,6 @@ class _CheckVerification:
     ) -> None:
         for each, execution in zip(wanted, found, strict=True):
             if execution is not None:
-                self._results[each.tree].append(execution)
+                is_base = each.tree == "base"
+                seen = self._renamed.as_with_change(execution) if is_base else execution
+                self._results[each.tree].append(seen)
