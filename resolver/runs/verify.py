@@ -26,8 +26,10 @@ from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
+from resolver.verification.affected_tests import unchanged_tests
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
 from resolver.verification.project_files import is_test_file
+from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
 from resolver.verification.selection import select_checks
 from resolver.verification.tampering import find_tampering
@@ -232,7 +234,12 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         changed_tests=trees.changed_tests,
         deleted_tests=trees.deleted_tests,
         renamed_tests=trees.renamed_tests,
-        tampering=find_tampering(changed_texts(workspace, patch)),
+        tampering=find_tampering(
+            changed_texts(workspace, patch),
+            unchanged_tests(
+                trees.changed_files, ProjectTree.from_commit(workspace.git, workspace.base)
+            ),
+        ),
         unprepared=sandboxes.unprepared,
         started=started,
     )

@@ -21,6 +21,7 @@ from resolver.verification.project_files import (
 from resolver.verification.project_folders import below
 from resolver.verification.project_tree import ProjectTree, join_path, table
 from resolver.verification.runner_commands import positional_words, simple_commands
+from resolver.verification.statements import source_language
 
 MAX_TEST_FILES = 5_000
 """Maximum number of test files that are read."""
@@ -83,6 +84,23 @@ def find_affected_tests(
         if not modules.isdisjoint(_WORD.findall(content)):
             found.add(path)
     return tuple(sorted(found))
+
+
+def unchanged_tests(changed_files: Sequence[str], tree: ProjectTree) -> list[tuple[str, str]]:
+    """Return path and text of the test files that mention a changed module and stay as they are.
+
+    tree: the files of the base commit.
+    """
+    code = [path for path in changed_files if not is_test_file(path) and source_language(path)]
+    suffixes = {PurePosixPath(path).suffix for path in code}
+    found = [
+        path
+        for suffix in sorted(suffixes)
+        for path in find_affected_tests(code, tree, (suffix,))
+        if path not in changed_files
+    ]
+    texts = tree.read_many(found[:MAX_ARGUMENTS])
+    return [(path, content.decode("utf-8", "replace")) for path, content in texts.items()]
 
 
 def _module_name(path: str) -> str:
