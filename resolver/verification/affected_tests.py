@@ -39,6 +39,8 @@ _SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue",
 _GENERIC = frozenset({"__init__", "__main__", "index", "mod", "main", "lib"})
 """Names of files for whose modules the folder's name stands."""
 
+_DISCOVER = " -m unittest discover"
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _GO_IMPORT = re.compile(r'"([^"\s]{1,500})"')
 
 
@@ -165,6 +167,25 @@ def _pytest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> s
     return _by_files(check, changed, tree, _PYTHON)
 
 
+def _unittest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
+    folder = _folder(check.command)
+    tests = find_affected_tests(changed, tree, _PYTHON, folder)
+    modules = [_relative(path, folder).removesuffix(".py").replace("/", ".") for path in tests]
+    return name_unittest_tests(check, modules)
+
+
+def name_unittest_tests(check: ProjectCheck, names: Sequence[str]) -> str | None:
+    """Return the command for modules or tests by their dotted names, in place of all tests.
+
+    None if the command may find tests elsewhere than below its folder, where other names would be
+    needed.
+    """
+    valid = all(_DOTTED.fullmatch(name) for name in names)
+    if not check.command.endswith(_DISCOVER) or not 0 < len(names) <= MAX_ARGUMENTS or not valid:
+        return None
+    return " ".join([check.command.removesuffix(" discover"), *names])
+
+
 def _script_files(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
     return _by_files(check, changed, tree, _SCRIPT)
 
@@ -243,6 +264,7 @@ def _cargo_package(tree: ProjectTree, path: str, folder: str) -> str:
 
 _NARROWERS: dict[str, Callable[[ProjectCheck, Sequence[str], ProjectTree], str | None]] = {
     "pytest": _pytest,
+    "unittest": _unittest,
     "vitest": _script_files,
     "ava": _script_files,
     "tap": _script_files,

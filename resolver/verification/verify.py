@@ -202,16 +202,22 @@ class _CheckVerification:
     def repeat_failures(self) -> None:
         """Repeat the tests that newly fail, or that reproduce the problem, at both commits."""
         base, head = self._results["base"], self._results["head"]
+        affected = self._affected or self._check
         if base and head and (ids := needs_rerun(base[0], head[0])):
-            self._repeat(ids, ("base", "head"))
+            whole = affected if self._scope == "affected" else self._check
+            self._repeat(ids, ("base", "head"), whole)
         before = self._results["base_with_tests"]
         if before and head and (ids := reproductions_to_confirm(before[0], head[0])):
-            self._repeat(ids, ("base_with_tests", "head"), times=1)
+            self._repeat(ids, ("base_with_tests", "head"), affected, times=1)
 
     def _repeat(
-        self, ids: Sequence[str], trees: Sequence[TreeName], times: int = REPETITIONS
+        self,
+        ids: Sequence[str],
+        trees: Sequence[TreeName],
+        whole: ProjectCheck,
+        times: int = REPETITIONS,
     ) -> None:
-        whole = (self._affected if self._scope == "affected" else None) or self._check
+        """Repeat these tests, or the check `whole`, which has them, if it can't be narrowed."""
         wanted = [
             WantedExecution(tree, self._only(tree, ids) or whole, repetition)
             for tree in trees
