@@ -18,6 +18,7 @@ from resolver.controller.control import Control, Request, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
+from resolver.git.git import HostGit
 from resolver.git.overlay import overlay_tree
 from resolver.git.push import Identity, write_commit
 from resolver.git.tree import read_blobs, read_changes, read_renames, read_sizes
@@ -28,6 +29,7 @@ from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
 from resolver.verification.affected_tests import unchanged_tests
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.inline_tests import with_inline_tests
 from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
@@ -47,7 +49,7 @@ MAX_TEXT_BYTES = 1_000_000
 class ChangeTrees:
     """The trees that checks are executed on, and the paths that the change touches.
 
-    trees, commits: by name. "base_with_tests" is missing if the change has no test files.
+    trees, commits: by name. "base_with_tests" is missing if the change has no tests.
     renamed_tests: new path by old path; the old paths are no `deleted_tests`.
     """
 
@@ -66,7 +68,8 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     renamed = {_path(old): _path(new) for old, new in renames if is_test_file(_path(old))}
     # A runner may refuse two files of one name, so that a moved one must not stay where it was.
     moved = [old for old, new in renamed.items() if is_test_file(new)]
-    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file, moved)
+    inline = write_inline_tests(git, base, patch.tree)
+    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file, moved, inline)
     trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
     if tests:
         trees["base_with_tests"] = with_tests
@@ -87,6 +90,30 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
         deleted_tests=tuple(p for p in deleted if is_test_file(p) and p not in renamed),
         renamed_tests=renamed,
     )
+
+
+def write_inline_tests(git: HostGit, base: str, tree: str) -> dict[str, str]:
+    """Write the base's source files with the unit tests that the change adds inside of them.
+
+    Return the ids of the blobs by path.
+    """
+    changed = [c for c in read_changes(git, base, tree) if c.old_blob and c.new_blob]
+    sources = [c for c in changed if c.path.endswith(b".rs") and not is_test_file(_path(c.path))]
+    blobs = {blob for c in sources for blob in (c.old_id, c.new_id)}
+    sizes = read_sizes(git, blobs)
+    contents = dict(read_blobs(git, [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]))
+    texts = {blob: data.decode("utf-8", "surrogateescape") for blob, data in contents.items()}
+    found: dict[str, str] = {}
+    for c in sources:
+        old, new = texts.get(c.old_id), texts.get(c.new_id)
+        if old is None or new is None:
+            continue
+        made = with_inline_tests(_path(c.path), old, new)
+        if made is not None:
+            content = made.encode("utf-8", "surrogateescape")
+            written = git.run("hash-object", "-w", "--stdin", stdin=content)
+            found[_path(c.path)] = written.decode().strip()
+    return found
 
 
 def _path(path: bytes) -> str:

@@ -59,6 +59,21 @@ def test_a_file_that_was_renamed_is_in_its_new_place_only(tmp_path: Path) -> Non
     assert made == {"a.py", "tests/test_b.py", "tests/test_c.py"}
 
 
+def test_the_unit_tests_of_a_source_file_are_taken_without_its_code(tmp_path: Path) -> None:
+    module = "#[cfg(test)]\nmod tests {\n    // %s\n}\n"
+    code = "fn a() {}\n\n"
+    repository = make_repository(tmp_path / "r", {"src/lib.rs": code + module % "old"})
+    base = plain_git(repository, "rev-parse", "HEAD")
+    write(repository, "src/lib.rs", "fn b() {}\n\n" + module % "new")
+    head = _commit(repository)
+    workspace = Workspace.clone(str(repository), tmp_path / "clone.git")
+    patch = Patch(base=base, tree=workspace.tree(head))
+    trees = build_trees(replace(workspace, base=base), patch)
+    assert trees.changed_tests == ("src/lib.rs",)
+    made = workspace.read("src/lib.rs", trees.commits["base_with_tests"])
+    assert made == (code + module % "new").encode()
+
+
 def test_without_wanted_files_it_is_the_base(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", {"a.py": "1\n"})
     base = plain_git(repository, "rev-parse", "HEAD")
