@@ -44,6 +44,9 @@ Cause = Literal[
 """The cause of an error, when it is one that a person can do something about; "" otherwise."""
 
 
+SetupFailure = Literal["setup_failed", "setup_timeout", "shared_files"]
+
+
 class ResolverError(Exception):
     """Base class of all errors.
 
@@ -170,14 +173,15 @@ class SetupFailed(SandboxError):
     Args:
         paths: The changed files because of which it had to run.
         output: The end of its output.
-        timed_out: True if it did not end in time.
+        why: Why it failed. "shared_files": it did not run, because what it installs would reach
+            sandboxes of other commits.
     """
 
-    def __init__(self, paths: tuple[str, ...], output: str, *, timed_out: bool) -> None:
+    def __init__(self, paths: tuple[str, ...], output: str, why: SetupFailure) -> None:
         super().__init__("the set-up failed with the change", "see the end of the set-up's output")
         self.paths = paths
         self.output = output
-        self.timed_out = timed_out
+        self.why: SetupFailure = why
 
 
 class ModelError(ResolverError):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from resolver.errors import SetupFailure
 from resolver.models.base import FrozenModel, LoggedModel
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
@@ -226,12 +227,13 @@ class UnpreparedEnvironment(LoggedModel):
     """Why no environment could be prepared for a change that needs another than its base commit.
 
     cause: "image" if only a new image would fit the change, and images are not made from what a
-    change says; "no_setup" if nothing says how the dependencies are installed.
+    change says; "no_setup" if nothing says how the dependencies are installed;
+    "shared_files" if sandboxes of the machine can change each other's programs.
     """
 
     paths: tuple[str, ...] = Field(description="Changed files that alter the environment.")
-    cause: Literal["no_setup", "image", "setup_unreadable", "setup_failed", "setup_timeout"] = (
-        Field(description="What prevents it.")
+    cause: Literal["no_setup", "image", "setup_unreadable", SetupFailure] = Field(
+        description="What prevents it."
     )
     detail: str = Field(default="", description="The message, or the end of the set-up's output.")
 

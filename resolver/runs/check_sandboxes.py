@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from resolver.errors import SandboxError, SetupFailed
+from resolver.errors import SandboxError, SetupFailed, SetupFailure
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
@@ -19,6 +19,7 @@ from resolver.git.tree import read_changes
 from resolver.models.verification import CheckExecution, ProjectCheck, UnpreparedEnvironment
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import open_environment, open_runtime, runtime_kind
+from resolver.runtime.base import can_change_host_files
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.environment.changed_environment import (
     TreeEnvironment,
@@ -117,9 +118,13 @@ class CheckSandboxes:
                 seconds = settings.timeout_seconds.setup
 
                 def prepare() -> None:
+                    altered = chosen.altered_by if chosen.environment.plan else ()
+                    if altered and can_change_host_files(runtime.isolation):
+                        raise SetupFailed(altered, "", "shared_files")
                     made = set_up(chosen.environment, runtime, stream, state, commit, seconds)
-                    if chosen.altered_by and not made.ok:
-                        raise SetupFailed(chosen.altered_by, made.output, timed_out=made.timed_out)
+                    if altered and not made.ok:
+                        why: SetupFailure = "setup_timeout" if made.timed_out else "setup_failed"
+                        raise SetupFailed(altered, made.output, why)
 
                 yield SandboxExecutor(runtime, prepare)
         finally:

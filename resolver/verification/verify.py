@@ -100,11 +100,7 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
 
 
 def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:
-    return UnpreparedEnvironment(
-        paths=error.paths,
-        cause="setup_timeout" if error.timed_out else "setup_failed",
-        detail=error.output,
-    )
+    return UnpreparedEnvironment(paths=error.paths, cause=error.why, detail=error.output)
 
 
 def _compare_all(

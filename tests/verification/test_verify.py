@@ -239,7 +239,7 @@ def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -
 
 
 def test_a_set_up_that_fails_with_the_change_is_said() -> None:
-    failed = SetupFailed(("requirements.txt",), "no such package", timed_out=False)
+    failed = SetupFailed(("requirements.txt",), "no such package", "setup_failed")
     verified = verify(ScriptedSandboxes({**HONEST, ("head", PART): [failed]}))
     assert (verified.verdict, verified.reason) == ("not_verified", "environment")
     assert verified.unprepared == UnpreparedEnvironment(
