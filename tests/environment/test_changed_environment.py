@@ -16,10 +16,10 @@ from resolver.runtime.environment.plan import SetupPlan, find_setup
 SCRIPT = ".agents/setup.sh"
 PROJECT = '[project]\nname = "bill"\nversion = "1"\ndependencies = ["a"]\n[tool.ruff]\nfix = true\n'
 BASE = {
-    SCRIPT: "./tools/fetch.sh\nmake deps\n",
+    SCRIPT: "./tools/fetch.sh\njust deps\n",
     "requirements.txt": "a==1\n",
     "bill.py": "",
-    "Makefile": "deps:\n",
+    "justfile": "deps:\n",
     "tools/fetch.sh": "",
     "Dockerfile": "FROM python:3.12\nRUN apt-get update\n",
 }
@@ -43,7 +43,7 @@ def choose(
 
 
 @pytest.mark.parametrize(
-    "path", ["requirements.txt", SCRIPT, "tools/fetch.sh", "Makefile", "go.mod", "tests/uv.lock"]
+    "path", ["requirements.txt", SCRIPT, "tools/fetch.sh", "justfile", "go.mod", "tests/uv.lock"]
 )
 def test_the_set_up_runs_again_from_the_image_it_began_with(path: str) -> None:
     found = choose({path: "changed\n"})
@@ -53,6 +53,16 @@ def test_the_set_up_runs_again_from_the_image_it_began_with(path: str) -> None:
 @pytest.mark.parametrize("path", ["bill.py", "docs/requirements.txt", "tests/fixtures/go.mod"])
 def test_another_change_shares_the_environment_of_the_base_commit(path: str) -> None:
     assert choose({path: "changed\n"}) == TreeEnvironment(PREPARED)
+
+
+def test_what_a_set_up_builds_is_built_from_the_change() -> None:
+    base = {**BASE, SCRIPT: "npm ci && npm run build\n"}
+    rebuilt = TreeEnvironment(Environment("python", PREPARED.plan))
+    assert choose({"src/bill.ts": "changed\n"}, base=base) == rebuilt
+    assert choose({"docs/a.md": "changed\n"}, base=base) == TreeEnvironment(PREPARED)
+    # Where no environment is kept, the set-up runs on each tree anyway.
+    fresh = Environment("python", PREPARED.plan)
+    assert choose({"src/bill.ts": "changed\n"}, fresh, base=base) == TreeEnvironment(fresh)
 
 
 def test_without_a_set_up_installed_dependencies_do_not_fit_the_change() -> None:

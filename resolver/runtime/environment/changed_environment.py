@@ -40,13 +40,21 @@ _READ_BY = {
 _COPIES = re.compile(r"^\s*(?:ONBUILD\s+)?(?:COPY|ADD|RUN\s+--mount)\b", re.MULTILINE | re.I)
 """Matches instructions of a Dockerfile that may make files of the repository part of the image."""
 
+_BUILDS = re.compile(
+    r"\b(?:build(?:_\w+)?|compile|make|cmake|ninja|meson|tsc|webpack|rollup|esbuild|vite|maturin"
+    r"|cython\w*|protoc|generate|codegen|collectstatic)\b"
+)
+"""Matches a set-up that builds something from the files of the repository."""
+
+_PROSE = re.compile(r".*\.(?:md|rst|adoc)|(?:CHANGELOG|CHANGES|README|NEWS)[^/]*", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class TreeEnvironment:
     """The environment of a tree.
 
-    altered_by: the changed files because of which the set-up runs on this tree; empty if the tree
-        shares the environment of the base commit.
+    altered_by: the changed files that alter dependencies or the set-up, so that the set-up has to
+        succeed on this tree.
     """
 
     environment: Environment
@@ -78,10 +86,21 @@ def environment_of_change(
         return UnpreparedEnvironment(paths=paths, cause="image")
     if installed and plan is None:
         return UnpreparedEnvironment(paths=paths, cause="no_setup")
-    if not paths:
-        return TreeEnvironment(environment)
     source = environment.source_image or environment.image
+    if not paths and not (environment.is_prepared and _is_built(plan, changed, before)):
+        return TreeEnvironment(environment)
     return TreeEnvironment(Environment(source, plan), paths)
+
+
+def _is_built(plan: SetupPlan | None, changed: Collection[str], before: Read) -> bool:
+    """Return True if the set-up may have built something from files that are changed.
+
+    Tests would then look at what was built from the base commit.
+    """
+    if plan is None or all(_PROSE.fullmatch(PurePosixPath(path).name) for path in changed):
+        return False
+    script = f"{plan.script}\n{_text(before, plan.source) if plan.source in SCRIPTS else ''}"
+    return _BUILDS.search(script) is not None
 
 
 def _changed_setup(
