@@ -16,6 +16,9 @@ from resolver.verification.weakened_tests import is_assertion
 MAX_TEXT = 400
 """Maximum number of characters of a statement that are searched for answers at once."""
 
+MAX_BODY = 4
+"""Number of statements below a condition among which its result is looked for."""
+
 MAX_VALUES = 12
 """Maximum number of values of an assertion that is compared with answers."""
 
@@ -25,7 +28,7 @@ _GROUP = rf"(?:{_VALUE}|[(\[{{]\s*{_VALUES}\s*,?\s*[)\]}}])"
 _LITERAL = re.compile(_VALUE)
 
 _ROW = re.compile(
-    rf"(?P<given>{_GROUP})\s*(?:=>|->|:)\s*(?:return\s+|\{{\s*)?(?P<value>{_GROUP})(?=\s*(?:[,;)\]}}]|$))"
+    rf"(?P<given>{_GROUP})\s*\)?\s*(?:=>|->|:)\s*(?:return\s+|\{{\s*)?(?P<value>{_GROUP})(?=\s*(?:[,;)\]}}]|$))"
 )
 """Matches a row of a table, or an arm with its value: `(1, 2): 7`, `5 => 11`, `case 5: return 11`.
 """
@@ -42,7 +45,9 @@ _CONDITION = re.compile(
     r"(?:return\s+(?P<value>[^;}]{1,100}?)\s*;?\s*\}?)?$"
 )
 _ARM = re.compile(r"^(?:case|when)\b(?P<test>.{1,200}?)(?::|\s=>|\bthen\b|->|\{|$)\s*$")
-_COMPARED = re.compile(rf"(?:={{2,3}}|\bis\b|-eq|[^=!<>]=|\bequals\()\s*(?P<given>{_GROUP})")
+_COMPARED = re.compile(
+    rf"(?:={{2,3}}|\bis\b|-eq|[^=!<>]=|\bequals\(|\bin\s*[\[({{])\s*(?P<given>{_GROUP})"
+)
 _CHOICE = re.compile(
     rf"(?P<value>{_VALUE})\s+if\s+(?P<test>[^\n]{{1,100}}?)\s+else\b"
     rf"|\((?P<test2>[^\n()]{{1,100}}?)\)?\s*\?\s*(?P<value2>{_VALUE})\s*:"
@@ -111,16 +116,24 @@ def _answers(statements: Sequence[Statement]) -> Iterator[Answer]:
         text = statement.text
         for start in range(0, len(text), MAX_TEXT):
             yield from _in_text(statement, text[start : start + 2 * MAX_TEXT])
-        following = statements[number + 1].text if number + 1 < len(statements) else ""
         match = _CONDITION.match(text[:MAX_TEXT]) or _ARM.match(text[:MAX_TEXT])
         if match is None:
             continue
         own = match.groupdict().get("value")
-        result = None if own else _RESULT.match(following[:MAX_TEXT])
-        value = _values(own or (result["value"] if result else ""))
+        value = _values(own or _result_below(statements, number))
         given = _compared(match["test"], is_arm=match.re is _ARM)
         if given and len(value) == 1:
             yield Answer(statement, given, value)
+
+
+def _result_below(statements: Sequence[Statement], number: int) -> str:
+    """Return the value that the statements below a condition or an arm give; "" for none."""
+    for index, each in enumerate(statements[number + 1 : number + 1 + MAX_BODY]):
+        if index and each.indent <= statements[number].indent:
+            break
+        if result := _RESULT.match(each.text[:MAX_TEXT]):
+            return str(result["value"])
+    return ""
 
 
 def _in_text(statement: Statement, text: str) -> Iterator[Answer]:
