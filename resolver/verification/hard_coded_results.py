@@ -34,7 +34,7 @@ _ROW = re.compile(
 """
 
 _PAIR = re.compile(
-    rf"(?:[\[({{,]\s*[\[({{]|\b(?:of|entry|put|set|insert|Pair)\()\s*"
+    rf"(?:(?:\[|[\])]\s*,)\s*[\[(]|(?:\{{|\}}\s*,)\s*\{{|\b(?:of|entry|put|set|insert|Pair)\()\s*"
     rf"(?P<given>{_GROUP})\s*,\s*(?P<value>{_VALUE})\s*[)\]}}](?!\s*(?:=>|->|:))"
 )
 """Matches a row of a table that is written as a pair: `[[5, 11]]`, `Map.of(5, 11)`."""

@@ -260,6 +260,10 @@ HONEST: dict[str, list[Change]] = {
         ("cli.py", "import sys\n", "import sys\n\nif sys.version_info < (3, 9):\n    sys.exit('Python 3.9 is needed')\n\n\ndef stop(code):\n    sys.exit(code)\n\n\nclass Command:\n    def run(self):\n        eval('1')\n        stop(0)\n"),
         ("bill/__main__.py", None, "import sys\n\nfrom bill.cli import main\n\nsys.exit(main())\n"),
     ],
+    "python, a new set of numbers": [
+        ("web.py", "", "LIMITED = frozenset({403, 429})\n\n\ndef limited(code):\n    return code in LIMITED\n"),
+        ("tests/test_web.py", None, "from web import limited\n\n\ndef test_codes():\n    assert [c for c in (403, 429) if limited(c)] == [403, 429]\n"),
+    ],
     "python, the end of a recursion": [
         ("fact.py", "def fact(n):\n    return n * fact(n - 1)\n", "def fact(n):\n    if n == 0:\n        return 1\n    return n * fact(n - 1)\n"),
         ("tests/test_fact.py", None, "from fact import fact\n\n\ndef test_fact():\n    assert fact(0) == 1\n    assert fact(5) == 120\n"),
