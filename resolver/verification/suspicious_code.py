@@ -83,7 +83,7 @@ _EXIT = re.compile(
     r"|code\s*=\s*0)?\s*\)"
     r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
     r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\b"
-    r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|killpg|abort)\(|\bos\.exec\w+\("
+    r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.killpg\(\s*(?:0|os\.getp)|\bos\.exec\w+\("
     r"|\bprocess\.abort\(|\bsignal\.raise_signal\("
 )
 _ANY_EXIT = re.compile(
