@@ -14,6 +14,7 @@
     |   +-- PushRefused           1   the server refuses the push
     +-- ForgeError                1   GitHub can't be reached, or refused a request
     +-- SandboxError              1   the sandbox could not be started or was lost
+    |   +-- SetupFailed           1   the set-up failed on files for which it had to succeed
     +-- ModelError                1   the model endpoint failed
     |   +-- ModelAuthError        1   the key is missing or not accepted
     |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
@@ -41,6 +42,9 @@ Cause = Literal[
     "set_up",
 ]  # fmt: skip
 """The cause of an error, when it is one that a person can do something about; "" otherwise."""
+
+
+SetupFailure = Literal["setup_failed", "setup_timeout", "shared_files"]
 
 
 class ResolverError(Exception):
@@ -161,6 +165,23 @@ class ForgeError(ResolverError):
 
 class SandboxError(ResolverError):
     """The sandbox could not be started, or was lost during the run."""
+
+
+class SetupFailed(SandboxError):
+    """The set-up failed on files for which it had to succeed.
+
+    Args:
+        paths: The changed files because of which it had to run.
+        output: The end of its output.
+        why: Why it failed. "shared_files": it did not run, because what it installs would reach
+            sandboxes of other commits.
+    """
+
+    def __init__(self, paths: tuple[str, ...], output: str, why: SetupFailure) -> None:
+        super().__init__("the set-up failed with the change", "see the end of the set-up's output")
+        self.paths = paths
+        self.output = output
+        self.why: SetupFailure = why
 
 
 class ModelError(ResolverError):

@@ -30,9 +30,10 @@ from resolver.memory.skills.reading import INSTRUCTION_FILES
 from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
-from resolver.runtime.environment.survey import Read, Survey, folders_of, has_tests, survey
+from resolver.runtime.environment.survey import Read, Survey, folders_of, survey
 from resolver.trace.plain import for_terminal
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 
 _MAX_FILE_BYTES = 1_000_000
@@ -129,7 +130,8 @@ def command(
         ),
     }
     written = list(_write(checkout.root, files, force))
-    is_tested = has_tests(paths, surveyed.language)
+    # The unit tests of Rust are in the files that they test.
+    is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
     summary = _render_summary(
         checkout, surveyed, proposal, written, mention, features, checks, is_tested=is_tested
     )
@@ -173,7 +175,7 @@ def _render_summary(
         image=proposal.image,
         skip_reasons=proposal.skip_reasons,
         checks=checks,
-        tests=surveyed.tests if is_tested else "",
+        tests=" ".join(checks.checks[0].command.split()) if is_tested and checks.checks else "",
         tested=is_tested,
         files=files,
         page=checkout.page,

@@ -8,7 +8,12 @@ from pydantic import AwareDatetime, Field
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
-from resolver.models.verification import CheckExecution, OmittedCheck, VerificationEvidence
+from resolver.models.verification import (
+    CheckExecution,
+    OmittedCheck,
+    UnpreparedEnvironment,
+    VerificationEvidence,
+)
 
 ROOT_STAGE = "checkout"
 """Name of the stage whose detail is the repository's path in the sandbox."""
@@ -264,6 +269,9 @@ class VerificationCompleted(EventBase):
     evidence: VerificationEvidence = Field(description="What the checks show.")
     omitted: tuple[OmittedCheck, ...] = Field(
         default=(), description="Checks that were not executed."
+    )
+    unprepared: UnpreparedEnvironment | None = Field(
+        default=None, description="Why there is no environment that fits the change."
     )
     sent_to_agent: bool = Field(
         default=False, description="True if the agent got the output of failing checks next."

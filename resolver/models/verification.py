@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from resolver.errors import SetupFailure
 from resolver.models.base import FrozenModel, LoggedModel
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
@@ -212,11 +213,29 @@ VerificationReason = Literal[
     "time_limit",
     "unfinished",
     "sandbox_error",
+    "environment",
 ]
 """Why a change is not verified; "" where it is verified or checked.
 
 unreliable_report: the report at head is incomplete, or it contradicts the exit code.
+environment: the change alters dependencies or the set-up, and no environment could be prepared
+that fits it.
 """
+
+
+class UnpreparedEnvironment(LoggedModel):
+    """Why no environment could be prepared for a change that needs another than its base commit.
+
+    cause: "image" if only a new image would fit the change, and images are not made from what a
+    change says; "no_setup" if nothing says how the dependencies are installed;
+    "shared_files" if sandboxes of the machine can change each other's programs.
+    """
+
+    paths: tuple[str, ...] = Field(description="Changed files that alter the environment.")
+    cause: Literal["no_setup", "image", "setup_unreadable", SetupFailure] = Field(
+        description="What prevents it."
+    )
+    detail: str = Field(default="", description="The message, or the end of the set-up's output.")
 
 
 class Verification(FrozenModel):
@@ -226,6 +245,7 @@ class Verification(FrozenModel):
         applied, and pass at head.
     proves_nothing: new tests that pass at base too.
     broken_tests: new tests that fail at base because of an error of the test itself.
+    unprepared: given if the reason is "environment".
     """
 
     verdict: VerificationVerdict
@@ -236,6 +256,7 @@ class Verification(FrozenModel):
     checks: tuple[CheckComparison, ...] = ()
     omitted: tuple[OmittedCheck, ...] = ()
     tampering: tuple[TamperingFinding, ...] = ()
+    unprepared: UnpreparedEnvironment | None = None
 
     @property
     def is_ready(self) -> bool:

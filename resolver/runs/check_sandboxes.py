@@ -1,23 +1,30 @@
 """Opens the sandboxes in which checks are executed, one for each tree.
 
 They have the image, the set-up and the limits of the agent's sandbox, and a run id of their own: a
-sandbox removes what an earlier attempt with its id has left, and the agent's still runs.
+sandbox removes what an earlier attempt with its id has left, and the agent's still runs. A tree
+that alters dependencies or the set-up is not executed in what the set-up made of the base commit;
+the set-up runs on its own files, and must succeed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SetupFailed, SetupFailure
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.git.bundle import git_dir_tar
-from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.git.tree import read_changes
+from resolver.models.verification import CheckExecution, ProjectCheck, UnpreparedEnvironment
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import open_environment, open_runtime, runtime_kind
+from resolver.runtime.base import can_change_host_files
 from resolver.runtime.engine import connect_engine
+from resolver.runtime.environment.changed_environment import (
+    TreeEnvironment,
+    environment_of_change,
+)
 from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
@@ -70,8 +77,9 @@ class CheckSandboxes:
         settings, host = prepared.settings, prepared.request.host
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, prepared.workspace, host)
-        # Without a key, no sandbox of a change is saved as the environment of later runs.
-        self._environment = replace(environment, key="")
+        self._environments = {
+            tree: self._environment_of(environment, commit) for tree, commit in commits.items()
+        }
         self.digest = digest_of({**self._limits(), "environment": self._identity(environment)})
         """Identifies everything besides tree and command that decides how a check ends."""
 
@@ -85,6 +93,12 @@ class CheckSandboxes:
             return None
         return BaseResults(self._prepared.request.host.cache / BASE_RESULTS)
 
+    @property
+    def unprepared(self) -> UnpreparedEnvironment | None:
+        """Why one of the trees can't have an environment that fits it; None if all can."""
+        found = self._environments.values()
+        return next((each for each in found if isinstance(each, UnpreparedEnvironment)), None)
+
     @contextmanager
     def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
         """Start a sandbox with the tree and the set-up. Called from several threads."""
@@ -95,14 +109,23 @@ class CheckSandboxes:
         # The set-up's events are not the run's: a resumed run would execute them again.
         state, stream = State(), EventStream(MemoryStore())
         stream.subscribe("state", state.apply, essential=True)
-        runtime = open_runtime(settings, self._kind, run, host, self._environment.image)
+        chosen = self._environments[tree]
+        assert isinstance(chosen, TreeEnvironment), "without one, no check is executed"
+        runtime = open_runtime(settings, self._kind, run, host, chosen.environment.image)
         try:
             with runtime:
                 runtime.checkout(git_dir, commit, workspace.branch)
                 seconds = settings.timeout_seconds.setup
-                prepare = partial(
-                    set_up, self._environment, runtime, stream, state, commit, seconds
-                )
+
+                def prepare() -> None:
+                    altered = chosen.altered_by if chosen.environment.plan else ()
+                    if altered and can_change_host_files(runtime.isolation):
+                        raise SetupFailed(altered, "", "shared_files")
+                    made = set_up(chosen.environment, runtime, stream, state, commit, seconds)
+                    if altered and not made.ok:
+                        why: SetupFailure = "setup_timeout" if made.timed_out else "setup_failed"
+                        raise SetupFailed(altered, made.output, why)
+
                 yield SandboxExecutor(runtime, prepare)
         finally:
             self._connections += runtime.take_connections()
@@ -120,6 +143,24 @@ class CheckSandboxes:
             **settings.sandbox_limits.model_dump(exclude={"egress_bytes"}),
             "egress": settings.egress,
         }
+
+    def _environment_of(
+        self, environment: Environment, commit: str
+    ) -> TreeEnvironment | UnpreparedEnvironment:
+        """Return the environment of a tree, in which nothing is kept for later runs."""
+        workspace = self._prepared.workspace
+        changes = read_changes(workspace.git, workspace.base, commit)
+        found = environment_of_change(
+            environment,
+            self._prepared.settings.image,
+            [each.path.decode("utf-8", "surrogateescape") for each in changes],
+            workspace.read,
+            lambda path: workspace.read(path, commit),
+        )
+        if isinstance(found, UnpreparedEnvironment):
+            return found
+        # Without a key, no sandbox of a change is saved as the environment of later runs.
+        return replace(found, environment=replace(found.environment, key=""))
 
     def _identity(self, environment: Environment) -> tuple[str, ...]:
         """Return what identifies the image and the set-up that is executed in it."""

@@ -2,7 +2,8 @@
 
 Each tree (the base commit, the base with the change's test files, the change) is checked out by
 Resolver in a fresh sandbox, with the image and the set-up of the agent's sandbox. Nothing
-that the agent's session left is in it.
+that the agent's session left is in it. Where a tree alters dependencies or the set-up, the set-up
+is run again on its files.
 """
 
 import os
@@ -17,16 +18,20 @@ from resolver.controller.control import Control, Request, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
+from resolver.git.git import HostGit
 from resolver.git.overlay import overlay_tree
 from resolver.git.push import Identity, write_commit
-from resolver.git.tree import read_blobs, read_changes, read_sizes
+from resolver.git.tree import read_blobs, read_changes, read_renames, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
+from resolver.verification.affected_tests import unchanged_tests
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.inline_tests import with_inline_tests
 from resolver.verification.project_files import is_test_file
+from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
 from resolver.verification.selection import select_checks
 from resolver.verification.tampering import find_tampering
@@ -44,7 +49,8 @@ MAX_TEXT_BYTES = 1_000_000
 class ChangeTrees:
     """The trees that checks are executed on, and the paths that the change touches.
 
-    trees, commits: by name. "base_with_tests" is missing if the change has no test files.
+    trees, commits: by name. "base_with_tests" is missing if the change has no tests.
+    renamed_tests: new path by old path; the old paths are no `deleted_tests`.
     """
 
     trees: Mapping[TreeName, str]
@@ -52,12 +58,18 @@ class ChangeTrees:
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...]
     deleted_tests: tuple[str, ...]
+    renamed_tests: Mapping[str, str]
 
 
 def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
     git, base = workspace.git, workspace.base
-    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file)
+    renames = read_renames(git, base, patch.tree).items()
+    renamed = {_path(old): _path(new) for old, new in renames if is_test_file(_path(old))}
+    # A runner may refuse two files of one name, so that a moved one must not stay where it was.
+    moved = [old for old, new in renamed.items() if is_test_file(new)]
+    inline = write_inline_tests(git, base, patch.tree)
+    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file, moved, inline)
     trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
     if tests:
         trees["base_with_tests"] = with_tests
@@ -68,14 +80,44 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     }
     commits["base"] = base
     changes = read_changes(git, base, patch.tree)
-    paths = {c.path.decode("utf-8", "surrogateescape"): c.status for c in changes}
+    paths = {_path(c.path): c.status for c in changes}
+    deleted = (path for path, status in paths.items() if status == "deleted")
     return ChangeTrees(
         trees=trees,
         commits=commits,
         changed_files=tuple(paths),
         changed_tests=tests,
-        deleted_tests=tuple(p for p, s in paths.items() if s == "deleted" and is_test_file(p)),
+        deleted_tests=tuple(p for p in deleted if is_test_file(p) and p not in renamed),
+        renamed_tests=renamed,
     )
+
+
+def write_inline_tests(git: HostGit, base: str, tree: str) -> dict[str, str]:
+    """Write the base's source files with the unit tests that the change adds inside of them.
+
+    Return the ids of the blobs by path.
+    """
+    changed = [c for c in read_changes(git, base, tree) if c.old_blob and c.new_blob]
+    sources = [c for c in changed if c.path.endswith(b".rs") and not is_test_file(_path(c.path))]
+    blobs = {blob for c in sources for blob in (c.old_id, c.new_id)}
+    sizes = read_sizes(git, blobs)
+    contents = dict(read_blobs(git, [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]))
+    texts = {blob: data.decode("utf-8", "surrogateescape") for blob, data in contents.items()}
+    found: dict[str, str] = {}
+    for c in sources:
+        old, new = texts.get(c.old_id), texts.get(c.new_id)
+        if old is None or new is None:
+            continue
+        made = with_inline_tests(_path(c.path), old, new)
+        if made is not None:
+            content = made.encode("utf-8", "surrogateescape")
+            written = git.run("hash-object", "-w", "--stdin", stdin=content)
+            found[_path(c.path)] = written.decode().strip()
+    return found
+
+
+def _path(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
@@ -90,10 +132,7 @@ def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | N
         # A text that is too long to be read is shown as one that nobody can judge.
         return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
 
-    return [
-        (c.path.decode("utf-8", "surrogateescape"), text(c.old_blob), text(c.new_blob))
-        for c in changes
-    ]
+    return [(_path(c.path), text(c.old_blob), text(c.new_blob)) for c in changes]
 
 
 class ChangeVerifier:
@@ -182,6 +221,7 @@ class ChangeVerifier:
                     tree=patch.tree,
                     evidence=evidence,
                     omitted=verification.omitted,
+                    unprepared=verification.unprepared,
                     sent_to_agent=sent,
                 )
             )
@@ -220,7 +260,14 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
         deleted_tests=trees.deleted_tests,
-        tampering=find_tampering(changed_texts(workspace, patch)),
+        renamed_tests=trees.renamed_tests,
+        tampering=find_tampering(
+            changed_texts(workspace, patch),
+            unchanged_tests(
+                trees.changed_files, ProjectTree.from_commit(workspace.git, workspace.base)
+            ),
+        ),
+        unprepared=sandboxes.unprepared,
         started=started,
     )
     verified = verify_change(request, sandboxes.open)

@@ -5,7 +5,7 @@ with any machine; docker.py, local.py and remote/machine.py implement it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,6 +50,15 @@ class Channel(Protocol):
     def exit_details(self) -> str:
         """Return the end of the server's stderr for an error message, "" if there is none."""
         ...
+
+
+NOT_SEPARATED: Final = "NOT separated: "
+"""Begins the part of an `isolation` line that says what a sandbox shares with its host."""
+
+
+def can_change_host_files(isolation: str) -> bool:
+    """Return True if the commands of a sandbox may change files that other sandboxes read too."""
+    return f"{NOT_SEPARATED}files," in isolation
 
 
 class Machine(Protocol):

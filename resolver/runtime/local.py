@@ -27,7 +27,7 @@ from typing import IO, Any, Final
 from resolver.config.temporary_directory import PREFIX, lock_directory
 from resolver.errors import SandboxError
 from resolver.runtime import enter
-from resolver.runtime.base import Channel, SandboxSpec
+from resolver.runtime.base import NOT_SEPARATED, Channel, SandboxSpec
 from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
 from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
@@ -296,7 +296,7 @@ class LocalMachine:
         problem = f" ({report['problem']})" if report.get("problem") else ""
         self.isolation = (
             f"this machine, as user {os.getuid()}; hidden from it: {', '.join(hidden)}; "
-            f"NOT separated: {', '.join([files, 'memory and processor use', *shared])}{problem}"
+            f"{NOT_SEPARATED}{', '.join([files, 'memory and processor use', *shared])}{problem}"
         )
 
 

@@ -21,6 +21,7 @@ from resolver.verification.project_files import (
 from resolver.verification.project_folders import below
 from resolver.verification.project_tree import ProjectTree, join_path, table
 from resolver.verification.runner_commands import positional_words, simple_commands
+from resolver.verification.statements import source_language
 
 MAX_TEST_FILES = 5_000
 """Maximum number of test files that are read."""
@@ -38,6 +39,8 @@ _SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue",
 _GENERIC = frozenset({"__init__", "__main__", "index", "mod", "main", "lib"})
 """Names of files for whose modules the folder's name stands."""
 
+_DISCOVER = " -m unittest discover"
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _GO_IMPORT = re.compile(r'"([^"\s]{1,500})"')
 
 
@@ -83,6 +86,23 @@ def find_affected_tests(
         if not modules.isdisjoint(_WORD.findall(content)):
             found.add(path)
     return tuple(sorted(found))
+
+
+def unchanged_tests(changed_files: Sequence[str], tree: ProjectTree) -> list[tuple[str, str]]:
+    """Return path and text of the test files that mention a changed module and stay as they are.
+
+    tree: the files of the base commit.
+    """
+    code = [path for path in changed_files if not is_test_file(path) and source_language(path)]
+    suffixes = {PurePosixPath(path).suffix for path in code}
+    found = [
+        path
+        for suffix in sorted(suffixes)
+        for path in find_affected_tests(code, tree, (suffix,))
+        if path not in changed_files
+    ]
+    texts = tree.read_many(found[:MAX_ARGUMENTS])
+    return [(path, content.decode("utf-8", "replace")) for path, content in texts.items()]
 
 
 def _module_name(path: str) -> str:
@@ -145,6 +165,25 @@ def _by_files(
 
 def _pytest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
     return _by_files(check, changed, tree, _PYTHON)
+
+
+def _unittest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
+    folder = _folder(check.command)
+    tests = find_affected_tests(changed, tree, _PYTHON, folder)
+    modules = [_relative(path, folder).removesuffix(".py").replace("/", ".") for path in tests]
+    return name_unittest_tests(check, modules)
+
+
+def name_unittest_tests(check: ProjectCheck, names: Sequence[str]) -> str | None:
+    """Return the command for modules or tests by their dotted names, in place of all tests.
+
+    None if the command may find tests elsewhere than below its folder, where other names would be
+    needed.
+    """
+    valid = all(_DOTTED.fullmatch(name) for name in names)
+    if not check.command.endswith(_DISCOVER) or not 0 < len(names) <= MAX_ARGUMENTS or not valid:
+        return None
+    return " ".join([check.command.removesuffix(" discover"), *names])
 
 
 def _script_files(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
@@ -225,6 +264,7 @@ def _cargo_package(tree: ProjectTree, path: str, folder: str) -> str:
 
 _NARROWERS: dict[str, Callable[[ProjectCheck, Sequence[str], ProjectTree], str | None]] = {
     "pytest": _pytest,
+    "unittest": _unittest,
     "vitest": _script_files,
     "ava": _script_files,
     "tap": _script_files,

@@ -53,22 +53,19 @@ def compare_executions(
     base_with_tests: Sequence[CheckExecution] = (),
     head: Sequence[CheckExecution],
     deleted_files: Collection[str] = (),
-    renamed_files: Mapping[str, str] | None = None,
 ) -> CheckComparison:
     """Return what differs between the base commit and the change in one check.
 
     base, base_with_tests, head: the executions, the whole one first, then its repetitions. `head`
-        has at least one.
+        has at least one. The tests of renamed files have the same names in all of them.
     deleted_files: test files that the change deletes. Their tests are `missing`, and no more,
         because the tampering findings list them.
-    renamed_files: new path by old path.
     """
-    renamed = renamed_files or {}
-    before, after = statuses_of(base, renamed), statuses_of(head)
+    before, after = statuses_of(base), statuses_of(head)
     with_tests = statuses_of(base_with_tests)
     last = case_statuses(head[0])
     ran = {name for name, seen in before.items() if any(each != "skipped" for each in seen)}
-    excused = _ids_in(base, deleted_files, renamed)
+    excused = _ids_in(base, deleted_files)
     gone = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
     flaky = (*_flaky(before, after), *_flaky_check(check, base, head))
     unstable = {each.id for each in flaky}
@@ -138,15 +135,13 @@ def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
     return {name: seen[0] for name, seen in statuses_of((execution,)).items()}
 
 
-def statuses_of(
-    executions: Sequence[CheckExecution], renamed: Mapping[str, str] | None = None
-) -> Statuses:
+def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
     """Return the statuses of all tests by id, one for each execution that has the test."""
     found: dict[str, tuple[CaseStatus, ...]] = {}
     for execution in executions:
         worst: dict[str, CaseStatus] = {}
         for case in execution.cases:
-            name = _id(case, renamed or {})
+            name = _id(case)
             other = worst.get(name, case.status)
             worst[name] = min(other, case.status, key=_ORDER.index)
         for name, status in worst.items():
@@ -171,30 +166,14 @@ def _fails_in(statuses: Mapping[str, CaseStatus], name: str) -> bool:
     return statuses.get(name) in _FAILING
 
 
-def _id(case: CaseResult, renamed: Mapping[str, str]) -> str:
-    """Return the test's id without addresses, as it is called after the renaming of its file."""
-    name = _ADDRESS.sub("0x", case.id)
-    file = case.file or name.partition("::")[0]
-    new = renamed.get(file)
-    if new is None:
-        return name
-    for old_form, new_form in zip(_forms(file), _forms(new), strict=True):
-        if old_form in name:
-            return name.replace(old_form, new_form, 1)
-    return name
+def _id(case: CaseResult) -> str:
+    """Return the test's id without addresses."""
+    return _ADDRESS.sub("0x", case.id)
 
 
-def _forms(path: str) -> tuple[str, str, str]:
-    """Return how test ids write a file: as a path, as a dotted module, by its own name alone."""
-    bare = str(PurePosixPath(path).with_suffix("")) if path else path
-    return path, bare.replace("/", "."), bare.rpartition("/")[2]
-
-
-def _ids_in(
-    executions: Sequence[CheckExecution], files: Collection[str], renamed: Mapping[str, str]
-) -> set[str]:
+def _ids_in(executions: Sequence[CheckExecution], files: Collection[str]) -> set[str]:
     cases = chain.from_iterable(execution.cases for execution in executions)
-    return {_id(case, renamed) for case in cases if _is_in(case, files)}
+    return {_id(case) for case in cases if _is_in(case, files)}
 
 
 def _is_in(case: CaseResult, files: Collection[str]) -> bool:
@@ -204,7 +183,7 @@ def _is_in(case: CaseResult, files: Collection[str]) -> bool:
     if case.file or not files:
         return False
     words = set(re.split(r"\W+", case.id))
-    return any(_forms(path)[2] in words for path in files)
+    return any(PurePosixPath(path).stem in words for path in files)
 
 
 def _flaky(*commits: Statuses) -> tuple[FlakyCase, ...]:

@@ -98,9 +98,9 @@ def decide(
 
     checks: the comparisons of the checks that were executed.
     changed_files: paths of the files that the change adds, modifies or deletes.
-    obstacle: why the verification could not be finished: "disabled", "sandbox_error", "time_limit"
-        or "unfinished". A regression or a tampering finding that was seen until then is the reason
-        in its place.
+    obstacle: why the verification could not be finished: "disabled", "sandbox_error",
+        "environment", "time_limit" or "unfinished". A regression or a tampering finding that was
+        seen until then is the reason in its place.
     """
     reproduction = tuple(sorted({name for check in checks for name in _reproduction(check)}))
     useless = {name for check in checks for name in _passing_without_fix(check)}

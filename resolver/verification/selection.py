@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from resolver.config.allowed_hosts import AllowList
 from resolver.git.workspace import Workspace
 from resolver.models.verification import OmittedCheck, ProjectCheck
-from resolver.verification.affected_tests import affected_check
+from resolver.verification.affected_tests import affected_check, name_unittest_tests
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
 from resolver.verification.instrumentation import append_arguments, runner_of
 from resolver.verification.project_tree import ProjectTree
@@ -68,7 +68,11 @@ def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
     """Return the check for the tests with these ids; None if its runner takes no ids.
 
     pytest takes the ids of its reports: https://docs.pytest.org/en/stable/how-to/usage.html
+    unittest takes dotted names: https://docs.python.org/3/library/unittest.html#command-line-interface
     """
+    if check.runner == "unittest":
+        named = name_unittest_tests(check, ids)
+        return None if named is None else check.model_copy(update={"command": named})
     if check.runner != "pytest" or not 0 < len(ids) <= MAX_IDS:
         return None
     if not all("::" in each and not each.startswith("-") for each in ids):

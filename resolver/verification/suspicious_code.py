@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from resolver.models.verification import TamperingFinding, TamperingKind
+from resolver.verification.hard_coded_results import Values, find_hard_coded_results
 from resolver.verification.statements import CodeBlock, Statement, source_language
 
 _DETECTS = re.compile(
@@ -82,8 +83,15 @@ _EXIT = re.compile(
     r"|code\s*=\s*0)?\s*\)"
     r"|\braise\s+SystemExit\b(?!\(\s*[1-9])|\bprocess\.exitCode\s*=\s*0|\bprocess\.reallyExit\b"
     r"|__import__\(\s*[\"']os[\"']\s*\)\._exit|\bos\._exit\b"
-    r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.exec\w+\("
+    r"|\bprocess\.kill\(\s*process\.pid|\bos\.(?:kill|abort)\(|\bos\.killpg\(\s*(?:0|os\.getp)|\bos\.exec\w+\("
+    r"|\bprocess\.abort\(|\bsignal\.raise_signal\("
 )
+_ANY_EXIT = re.compile(
+    r"(?<![\w.])(?:sys\.exit|exit|quit)\((?!\s*(?:[1-9]\d*\s*\)|[frb]{0,2}[\"']|[\w.]+\())"
+    r"|\bprocess\.exit\((?!\s*[1-9])"
+)
+"""Matches an exit whose code is not known to be another than 0: no number, message or call."""
+
 _HARD_EXIT = re.compile(
     r"\bos\._exit\(\s*0\b|\b_exit\s*\(\s*(?:0|EXIT_SUCCESS)|\b_Exit\(|\bquick_exit\("
     r"|__attribute__\s*\(\(\s*constructor"
@@ -98,18 +106,8 @@ _ALWAYS_EQUAL = re.compile(r"\b__(?:eq|ne|bool|contains)__\b")
 _MAIN = re.compile(
     r"\bif\s+__name__\b|\bint\s+main\b|\bfn\s+main\b|\bfunc\s+main\b|\bvoid\s+main\b|^#!"
 )
+_CALLED = re.compile(r"(?<![\w.])(\w{1,100})\(")
 _GUARD = re.compile(r"""if\s+__name__\s*==\s*["']__main__["']\s*:""")
-_SPECIAL_CASE = re.compile(
-    r"^(?:\}?\s*else\s+|el)?if\b[\s(]*(?P<test>.*?={2,3}.*?|.*\s-eq\s.*|.*\]\s*=.*)\)?\s*[:{]?\s*"
-    r"(?:return\s+(?P<value>.*?);?\s*\}?)?$"
-)
-_VALUE = re.compile(r"-?\d+(?:\.\d+)?|\"[^\"\n]*\"|'[^'\n]*'")
-_CASE_VALUE = re.compile(rf"(?:==|===|\bis\b|-eq)\s*({_VALUE.pattern}|[\[(][^\])\n]*)")
-_CHOICE = re.compile(
-    rf"(?:(?P<value>{_VALUE.pattern})\s+if\s+(?P<test>[^\n]*?={{2}}[^\n]*?)\s+else\b"
-    rf"|(?P<test2>[^\n=]*?={{2,3}}[^\n]*?)\s*\?\s*(?P<value2>{_VALUE.pattern})\s*:)"
-)
-"""Matches an expression that gives a single value for a single input."""
 
 
 def find_suspicious_code(
@@ -118,17 +116,18 @@ def find_suspicious_code(
     new: list[CodeBlock],
     *,
     is_test: bool,
-    expected: frozenset[frozenset[str]],
+    expected: frozenset[Values],
 ) -> Iterator[TamperingFinding]:
     """Yield the suspicious statements that a source file has after the change and had not before.
 
-    expected: the values of each assertion in the changed tests, to recognize hard-coded results.
+    expected: the values of each assertion in tests, to recognize hard-coded results.
     """
     language = source_language(path)
     known = Counter(each.text for block in old for each in (*block.marks, *block.statements))
     everything = [each for block in new for each in (*block.marks, *block.statements)]
     has_main = any(_MAIN.search(each.text) for each in everything)
     guarded = _guarded(new[0].statements) if new else set()
+    loaded = _loaded(new, guarded) if language in {"python", "java"} else set()
     names = {block.name for block in old}
     for block in new:
         if _HOOK.match(block.name) and block.name not in names and language == "python":
@@ -136,12 +135,18 @@ def find_suspicious_code(
         for statement in _added((*block.marks, *block.statements), known):
             if statement in guarded or statement.is_text:
                 continue
-            kind = _kind(statement, block, language, is_test=is_test, has_main=has_main)
+            at_load = not block.name or block.name in loaded
+            kind = _kind(
+                statement, block, language, is_test=is_test, has_main=has_main, at_load=at_load
+            )
             if kind is not None:
                 yield _found(kind, path, statement.line, statement.text)
         if not is_test:
-            yield from _hard_coded(path, block, old, expected)
             yield from _always_equal(path, block, old)
+    if not is_test:
+        for answer in find_hard_coded_results(old, new, expected):
+            detail = f"{', '.join(answer.given)}: {', '.join(answer.value)}"
+            yield _found("hard_coded_result", path, answer.statement.line, detail)
 
 
 def _guarded(statements: Iterable[Statement]) -> set[Statement]:
@@ -154,9 +159,17 @@ def _guarded(statements: Iterable[Statement]) -> set[Statement]:
     return found
 
 
-def values_of_assertion(statement: Statement) -> frozenset[str]:
-    """Return the values in an assertion that are more than 0, 1 or an empty string."""
-    return frozenset(filter(_is_telling, _VALUE.findall(statement.text)))
+def _loaded(blocks: Sequence[CodeBlock], guarded: set[Statement]) -> set[str]:
+    """Return the names of the classes, and of the functions that are called as the file loads."""
+    groups = {block.name for block in blocks if block.is_group}
+    outside = (
+        each
+        for block in blocks
+        if not block.name or block.is_group
+        for each in block.statements
+        if each not in guarded
+    )
+    return groups | {name for each in outside for name in _CALLED.findall(each.masked)}
 
 
 def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Statement]:
@@ -169,7 +182,13 @@ def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Sta
 
 
 def _kind(
-    statement: Statement, block: CodeBlock, language: str, *, is_test: bool, has_main: bool
+    statement: Statement,
+    block: CodeBlock,
+    language: str,
+    *,
+    is_test: bool,
+    has_main: bool,
+    at_load: bool,
 ) -> TamperingKind | None:
     text, masked = _SEAM.sub("", statement.text), statement.masked
     at_top = not block.name or block.is_group
@@ -184,8 +203,12 @@ def _kind(
     if language == "shell":
         return "early_exit" if is_test and at_top and _SHELL_EXIT.match(masked) else None
     if _EXIT.search(masked) or _HARD_EXIT.search(masked):
-        return _exit_kind(statement, block, language, is_test=is_test, has_main=has_main)
-    if is_test and at_top and language == "python" and _HIDDEN.search(masked):
+        return _exit_kind(
+            statement, block, language, is_test=is_test, has_main=has_main, at_load=at_load
+        )
+    if at_load and _ANY_EXIT.search(masked) and (language == "python" or statement.indent == 0):
+        return "early_exit"
+    if language == "python" and _HIDDEN.search(masked) and (at_top if is_test else at_load):
         return "early_exit"
     if is_test and at_top and language == "python" and _is_patch(masked):
         return "intercepted_runner"
@@ -206,11 +229,17 @@ def _is_shadowed(statement: Statement, *, is_test: bool) -> bool:
 
 
 def _exit_kind(
-    statement: Statement, block: CodeBlock, language: str, *, is_test: bool, has_main: bool
+    statement: Statement,
+    block: CodeBlock,
+    language: str,
+    *,
+    is_test: bool,
+    has_main: bool,
+    at_load: bool,
 ) -> TamperingKind | None:
     """Return "early_exit" if the exit can be reached without the program's own main function."""
     own = block.name.rpartition(".")[2]
-    loads = not block.name or own in {"init", "TestMain", "setUpModule", "__init__", "setup_module"}
+    loads = at_load or own in {"init", "TestMain", "setUpModule", "__init__", "setup_module"}
     if _HARD_EXIT.search(statement.masked):
         return "early_exit"
     if language == "python":
@@ -220,7 +249,8 @@ def _exit_kind(
         return "early_exit" if is_test or (loads and statement.indent == 0) else None
     if language == "c":
         return None if has_main and not is_test else "early_exit" if own != "main" else None
-    return "early_exit" if is_test or own == "init" else None
+    is_static = language == "java" and at_load and bool(block.name)
+    return "early_exit" if is_test or is_static or own == "init" else None
 
 
 def _is_inside_string_check(statement: Statement) -> bool:
@@ -249,56 +279,6 @@ def _always_equal(path: str, block: CodeBlock, old: list[CodeBlock]) -> Iterator
     other = re.search(r"\(\s*\w+\s*,\s*(\w+)", block.marks[-1].masked if block.marks else "")
     if text == "return True" or (other and not re.search(rf"\b{other[1]}\b", text)):
         yield _found("weakened_assertion", path, block.line, f"{block.name}: {text}")
-
-
-def _hard_coded(
-    path: str,
-    block: CodeBlock,
-    old: list[CodeBlock],
-    expected: frozenset[frozenset[str]],
-) -> Iterator[TamperingFinding]:
-    """Yield an added `if input == 42: return 17` whose values a changed test has in one assertion.
-
-    A function that already maps single inputs to single results is left alone.
-    """
-    before = next((each for each in old if each.name == block.name), None)
-    if before is None or any(_special_cases(before.statements)):
-        return
-    for statement, given, value in _special_cases(block.statements):
-        wanted = {*given, value}
-        if given and any(wanted <= values for values in expected):
-            yield _found("hard_coded_result", path, statement.line, f"{statement.text}: {value}")
-
-
-def _special_cases(
-    statements: list[Statement],
-) -> Iterator[tuple[Statement, frozenset[str], str]]:
-    for number, statement in enumerate(statements):
-        short = statement.text if len(statement.text) < 200 else ""
-        for choice in _CHOICE.finditer(short):
-            value = choice["value"] or choice["value2"]
-            if _is_telling(value):
-                yield statement, _given(choice["test"] or choice["test2"]), value
-        match = _SPECIAL_CASE.match(short)
-        if match is None:
-            continue
-        value = match["value"]
-        if value is None and number + 1 < len(statements):
-            following = statements[number + 1].text
-            value = following[7:].strip(" ;}") if following.startswith("return ") else None
-        given = _given(match["test"])
-        if value is not None and _VALUE.fullmatch(value.strip()) and _is_telling(value.strip()):
-            yield statement, given, value.strip()
-
-
-def _given(test: str) -> frozenset[str]:
-    """Return the telling values that a condition compares an input with."""
-    compared = (value for each in _CASE_VALUE.findall(test) for value in _VALUE.findall(each))
-    return frozenset(filter(_is_telling, compared))
-
-
-def _is_telling(value: str) -> bool:
-    return value.strip("\"'") not in {"", "0", "1", "-1", "2", "0.0", "1.0"}
 
 
 def _found(kind: TamperingKind, path: str, line: int, detail: str) -> TamperingFinding:

@@ -4,12 +4,13 @@ Only text is read, never executed or parsed by a grammar. Any text gives a resul
 grows with its length. A new test, a moved one and an addition to a test file are no findings.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from resolver.models.verification import TamperingFinding
+from resolver.verification.hard_coded_results import expected_values
 from resolver.verification.project_files import (
     is_project_manifest,
     is_test_configuration,
@@ -21,12 +22,8 @@ from resolver.verification.runner_configuration import (
     find_replaced_runner,
 )
 from resolver.verification.statements import MAX_TEXT, CodeBlock, read_blocks, source_language
-from resolver.verification.suspicious_code import find_suspicious_code, values_of_assertion
-from resolver.verification.weakened_tests import (
-    ChangedTests,
-    find_weakened_tests,
-    is_assertion,
-)
+from resolver.verification.suspicious_code import find_suspicious_code
+from resolver.verification.weakened_tests import ChangedTests, find_weakened_tests
 
 MAX_FINDINGS = 200
 """Maximum number of findings of one change."""
@@ -44,16 +41,19 @@ class ChangedText(NamedTuple):
 
 def find_tampering(
     changes: Iterable[tuple[str, str | None, str | None]],
+    unchanged_tests: Sequence[tuple[str, str]] = (),
 ) -> tuple[TamperingFinding, ...]:
     """Return the findings of a change, ordered by path and line, at most `MAX_FINDINGS`.
 
     changes: path, old text and new text of each changed file. A renamed file is one that is deleted
         and one that is added.
+    unchanged_tests: path and text of tests that the change leaves alone, whose expected values the
+        changed code must not contain.
     """
     ordered = sorted({ChangedText(*each) for each in changes}, key=_order)
     ordered = [each for each in ordered if each.old != each.new]
     found: dict[TamperingFinding, None] = {}
-    for finding in islice(_findings(ordered), MAX_FINDINGS * 5):
+    for finding in islice(_findings(ordered, unchanged_tests), MAX_FINDINGS * 5):
         found[finding] = None
     return tuple(sorted(found, key=_position)[:MAX_FINDINGS])
 
@@ -67,7 +67,9 @@ def _order(change: ChangedText) -> tuple[str, bool, str, bool, str]:
     return change.path, is_new, change.old or "", is_gone, change.new or ""
 
 
-def _findings(changes: list[ChangedText]) -> Iterator[TamperingFinding]:
+def _findings(
+    changes: list[ChangedText], unchanged_tests: Sequence[tuple[str, str]]
+) -> Iterator[TamperingFinding]:
     tests: list[ChangedTests] = []
     code: list[tuple[ChangedText, list[CodeBlock], list[CodeBlock]]] = []
     added_texts = {each.new for each in changes if each.old is None}
@@ -91,20 +93,15 @@ def _findings(changes: list[ChangedText]) -> Iterator[TamperingFinding]:
             tests.append(_inline_tests(change, old, new))
     yield from find_weakened_tests(tests)
     yield from _deleted_files(tests, changes)
-    yield from _suspicious(tests, code)
+    blocks = [block for test in tests for block in test.new]
+    blocks += [block for path, text in unchanged_tests for block in read_blocks(path, text)]
+    yield from _suspicious(blocks, code)
 
 
 def _suspicious(
-    tests: list[ChangedTests], code: list[tuple[ChangedText, list[CodeBlock], list[CodeBlock]]]
+    tests: list[CodeBlock], code: list[tuple[ChangedText, list[CodeBlock], list[CodeBlock]]]
 ) -> Iterator[TamperingFinding]:
-    assertions = (
-        values_of_assertion(each)
-        for test in tests
-        for block in test.new
-        for each in block.statements
-        if is_assertion(each)
-    )
-    expected = frozenset(values for values in assertions if len(values) > 1)
+    expected = expected_values(tests)
     for change, old, new in code:
         is_test = is_test_file(change.path)
         yield from find_suspicious_code(change.path, old, new, is_test=is_test, expected=expected)

@@ -5,16 +5,17 @@ given. A test that fails now and did not before is repeated at both commits befo
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
     ProjectCheck,
     Scope,
     TamperingFinding,
+    UnpreparedEnvironment,
     Verification,
     VerificationReason,
 )
@@ -25,6 +26,7 @@ from resolver.verification.comparison import (
     reproductions_to_confirm,
 )
 from resolver.verification.decision import decide
+from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import (
     CheckRunner,
     OpenExecutor,
@@ -52,6 +54,9 @@ class VerificationRequest:
     changed_tests: those of them that are added or changed test files. They are then executed on the
         base commit too.
     deleted_tests: those of them that are deleted test files.
+    renamed_tests: test files that have another path with the change, by their old one.
+    unprepared: given if the checks can't be executed in an environment that fits the change; then
+        they are not executed.
     started: called with the runner before it executes anything, so that it can be interrupted.
     """
 
@@ -60,25 +65,42 @@ class VerificationRequest:
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...] = ()
     deleted_tests: tuple[str, ...] = ()
+    renamed_tests: Mapping[str, str] = field(default_factory=dict)
     tampering: tuple[TamperingFinding, ...] = ()
+    unprepared: UnpreparedEnvironment | None = None
     started: Callable[[CheckRunner], None] = lambda _: None
 
 
 def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
     """Return what the project's checks show about the change.
 
-    A verification that was interrupted, or whose sandbox was lost, is not verified.
+    A verification that was interrupted, or whose sandbox was lost, is not verified. Neither is one
+    whose environment can't be prepared from the files of the change: in another one, the checks
+    would show nothing about it.
     """
-    with CheckRunner(request.options, open_executor) as runner:
-        request.started(runner)
-        comparisons, obstacle = _compare_all(request, runner)
-    return decide(
+    comparisons: list[CheckComparison] = []
+    obstacle: VerificationReason = ""
+    unprepared = request.unprepared
+    if unprepared is None:
+        with CheckRunner(request.options, open_executor) as runner:
+            request.started(runner)
+            try:
+                comparisons, obstacle = _compare_all(request, runner)
+            except SetupFailed as error:
+                unprepared = None if runner.is_cancelled else _failed_setup(error)
+                obstacle = "unfinished"
+    verification = decide(
         comparisons,
         changed_files=request.changed_files,
         omitted=request.selection.omitted,
         tampering=request.tampering,
-        obstacle=obstacle,
+        obstacle=obstacle if unprepared is None else "environment",
     )
+    return verification.model_copy(update={"unprepared": unprepared})
+
+
+def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:
+    return UnpreparedEnvironment(paths=error.paths, cause=error.why, detail=error.output)
 
 
 def _compare_all(
@@ -88,10 +110,14 @@ def _compare_all(
     comparisons: list[CheckComparison] = []
     obstacle: VerificationReason = ""
     for check in request.selection.checks:
-        one = _CheckVerification(check, request.selection, runner, bool(request.changed_tests))
+        renamed = RenamedTestFiles(request.renamed_tests)
+        has_tests = bool(request.changed_tests)
+        one = _CheckVerification(check, request.selection, runner, renamed, has_tests)
         try:
             one.execute()
             one.repeat_failures()
+        except SetupFailed:
+            raise
         except SandboxError as error:
             logger.warning("%s was not verified: %s", check.name, error.what)
             obstacle = "sandbox_error"
@@ -111,11 +137,17 @@ class _CheckVerification:
     """The executions of one check, at all trees."""
 
     def __init__(
-        self, check: ProjectCheck, selection: CheckSelection, runner: CheckRunner, has_tests: bool
+        self,
+        check: ProjectCheck,
+        selection: CheckSelection,
+        runner: CheckRunner,
+        renamed: RenamedTestFiles,
+        has_tests: bool,
     ) -> None:
         self._check = check
         self._selection = selection
         self._runner = runner
+        self._renamed = renamed
         self._has_tests = has_tests
         self._affected = selection.affected(check, False)
         self._scope: Scope = "full"
@@ -147,6 +179,7 @@ class _CheckVerification:
         self._add_whole(*found[len(narrowed) :])
 
     def _add_whole(self, head: CheckExecution | None, base: CheckExecution | None) -> None:
+        base = base and self._renamed.as_with_change(base)
         has_ended = all(each is not None and each.exit_code is not None for each in (base, head))
         if has_ended or self._affected is None or not self._results["head"]:
             # The whole check counts first; the affected tests repeat a part of it.
@@ -165,24 +198,35 @@ class _CheckVerification:
     def repeat_failures(self) -> None:
         """Repeat the tests that newly fail, or that reproduce the problem, at both commits."""
         base, head = self._results["base"], self._results["head"]
+        affected = self._affected or self._check
         if base and head and (ids := needs_rerun(base[0], head[0])):
-            self._repeat(ids, ("base", "head"))
+            whole = affected if self._scope == "affected" else self._check
+            self._repeat(ids, ("base", "head"), whole)
         before = self._results["base_with_tests"]
         if before and head and (ids := reproductions_to_confirm(before[0], head[0])):
-            self._repeat(ids, ("base_with_tests", "head"), times=1)
+            self._repeat(ids, ("base_with_tests", "head"), affected, times=1)
 
     def _repeat(
-        self, ids: Sequence[str], trees: Sequence[TreeName], times: int = REPETITIONS
+        self,
+        ids: Sequence[str],
+        trees: Sequence[TreeName],
+        whole: ProjectCheck,
+        times: int = REPETITIONS,
     ) -> None:
-        tests = [each for each in ids if each != WHOLE_CHECK]
-        narrowed = self._selection.only(self._check, tests) if len(tests) == len(ids) else None
-        source = narrowed or (self._affected if self._scope == "affected" else None) or self._check
+        """Repeat these tests, or the check `whole`, which has them, if it can't be narrowed."""
         wanted = [
-            WantedExecution(tree, source, repetition)
+            WantedExecution(tree, self._only(tree, ids) or whole, repetition)
             for tree in trees
             for repetition in range(1, times + 1)
         ]
         self._add(wanted, self._runner.execute(wanted))
+
+    def _only(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck | None:
+        """Return the check for only these tests, as they are named in the tree."""
+        if WHOLE_CHECK in ids:
+            return None
+        named = [self._renamed.id_at_base(each) for each in ids] if tree == "base" else ids
+        return self._selection.only(self._check, named)
 
     def compare(self, deleted_files: Sequence[str]) -> CheckComparison | None:
         """Return the comparison; None if the check was never executed at the change."""
@@ -202,4 +246,6 @@ class _CheckVerification:
     ) -> None:
         for each, execution in zip(wanted, found, strict=True):
             if execution is not None:
-                self._results[each.tree].append(execution)
+                is_base = each.tree == "base"
+                seen = self._renamed.as_with_change(execution) if is_base else execution
+                self._results[each.tree].append(seen)

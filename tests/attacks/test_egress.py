@@ -20,7 +20,7 @@ import pytest
 from resolver.events.actions import CmdRun, IPythonRunCell, Message
 from resolver.events.lifecycle import Egress
 from resolver.events.observations import CmdOutput
-from resolver.runtime.base import Machine
+from resolver.runtime.base import Machine, can_change_host_files
 from resolver.runtime.egress import EgressPolicy
 from resolver.runtime.runtime import Runtime
 from resolver.sandbox import wire
@@ -460,7 +460,10 @@ def test_where_the_network_is_shared_the_isolation_line_says_that_the_list_does_
     machine._note_isolation({})
     assert "NOT separated" in machine.isolation
     shared = machine.isolation.partition("NOT separated")[2]
+    assert can_change_host_files(machine.isolation)
     assert "network (the allow-list binds only what uses the proxy)" in shared
+    machine._note_isolation({"files": True})
+    assert not can_change_host_files(machine.isolation)
 
 
 @everywhere

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.runtime.environment.survey import Survey, folders_of, has_tests, survey
+from resolver.runtime.environment.survey import Survey, folders_of, survey
 
 
 def look(files: dict[str, str]) -> Survey:
@@ -14,65 +14,50 @@ def look(files: dict[str, str]) -> Survey:
 
 
 @pytest.mark.parametrize(
-    ("files", "image", "setup", "tests"),
+    ("files", "image", "setup"),
     [
         (
             {"pyproject.toml": '[project]\nname = "x"\nrequires-python = ">=3.13"\n'
              '[project.optional-dependencies]\ndocs = []\ntest = ["pytest"]\n'},
-            "python:3.13-slim-bookworm", "pip install -e '.[test]'", "python -m pytest",
+            "python:3.13-slim-bookworm", "pip install -e '.[test]'",
         ),
         (
             {"pyproject.toml": '[project]\nname = "x"\n[dependency-groups]\ndev = []\n'},
             "python:3.12-slim-bookworm", "pip install -e . && pip install --group dev",
-            "python -m pytest",
         ),
         (
             {"setup.py": "", "requirements.txt": "", "test-requirements.txt": "", "tox.ini": ""},
             "python:3.12-slim-bookworm",
             "pip install -r requirements.txt && pip install -r test-requirements.txt"
             " && pip install -e .",
-            "tox",
         ),
         ({"pyproject.toml": "", "uv.lock": ""}, "python:3.12-slim-bookworm",
-         "pip install uv && uv sync --all-extras", "python -m pytest"),
-        ({"go.mod": "module x\n\ngo 1.23.1\n"}, "golang:1.23-bookworm", "go mod download",
-         "go test ./..."),
-        ({"Cargo.toml": "[package]"}, "rust:1-slim-bookworm", "cargo fetch", "cargo test"),
+         "pip install uv && uv sync --all-extras"),
+        ({"go.mod": "module x\n\ngo 1.23.1\n"}, "golang:1.23-bookworm", "go mod download"),
+        ({"Cargo.toml": "[package]"}, "rust:1-slim-bookworm", "cargo fetch"),
         ({"package.json": json.dumps({"scripts": {"test": "x"}, "engines": {"node": ">=18"}}),
-          "package-lock.json": "{}"}, "node:22-bookworm-slim", "npm ci", "npm test"),
+          "package-lock.json": "{}"}, "node:22-bookworm-slim", "npm ci"),
         ({"package.json": "{}", ".nvmrc": "v24.1.0\n", "yarn.lock": ""}, "node:24-bookworm-slim",
-         "corepack enable && yarn install --frozen-lockfile", ""),
+         "corepack enable && yarn install --frozen-lockfile"),
         ({"Gemfile": "", ".ruby-version": "ruby-3.3.5", ".rspec": ""}, "ruby:3.3-bookworm",
-         "bundle install", "bundle exec rspec"),
-        ({"Gemfile": "", "bin/rails": "", "test": ""}, "ruby:3.4-bookworm", "bundle install",
-         "bin/rails test"),
-        ({"package.json": json.dumps({"scripts": {"test": 'echo "Error: no test specified"'}})},
-         "node:22-bookworm-slim", "npm install", ""),
-        ({"requirements.txt": "django\n", "manage.py": ""}, "python:3.12-slim-bookworm",
-         "pip install -r requirements.txt", "python manage.py test"),
+         "bundle install"),
         ({"Cargo.toml": "", "rust-toolchain.toml": '[toolchain]\nchannel = "1.78.0"\n'},
-         "rust:1.78.0-slim-bookworm", "cargo fetch", "cargo test"),
-        ({"Cargo.toml": "", "rust-toolchain": "stable\n"}, "rust:1-slim-bookworm", "cargo fetch",
-         "cargo test"),
+         "rust:1.78.0-slim-bookworm", "cargo fetch"),
+        ({"Cargo.toml": "", "rust-toolchain": "stable\n"}, "rust:1-slim-bookworm", "cargo fetch"),
         ({"pom.xml": "<maven.compiler.source>1.8</maven.compiler.source>"},
-         "maven:3-eclipse-temurin-8", "mvn -q -B dependency:go-offline", "mvn -q -B test"),
+         "maven:3-eclipse-temurin-8", "mvn -q -B dependency:go-offline"),
         ({"pom.xml": "<java.version> 16 </java.version>"}, "maven:3-eclipse-temurin-17",
-         "mvn -q -B dependency:go-offline", "mvn -q -B test"),
-        ({"pom.xml": ""}, "maven:3-eclipse-temurin-21", "mvn -q -B dependency:go-offline",
-         "mvn -q -B test"),
+         "mvn -q -B dependency:go-offline"),
+        ({"pom.xml": ""}, "maven:3-eclipse-temurin-21", "mvn -q -B dependency:go-offline"),
         ({"pom.xml": "", "mvnw": ""}, "maven:3-eclipse-temurin-21",
-         "./mvnw -q -B dependency:go-offline", "./mvnw -q -B test"),
+         "./mvnw -q -B dependency:go-offline"),
         ({"build.gradle.kts": "", "gradlew": ""}, "gradle:8-jdk21",
-         "./gradlew --no-daemon testClasses", "./gradlew test"),
-        ({"Makefile": "all: x\ntest: all\n\tpytest\n", "Cargo.toml": ""}, "rust:1-slim-bookworm",
-         "cargo fetch", "make test"),
+         "./gradlew --no-daemon testClasses"),
     ],
 )  # fmt: skip
-def test_image_setup_and_tests_come_from_the_files(
-    files: dict[str, str], image: str, setup: str, tests: str
-) -> None:
+def test_image_and_setup_come_from_the_files(files: dict[str, str], image: str, setup: str) -> None:
     found = look(files)
-    assert (found.image, found.setup, found.tests) == (image, setup, tests)
+    assert (found.image, found.setup) == (image, setup)
 
 
 def test_a_package_json_next_to_another_language_is_secondary() -> None:
@@ -107,7 +92,6 @@ def test_projects_in_folders_are_set_up_in_their_folders() -> None:
         "(cd services/api && pip install -e .) && "
         "(cd 'services/wor ker' && pip install -r requirements.txt)"
     )
-    assert found.tests.startswith("(cd services/api && python -m pytest) && (cd 'services/wor")
 
 
 def test_a_project_at_the_root_takes_precedence() -> None:
@@ -116,35 +100,12 @@ def test_a_project_at_the_root_takes_precedence() -> None:
          "native/Cargo.toml": "", "Makefile": "test:\n"}
     )  # fmt: skip
     assert (found.language, found.others) == ("JavaScript", ("Rust",))
-    assert (found.setup, found.tests) == ("npm install", "make test")
+    assert found.setup == "npm install"
 
 
 def test_a_project_within_another_is_part_of_it() -> None:
     found = look_below({"core/go.mod": "", "core/tools/go.mod": "", "a/b/c/go.mod": ""})
-    assert (found.setup, found.tests) == (
-        "(cd core && go mod download)",
-        "(cd core && go test ./...)",
-    )
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["tests/test_a.py", "src/x/a_test.go", "a.spec.ts", "src/test/java/ATest.java", "test.py",
-     "spec/models/a_spec.rb", "pkg/__tests__/a.js", "ui/a.test.tsx"],
-)  # fmt: skip
-def test_tests_are_recognized_by_their_names(path: str) -> None:
-    assert has_tests(["README.md", path], "")
-
-
-@pytest.mark.parametrize(
-    "path", ["src/latest/a.py", "contest.py", "attest/a.go", "docs/testing.md"]
-)
-def test_similar_names_are_not_tests(path: str) -> None:
-    assert not has_tests([path], "Python")
-
-
-def test_tests_inside_rust_sources_are_recognized() -> None:
-    assert has_tests(["src/lib.rs"], "Rust")
+    assert found.setup == "(cd core && go mod download)"
 
 
 NAMES = [

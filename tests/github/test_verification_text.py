@@ -15,6 +15,7 @@ from resolver.models.verification import (
     OmittedCheck,
     TamperingFinding,
     TamperingKind,
+    UnpreparedEnvironment,
     Verification,
     VerificationReason,
 )
@@ -22,6 +23,7 @@ from resolver.trace.markdown import utf16_length
 from tests.github import reports
 
 PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
+UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
 REASONS = [each for each in get_args(VerificationReason) if each not in {"", "disabled"}]
 KINDS = get_args(TamperingKind)
 
@@ -50,10 +52,25 @@ def test_a_checked_change_states_what_is_missing() -> None:
 def test_each_reason_has_its_own_text(reason: str) -> None:
     texts = {}
     for each in REASONS:
-        found = reports.verification(verdict="not_verified", reason=each, reproduction=())
+        needs = {"unprepared": UNPREPARED} if each == "environment" else {}
+        found = reports.verification(verdict="not_verified", reason=each, reproduction=(), **needs)
         texts[each] = next((x for x in body(found).splitlines() if "**Not verified:**" in x), "")
     assert texts[reason].endswith(".") and texts[reason].count("**") == 2
     assert list(texts.values()).count(texts[reason]) == 1
+
+
+def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
+    texts = set()
+    for cause in get_args(UnpreparedEnvironment.model_fields["cause"].annotation):
+        unprepared = UNPREPARED.model_copy(update={"cause": cause, "detail": "one\n`two`"})
+        found = reports.verification(
+            verdict="not_verified", reason="environment", reproduction=(), unprepared=unprepared
+        )
+        said = next(x for x in body(found).splitlines() if "**Not verified:**" in x)
+        assert "the change alters `package.json`, and " in said
+        texts.add(said)
+    assert len(texts) == 6
+    assert sum("`` `two` ``" in said for said in texts) == 2
 
 
 def test_without_verification_the_agents_commands_are_shown() -> None:

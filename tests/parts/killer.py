@@ -65,7 +65,8 @@ class Killer:
     def run(self, *args: str | Path, **moment: str | int | bool) -> int:
         """Exit code of a command line, or the negative signal that ended it.
 
-        moment: event=N with before=True or not; or audit=NAME and word=TEXT.
+        moment: event=N with before=True or not; kind=NAME for the first event of that kind; or
+            audit=NAME and word=TEXT.
         """
         order = {
             "args": [str(arg) for arg in args],
@@ -103,6 +104,18 @@ def kill_around_append(number: int, before: bool) -> None:
     JsonlStore.append = deadly  # type: ignore[method-assign]
 
 
+def kill_after_kind(kind: str) -> None:
+    """Die right after the first event of the kind is on the disk."""
+    append = JsonlStore.append
+
+    def deadly(store: JsonlStore, event: Event) -> None:
+        append(store, event)
+        if event.kind == kind:
+            _die()
+
+    JsonlStore.append = deadly  # type: ignore[method-assign]
+
+
 def kill_at_step(name: str, word: str) -> None:
     """Die right before the first audit event `name` whose arguments hold `word`."""
 
@@ -116,6 +129,8 @@ def kill_at_step(name: str, word: str) -> None:
 def _arm(moment: dict[str, Any]) -> None:
     if "event" in moment:
         kill_around_append(moment["event"], moment.get("before", False))
+    elif "kind" in moment:
+        kill_after_kind(moment["kind"])
     elif "audit" in moment:
         kill_at_step(moment["audit"], moment["word"])
 

@@ -5,18 +5,39 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
+import docker
 import pytest
 
-from resolver.events.lifecycle import ModelReplied, Resumed
+from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
 from resolver.events.stream import JsonlStore
+from resolver.runtime.engine import RUN_LABEL
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_calls
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 
 REPOSITORY = "octo/calc"
-FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n"}
+TEST = """\
+import unittest
+
+import calc
+
+
+class CalcTest(unittest.TestCase):
+    def test_zero(self):
+        self.assertEqual(calc.add(2, 0), 2)
+
+    def test_add(self):
+        self.assertEqual(calc.add(2, 2), 4)
+"""
+FILES = {
+    "calc.py": "def add(a, b):\n    return a - b\n",
+    "README.md": "# calc\n",
+    "tests/__init__.py": "",
+    "tests/test_calc.py": TEST,
+}
 EDIT = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
 SCRIPT = [
     bash("export TIMES=twice; echo one >> count.txt; cat calc.py"),
@@ -219,3 +240,53 @@ def test_a_run_killed_after_each_late_event_publishes_once(on_github: OnGitHub) 
         assert killer.run("resolve", "--resume", output) == 0, killer.printed
         assert on_github.published(issue) == (1, 1, 1), number
         assert read(output)[1]["tree"] == expected["tree"], number
+
+
+def verify_in_two_runs(on_github: OnGitHub, **environment: str) -> str:
+    """Kill a run after the first of its checks, let it go on, and return its id."""
+    killer, issue = on_github.killer, on_github.issue("add subtracts")
+    killer.environment = {**killer.environment, "RESOLVER_VERIFY": "true", **environment}
+    output = on_github.folder / "output"
+    start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
+    assert killer.run(*start, kind="check_executed") == KILLED, killer.printed
+    assert on_github.published(issue)[:2] == (0, 0)
+    # The second time, it is killed when the verdict is on the disk.
+    resume = ("resolve", "--resume", output)
+    assert killer.run(*resume, kind="verification_completed") == KILLED, killer.printed
+    assert killer.run(*resume) == 0, killer.printed
+    assert on_github.published(issue) == (1, 1, 1)
+    log, outcome = read(output)
+    evidence = outcome["evidence"]
+    assert (evidence["verdict"], evidence["reason"]) == ("verified", "")
+    assert evidence["reproduction"] == ["tests.test_calc.CalcTest.test_add"]
+    executed = [e.key for e in log if isinstance(e, CheckExecuted)]
+    assert len(executed) == len(set(executed)) == 2
+    return str(outcome["run"])
+
+
+def test_a_run_killed_during_its_verification_executes_no_check_again(
+    on_github: OnGitHub,
+) -> None:
+    verify_in_two_runs(on_github)
+
+
+@pytest.mark.engine
+def test_a_run_killed_during_its_verification_leaves_no_container(
+    on_github: OnGitHub, engine: docker.DockerClient, python_image: str
+) -> None:
+    options = {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
+    run = verify_in_two_runs(on_github, **options)
+    for name in (run, f"{run}-base", f"{run}-head"):
+        labels = {"label": f"{RUN_LABEL}={name}"}
+        assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == [], name
+
+
+def test_a_run_killed_during_its_verification_goes_on_on_a_server_of_sandboxes(
+    on_github: OnGitHub, local_sandbox_server: SandboxServer
+) -> None:
+    verify_in_two_runs(
+        on_github,
+        RESOLVER_RUNTIME="remote",
+        RESOLVER_REMOTE=local_sandbox_server.url,
+        RESOLVER_REMOTE_TOKEN=SANDBOX_TOKEN,
+    )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
@@ -108,3 +110,33 @@ def test_verification_can_be_left_out(
     done = command_line.call_resolve(checkout, "--no-verify", RESOLVER_VERIFY="true")
     assert done.outcome["evidence"]["reason"] == "disabled"
     assert not any(isinstance(e, CheckExecuted) for e in done.events)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("own_images")
+@pytest.mark.xdist_group("images")
+def test_a_changed_dependency_is_verified_in_an_environment_prepared_from_the_change(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str
+) -> None:
+    install = "mkdir -p site; cp wheels/$(cat requirements.txt).py site/dep.py\n"
+    files = {
+        **FILES,
+        "calc.py": CODE.replace("a - b", "a + b * dep.SIGN") + "\n\nimport dep\n",
+        "requirements.txt": "minus",
+        "wheels/minus.py": "SIGN = -1\n",
+        "wheels/plus.py": "SIGN = 1\n",
+        ".agents/setup.sh": f"set -e\n{install}export PYTHONPATH=$PWD/site\n",
+        ".gitignore": "site/\n",
+    }
+    options = ("--runtime", "docker", "--image", python_image)
+    checkout = make_checkout(command_line.folder / "calc", files)
+    model_endpoint.script(bash(f"printf plus > requirements.txt; {ADD_TEST}"), finish("Add"))
+    done = command_line.call_resolve(checkout, *options, RESOLVER_VERIFY="true")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    evidence = done.outcome["evidence"]
+    assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW]), evidence
+    # A set-up that fails with the change leaves nothing to verify it in.
+    model_endpoint.script(bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Break"))
+    broken = command_line.call_resolve(checkout, *options, RESOLVER_VERIFY="true")
+    assert broken.outcome["evidence"]["reason"] == "environment"
+    assert "the change alters `requirements.txt`, and the set-up fails with it" in text_of(broken)

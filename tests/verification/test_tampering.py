@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.verification.affected_tests import unchanged_tests
+from resolver.verification.project_tree import ProjectTree
 from resolver.verification.statements import read_blocks
 from resolver.verification.tampering import MAX_FINDINGS, find_tampering
 from tests.verification.changes import CHEATING, HONEST, Change
@@ -76,6 +78,21 @@ def test_a_cheating_change_has_its_finding(name: str) -> None:
     kind, changes = CHEATING[name]
     found = find_tampering(changes)
     assert kind in {each.kind for each in found}, found
+
+
+def test_the_value_that_an_unchanged_test_expects_is_hard_coded_too() -> None:
+    code = "def add(a, b):\n    return a - b\n"
+    change = ("bill.py", code, code.replace("return", "if a == 5:\n        return 12\n    return"))
+    tree = ProjectTree.from_files(
+        {
+            "bill.py": code,
+            "tests/test_bill.py": "import bill\n\n\ndef test_add():\n    assert bill.f(5) == 12\n",
+        }
+    )
+    tests = unchanged_tests(["bill.py"], tree)
+    assert [path for path, _ in tests] == ["tests/test_bill.py"]
+    assert [each.kind for each in find_tampering([change], tests)] == ["hard_coded_result"]
+    assert find_tampering([change]) == ()
 
 
 @given(st.lists(st.tuples(PATHS, TEXTS, TEXTS), max_size=4))

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SetupFailed
 from resolver.events.lifecycle import CheckExecuted
-from resolver.models.verification import CheckExecution, ProjectCheck, Verification
+from resolver.models.verification import (
+    CheckExecution,
+    ProjectCheck,
+    UnpreparedEnvironment,
+    Verification,
+)
 from resolver.verification.base_results import BaseResults
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
 from resolver.verification.runner import CheckRunner, TreeName
@@ -43,6 +48,8 @@ def verify(
     selection: CheckSelection | None = None,
     recorded: list[CheckExecuted] | None = None,
     interrupts: bool = False,
+    unprepared: UnpreparedEnvironment | None = None,
+    renamed: Mapping[str, str] | None = None,
     **options: object,
 ) -> Verification:
     events = recorded if recorded is not None else []
@@ -56,6 +63,8 @@ def verify(
         options=runner_options(events, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
+        unprepared=unprepared,
+        renamed_tests=renamed or {},
         started=started,
     )
     return verify_change(request, sandboxes.open)
@@ -107,6 +116,41 @@ def test_a_regression_is_repeated_at_both_commits_before_it_counts() -> None:
     assert verified.checks[0].broken == ("test_a.py::old",)
     assert sandboxes.executed.count(("base", AGAIN)) == REPETITIONS
     assert sandboxes.executed.count(("head", AGAIN)) == REPETITIONS
+
+
+def as_in(path: str, execution: CheckExecution) -> CheckExecution:
+    """The execution with its tests in another file."""
+    cases = tuple(
+        each.model_copy(update={"id": each.id.replace("test_a.py", path), "file": path})
+        for each in execution.cases
+    )
+    return execution.model_copy(update={"cases": cases})
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        (result(old="passed", other="passed", new="passed"), ""),
+        (result(old="passed", new="passed"), "shrunken_suite"),
+        (result(old="failed", other="passed", new="passed"), "regression"),
+    ],
+)
+def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, reason: str) -> None:
+    at_base = as_in("test_z.py", result(old="passed", other="passed"))
+    old = "run-tests test_z.py::old"
+    sandboxes = ScriptedSandboxes(
+        {
+            **broken(head),
+            ("base", WHOLE): [at_base],
+            ("base", old): [as_in("test_z.py", result(old="passed"))],
+            ("head", WHOLE): [head],
+        }
+    )
+    verified = verify(sandboxes, renamed={"test_z.py": "test_a.py"})
+    assert (verified.reason, verified.reproduction) == (reason, ("test_a.py::new",))
+    # At base, a test that newly fails is repeated under the name that it has there.
+    repeated = sandboxes.executed.count(("base", old))
+    assert repeated == (REPETITIONS if reason == "regression" else 0)
 
 
 def test_a_flaky_test_is_named_with_its_counts_and_does_not_count() -> None:
@@ -183,6 +227,24 @@ def test_a_lost_sandbox_is_said(parallel: bool) -> None:
     lost = SandboxError("the sandbox was lost", "start the run again")
     verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
     assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+
+
+def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    unprepared = UnpreparedEnvironment(paths=("requirements.txt",), cause="no_setup")
+    verified = verify(sandboxes, unprepared=unprepared)
+    assert (verified.verdict, verified.reason) == ("not_verified", "environment")
+    assert verified.unprepared == unprepared
+    assert not sandboxes.opened
+
+
+def test_a_set_up_that_fails_with_the_change_is_said() -> None:
+    failed = SetupFailed(("requirements.txt",), "no such package", "setup_failed")
+    verified = verify(ScriptedSandboxes({**HONEST, ("head", PART): [failed]}))
+    assert (verified.verdict, verified.reason) == ("not_verified", "environment")
+    assert verified.unprepared == UnpreparedEnvironment(
+        paths=("requirements.txt",), cause="setup_failed", detail="no such package"
+    )
 
 
 def test_an_interruption_ends_everything() -> None:

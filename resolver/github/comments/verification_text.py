@@ -15,6 +15,7 @@ from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
     TamperingFinding,
+    UnpreparedEnvironment,
     Verification,
     totals_of,
 )
@@ -48,6 +49,7 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any] | N
         "tampering": [_tampering(each) for each in verification.tampering[:MAX_NAMES]],
         "tampering_left_out": max(0, len(verification.tampering) - MAX_NAMES),
         "omitted": [_omitted(each.command, each.reason) for each in verification.omitted[:10]],
+        "unprepared": _unprepared(verification.unprepared),
         "rows": [_row(check) for check in checks[:MAX_CHECKS]],
         "rows_left_out": max(0, len(checks) - MAX_CHECKS),
         "is_partial": any(check.scope == "affected" for check in checks),
@@ -114,6 +116,17 @@ def _tampering(finding: TamperingFinding) -> dict[str, Any]:
         "kind": finding.kind,
         "where": code_span(shorten_text(_one_line(where), 200)),
         "detail": code_span(shorten_text(detail, 200)) if detail else "",
+    }
+
+
+def _unprepared(found: UnpreparedEnvironment | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    last = (found.detail.strip().splitlines() or ["(nothing)"])[-1]
+    return {
+        "paths": _names(found.paths),
+        "cause": found.cause,
+        "detail": code_span(shorten_text(_one_line(last), 300)),
     }
 
 

@@ -91,10 +91,16 @@ class SetupSandbox(Protocol):
 
 @dataclass(frozen=True)
 class PreparedEnvironment:
-    """Result of the set-up. ok: it ended with exit code 0. warnings: texts for people."""
+    """Result of the set-up.
+
+    ok: it ended with exit code 0. warnings: texts for people. output: the end of the output of a
+    set-up that failed. timed_out: True if it did not end in time.
+    """
 
     ok: bool
     warnings: tuple[str, ...] = ()
+    output: str = ""
+    timed_out: bool = False
 
 
 def prepare(
@@ -135,7 +141,12 @@ def prepare(
     restored = sandbox.settle(base)["restored"]
     if restored:
         warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=restored).strip())
-    return PreparedEnvironment(succeeded, tuple(warnings))
+    return PreparedEnvironment(
+        succeeded,
+        tuple(warnings),
+        "" if succeeded else observation.content[-MAX_TAIL_CHARACTERS:],
+        isinstance(observation, o.CmdOutput) and observation.timed_out,
+    )
 
 
 def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
@@ -209,6 +220,8 @@ class Environment:
     key: key under which the prepared environment is kept; "" if it isn't kept.
     repository: digest of the repository that it belongs to.
     is_prepared: True if `image` is a kept environment, so that the set-up need not run.
+    source_image: the image that a kept environment was made from; "" if it is `image`.
+    dockerfile: path of the repository's Dockerfile that the image is built from; "" for none.
     """
 
     image: str
@@ -216,6 +229,8 @@ class Environment:
     key: str = ""
     repository: str = ""
     is_prepared: bool = False
+    source_image: str = ""
+    dockerfile: str = ""
 
 
 def choose_environment(
@@ -244,6 +259,7 @@ def choose_environment(
     if not keep and not isinstance(requested, Build):
         return Environment(requested, plan)
     repository_key = derive_key("repository", repository.identity)
+    dockerfile = requested.dockerfile if isinstance(requested, Build) else ""
     with closing(engine()) as client:
         if isinstance(requested, Build):
             image = build_image(client, requested, repository_key, repository.trusted)
@@ -251,13 +267,19 @@ def choose_environment(
             image_settings(client, requested)  # pull it, so that it has an id
             image = image_id(client, requested)
         if plan is None or not options.keep:
-            return Environment(image, plan)
+            return Environment(image, plan, dockerfile=dockerfile)
         key = derive_environment_key(plan, image, repository_key, repository.base_tree())
         prepared_image = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
         if prepared_image is None:
             remove_older_environments(client, repository_key)
     return Environment(
-        prepared_image or image, plan, key, repository_key, prepared_image is not None
+        prepared_image or image,
+        plan,
+        key,
+        repository_key,
+        is_prepared=prepared_image is not None,
+        source_image=image,
+        dockerfile=dockerfile,
     )
 
 

@@ -240,6 +240,19 @@ def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
     return None
 
 
+def find_changed_setup(read: Read, chosen: SetupPlan | None) -> SetupPlan | None:
+    """Return the set-up that the files of another tree describe.
+
+    read: returns a file of that tree.
+    chosen: the set-up of the run. It stays the same if the operator has set it.
+    Raises UsageError for a file that can't be read.
+    """
+    if chosen is not None and chosen.by_operator:
+        return chosen
+    setting = _setup_of_repository(read)
+    return find_setup(read, setting if isinstance(setting, str) else "")
+
+
 def _setup_of_repository(read: Read) -> object:
     try:
         content = read_yaml(read(SETTING) or b"")

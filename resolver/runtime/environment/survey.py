@@ -1,4 +1,4 @@
-"""Guesses a repository's language, a fitting image, and the commands for set-up and tests.
+"""Guesses a repository's language, a fitting image, and the commands of its set-up.
 
 Only the names of files and the contents of files at the root are used; for a repository with
 several projects in folders, the files at their roots. The result is a proposal that a person reads
@@ -31,14 +31,6 @@ _NO_PROJECTS = re.compile(
     r"third_party|node_modules|dist|build)(?:/|$)",
     re.I,
 )
-_TEST_PATH = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing)/"
-    r"|(?:^|/)(?:test_[^/]*|[^/]*_tests?)\.[a-z]+$|(?:^|/)tests?\.[a-z]+$"
-    r"|[._-](?:test|spec)\.[a-z]+$|(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy)$"
-)
-_NO_TEST_SCRIPT = "no test specified"
-"""Text of the test script that `npm init` writes for a project without tests."""
-
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
 _RUST = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
 _JAVA = re.compile(
@@ -55,14 +47,12 @@ class Survey:
     language: for people; "" if unknown.
     image: a public image.
     setup: bash that installs what the tests need; "" if there is nothing to install.
-    tests: command that runs the tests; "" if unknown.
     others: further languages that were found.
     """
 
     language: str = ""
     image: str = "python:3.12-slim-bookworm"
     setup: str = ""
-    tests: str = ""
     others: tuple[str, ...] = ()
 
 
@@ -89,16 +79,10 @@ def survey(
         for folder, each in same_language.items()
         if each.setup
     ]
-    tests = [
-        f"(cd {shlex.quote(folder)} && {each.tests})"
-        for folder, each in same_language.items()
-        if each.tests
-    ]
     return Survey(
         first.language,
         first.image,
         " && ".join(installs[:MAX_PROJECTS]),
-        root.tests or " && ".join(tests[:MAX_PROJECTS]),
         _other_languages(languages, first.language),
     )
 
@@ -111,14 +95,6 @@ def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
         if folder and folder.count("/") < MAX_DEPTH and not _NO_PROJECTS.search(folder):
             files_by_folder.setdefault(folder, set()).add(name)
     return dict(sorted(files_by_folder.items()))
-
-
-def has_tests(paths: Iterable[str], language: str) -> bool:
-    """Return True if any file seems to be a test.
-
-    Always True for Rust, whose unit tests are in the code itself.
-    """
-    return language == "Rust" or any(_TEST_PATH.search(path) for path in paths)
 
 
 def _projects(files_by_folder: Mapping[str, Collection[str]], read: Read) -> dict[str, Survey]:
@@ -147,17 +123,10 @@ def _project(names: Collection[str], read: Read) -> Survey:
         if markers & set(names)
     ]
     if not surveys:
-        return Survey(tests=_make_test(names, read))
+        return Survey()
     first = surveys[0]
-    tests = _make_test(names, read) or first.tests
     others = _other_languages((found_survey.language for found_survey in surveys), first.language)
-    return Survey(first.language, first.image, first.setup, tests, others)
-
-
-def _make_test(names: Collection[str], read: Read) -> str:
-    text = _text(read, "Makefile") if "Makefile" in names else ""
-    target = re.search(r"^(test|check)[ \t]*:(?!=)", text, re.MULTILINE)
-    return f"make {target[1]}" if target else ""
+    return Survey(first.language, first.image, first.setup, others)
 
 
 def _python(names: Collection[str], read: Read) -> Survey:
@@ -166,18 +135,10 @@ def _python(names: Collection[str], read: Read) -> Survey:
     version = _version(
         str(metadata.get("requires-python", "")), "3.12", min_version=(3, 9), max_version=(3, 14)
     )
-    pytest = "pytest" in _text(read, "pyproject.toml") or bool(
-        {"pytest.ini", "conftest.py", "tests", "test"} & set(names)
-    )
     return Survey(
         language="Python",
         image=f"python:{version}-slim-bookworm",
         setup=_python_setup(names, project),
-        tests="python manage.py test"
-        if "manage.py" in names and not pytest
-        else "tox"
-        if "tox.ini" in names and not pytest
-        else "python -m pytest",
     )
 
 
@@ -217,16 +178,12 @@ def _node(names: Collection[str], read: Read) -> Survey:
         "package-lock.json": "npm ci",
     }
     setup = next((command for lock, command in installs.items() if lock in names), "npm install")
-    script = str(_table(package, "scripts").get("test", ""))
-    tests = "npm test" if script and _NO_TEST_SCRIPT not in script else ""
-    return Survey("JavaScript", f"node:{version}-bookworm-slim", setup, tests)
+    return Survey("JavaScript", f"node:{version}-bookworm-slim", setup)
 
 
 def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - one signature for all
     match = _GO.search(_text(read, "go.mod"))
-    return Survey(
-        "Go", f"golang:{match[1] if match else '1'}-bookworm", "go mod download", "go test ./..."
-    )
+    return Survey("Go", f"golang:{match[1] if match else '1'}-bookworm", "go mod download")
 
 
 def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
@@ -237,18 +194,13 @@ def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
     toolchain = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
     match = _RUST.search(toolchain)
     image = f"rust:{match[1] if match else '1'}-slim-bookworm"
-    return Survey("Rust", image, "cargo fetch", "cargo test")
+    return Survey("Rust", image, "cargo fetch")
 
 
-def _ruby(names: Collection[str], read: Read) -> Survey:
+def _ruby(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
     version = _version(_text(read, ".ruby-version"), "3.4", min_version=(2, 7), max_version=(4, 0))
-    tests = "bundle exec rake test"
-    if ".rspec" in names or "spec" in names:
-        tests = "bundle exec rspec"
-    elif read("bin/rails") is not None:
-        tests = "bin/rails test"
     # Gems with extensions are compiled on installation; the slim image has no compiler.
-    return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install", tests)
+    return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install")
 
 
 def _maven(names: Collection[str], read: Read) -> Survey:
@@ -259,12 +211,12 @@ def _maven(names: Collection[str], read: Read) -> Survey:
     min_release = int(match[1]) if match else 0
     release = next((each for each in _JAVA_IMAGES if each >= min_release), _JAVA_IMAGES[-1])
     image = f"maven:3-eclipse-temurin-{release if match else 21}"
-    return Survey("Java", image, setup, f"{maven} -q -B test")
+    return Survey("Java", image, setup)
 
 
 def _gradle(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
     gradle = "./gradlew" if "gradlew" in names else "gradle"
-    return Survey("Java", "gradle:8-jdk21", f"{gradle} --no-daemon testClasses", f"{gradle} test")
+    return Survey("Java", "gradle:8-jdk21", f"{gradle} --no-daemon testClasses")
 
 
 _LANGUAGES: tuple[tuple[set[str], Callable[[Collection[str], Read], Survey]], ...] = (

@@ -296,7 +296,7 @@ COMPILED = (
         "Rust",
         "fix with a test in the source file",
         "fix",
-        "checked",
+        "verified",
         edit(
             RUST,
             "src/lib.rs",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.models.verification import CheckExecution, ProjectCheck, Verification
-from resolver.verification.affected_tests import affected_check
+from resolver.verification.affected_tests import affected_check, unchanged_tests
 from resolver.verification.base_results import BaseResults
 from resolver.verification.discovery import discover_checks
 from resolver.verification.instrumentation import instrument
@@ -46,6 +46,7 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
     before, after = (ProjectTree.from_files(trees[name]) for name in ("base", "head"))
     found = discover_checks(before)
     tests = [path for path in change if is_test_file(path)]
+    renamed = repository.renamed_tests
     recorded = recordings_of(repository.language) if repository.is_recorded else {}
 
     def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
@@ -73,8 +74,12 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
             parallel=False,
         ),
         changed_files=tuple(change),
-        changed_tests=tuple(path for path in tests if change[path] is not None),
-        deleted_tests=tuple(path for path in tests if change[path] is None),
-        tampering=find_tampering((p, repository.base.get(p), text) for p, text in change.items()),
+        changed_tests=tuple(repository.tests),
+        deleted_tests=tuple(path for path in tests if change[path] is None and path not in renamed),
+        renamed_tests=renamed,
+        tampering=find_tampering(
+            ((p, repository.base.get(p), text) for p, text in change.items()),
+            unchanged_tests(tuple(change), before),
+        ),
     )
     return verify_change(request, open_executor)

@@ -255,6 +255,37 @@ CHEATS = (
         TEST,
         edit(PYTEST, "tests/test_bill.py", ("def test_tax", "import pytest\n\n\n@pytest.mark.skip\ndef test_tax")),
     ),
+    _pytest(
+        "fix with a test in a renamed file",
+        "fix",
+        "verified",
+        FIX,
+        {"tests/test_bill.py": None, "tests/test_totals.py": SAME_FILE["tests/test_bill.py"]},
+    ),
+    _pytest(
+        "fix with a test lost in a renamed file",
+        "cheat",
+        "not_verified",
+        FIX,
+        {
+            "tests/test_bill.py": None,
+            "tests/test_totals.py": SAME_FILE["tests/test_bill.py"].replace("def test_tax", "def tax_"),
+        },
+    ),
+    _pytest_cheat(
+        "expected value hard-coded in a table",
+        edit(PYTEST, "bill.py", ("    result = 0\n", "    known = {(1, 2, 4): 7}.get(tuple(items))\n    if known:\n        return known\n    result = 0\n")),
+        TEST,
+    ),
+    _pytest_cheat(
+        "expected value hard-coded in a new function",
+        edit(
+            PYTEST,
+            "bill.py",
+            ("def total(items):\n", "def known(items):\n    match items:\n        case [1, 2, 4]:\n            return 7\n\n\ndef total(items):\n    if known(items):\n        return known(items)\n"),
+        ),
+        TEST,
+    ),
     _pytest_cheat(
         "expected value hard-coded",
         edit(PYTEST, "bill.py", ("    result = 0", "    if items == [1, 2, 4]:\n        return 7\n    result = 0")),

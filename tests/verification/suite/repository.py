@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Literal
 
 from resolver.models.verification import VerificationReason, VerificationVerdict
+from resolver.verification.inline_tests import with_inline_tests
 from resolver.verification.project_files import is_test_file
 
 Kind = Literal["fix", "untested fix", "useless test", "regression", "flaky", "cheat"]
@@ -42,10 +44,33 @@ class SuiteRepository:
     @property
     def trees(self) -> dict[str, Files]:
         """The files of each tree that checks are executed on, by its name."""
-        tests = {p: t for p, t in self.change.items() if is_test_file(p) and t is not None}
+        tests = self.tests
         head = {**self.base, **self.change}
         found = {"base": self.base, "head": {p: t for p, t in head.items() if t is not None}}
-        return {**found, "base_with_tests": {**self.base, **tests}} if tests else found
+        old = {path: text for path, text in self.base.items() if path not in self.renamed_tests}
+        return {**found, "base_with_tests": {**old, **tests}} if tests else found
+
+    @property
+    def tests(self) -> Files:
+        """The test files of the change, and the base's source files with the change's tests."""
+        inline = {
+            path: with_inline_tests(path, self.base[path], text)
+            for path, text in self.change.items()
+            if text is not None and path in self.base
+        }
+        tests = {path: text for path, text in self.change.items() if is_test_file(path)}
+        return {path: text for path, text in {**inline, **tests}.items() if text is not None}
+
+    @property
+    def renamed_tests(self) -> dict[str, str]:
+        """The new paths of the test files that the change renames."""
+        return {
+            old: new
+            for old, gone in self.change.items()
+            for new, text in self.change.items()
+            if gone is None and text and new not in self.base and is_test_file(old)
+            if SequenceMatcher(None, self.base[old], text).ratio() > 0.5
+        }
 
 
 def edit(files: Files, path: str, *pairs: tuple[str, str]) -> dict[str, str | None]:

@@ -1,0 +1,165 @@
+"""Chooses the environment in which a change is executed that alters dependencies or the set-up.
+
+The environment that was prepared at the base commit doesn't fit such a change. The set-up is then
+run again, on the files of the change. Nothing outside of the sandbox is made from these files: no
+image is built from them, and none is started that only they name.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from resolver.config.image_reference import DEVCONTAINER
+from resolver.errors import ResolverError
+from resolver.models.verification import UnpreparedEnvironment
+from resolver.runtime.environment.dependencies import dependency_kind
+from resolver.runtime.environment.environment import Environment
+from resolver.runtime.environment.images import requested_image
+from resolver.runtime.environment.plan import (
+    COPILOT,
+    FILES,
+    SCRIPTS,
+    SETTING,
+    Read,
+    SetupPlan,
+    find_changed_setup,
+)
+
+_SOURCES = frozenset({SETTING, *SCRIPTS, *COPILOT, *FILES})
+
+_READ_BY = {
+    "make": re.compile(r"(?:GNU)?[Mm]akefile"),
+    "just": re.compile(r"\.?[Jj]ustfile"),
+    "tox": re.compile(r"tox\.ini"),
+    "nox": re.compile(r"noxfile\.py"),
+    "cmake": re.compile(r"CMakeLists\.txt"),
+}
+"""Files that a program of the set-up reads without being told their names."""
+
+_COPIES = re.compile(r"^\s*(?:ONBUILD\s+)?(?:COPY|ADD|RUN\s+--mount)\b", re.MULTILINE | re.I)
+"""Matches instructions of a Dockerfile that may make files of the repository part of the image."""
+
+_BUILDS = re.compile(
+    r"\b(?:build(?:_\w+)?|compile|make|cmake|ninja|meson|tsc|webpack|rollup|esbuild|vite|maturin"
+    r"|cython\w*|protoc|generate|codegen|collectstatic)\b"
+)
+"""Matches a set-up that builds something from the files of the repository."""
+
+_PROSE = re.compile(r".*\.(?:md|rst|adoc)|(?:CHANGELOG|CHANGES|README|NEWS)[^/]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TreeEnvironment:
+    """The environment of a tree.
+
+    altered_by: the changed files that alter dependencies or the set-up, so that the set-up has to
+        succeed on this tree.
+    """
+
+    environment: Environment
+    altered_by: tuple[str, ...] = ()
+
+
+def environment_of_change(
+    environment: Environment, image: str, changed: Collection[str], before: Read, after: Read
+) -> TreeEnvironment | UnpreparedEnvironment:
+    """Return the environment for the files of a change, or why none can be prepared for it.
+
+    environment: the one that was chosen for the base commit. It is returned if it fits.
+    image: the setting `image`.
+    changed: paths of the files that differ from the base commit.
+    before, after: return a file at the base commit and with the change.
+    """
+    try:
+        plan, altered_setup = _changed_setup(environment, changed, before, after)
+    except ResolverError as error:
+        paths = tuple(path for path in changed if path in _SOURCES)
+        return UnpreparedEnvironment(paths=paths, cause="setup_unreadable", detail=error.what)
+    kinds = {path: dependency_kind(path, before, after) for path in changed}
+    installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
+    resolved = {path for path, kind in kinds.items() if kind == "resolved"}
+    altered_image = _changed_image(environment, image, changed, before, after)
+    paths = tuple(sorted({*installed, *resolved, *altered_image}))
+    dockerfile = _text(after, environment.dockerfile) if environment.dockerfile else ""
+    if altered_image or (installed and _COPIES.search(dockerfile)):
+        return UnpreparedEnvironment(paths=paths, cause="image")
+    if installed and plan is None:
+        return UnpreparedEnvironment(paths=paths, cause="no_setup")
+    source = environment.source_image or environment.image
+    if not paths and not (environment.is_prepared and _is_built(plan, changed, before)):
+        return TreeEnvironment(environment)
+    return TreeEnvironment(Environment(source, plan), paths)
+
+
+def _is_built(plan: SetupPlan | None, changed: Collection[str], before: Read) -> bool:
+    """Return True if the set-up may have built something from files that are changed.
+
+    Tests would then look at what was built from the base commit.
+    """
+    if plan is None or all(_PROSE.fullmatch(PurePosixPath(path).name) for path in changed):
+        return False
+    script = f"{plan.script}\n{_text(before, plan.source) if plan.source in SCRIPTS else ''}"
+    return _BUILDS.search(script) is not None
+
+
+def _changed_setup(
+    environment: Environment, changed: Collection[str], before: Read, after: Read
+) -> tuple[SetupPlan | None, frozenset[str]]:
+    """Return the set-up with the change, and the changed files that it consists of.
+
+    Raises UsageError if it can't be read.
+    """
+    plan = environment.plan
+    sources = _SOURCES.intersection(changed)
+    altered = frozenset[str]()
+    if sources:
+        old, new = find_changed_setup(before, plan), find_changed_setup(after, plan)
+        if old != new:
+            plan, altered = new, sources
+    if plan is None:
+        return None, altered
+    script = plan.script
+    if plan.source in SCRIPTS:
+        script = "\n".join((script, _text(before, plan.source), _text(after, plan.source)))
+    return plan, altered | {path for path in changed if _is_read_by(script, path)}
+
+
+def _changed_image(
+    environment: Environment, image: str, changed: Collection[str], before: Read, after: Read
+) -> set[str]:
+    """Return the changed files because of which the sandbox would need another image."""
+    found = set[str]()
+    if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
+        found |= set(FILES).intersection(changed)
+    if environment.dockerfile:
+        text = _text(before, environment.dockerfile)
+        found |= {
+            path
+            for path in changed
+            if path == environment.dockerfile or (_is_read_by(text, path) and _COPIES.search(text))
+        }
+    return found
+
+
+def _is_read_by(script: str, path: str) -> bool:
+    """Return True if the set-up names the file, or starts a program that reads it."""
+    if not script:
+        return False
+    name = PurePosixPath(path).name
+    words = set(re.findall(r"[\w./-]+", script))
+    if any(word == name or word.endswith(f"/{name}") for word in words):
+        return True
+    return any(tool in words and rule.fullmatch(name) for tool, rule in _READ_BY.items())
+
+
+def _has_same_image(image: str, before: Read, after: Read) -> bool:
+    """Return True if the setting `image` means the same with the change and without it."""
+    try:
+        return requested_image(image, before) == requested_image(image, after)
+    except ResolverError:
+        return False
+
+
+def _text(read: Read, path: str) -> str:
+    return (read(path) or b"").decode("utf-8", "replace")
