@@ -20,6 +20,7 @@ from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
 from resolver.events.state import ModelMetrics, State
 from resolver.github.comments.report import RunFailure
+from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     CodePlace,
@@ -118,6 +119,7 @@ class OutcomeFile(FrozenModel):
     places: tuple[CodePlace, ...]
     files: tuple[FileChange, ...]
     evidence: VerificationEvidence
+    critique: Critique | None
     divergences: tuple[RecordedDifference, ...]
 
 
@@ -136,6 +138,7 @@ def build_outcome_file(
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
     spent: State | None,
+    critique: Critique | None = None,
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
     continued. spent: state of the log, with the cost of each model and service."""
@@ -178,6 +181,7 @@ def build_outcome_file(
         places=tuple(told.places),
         files=tuple(patch.files) if patch else (),
         evidence=evidence,
+        critique=critique,
         divergences=tuple(_difference(each) for each in divergences),
     )
 

@@ -21,6 +21,7 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import KeptLedger, LedgerRun
+from resolver.models.critique import Critique
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -253,6 +254,7 @@ StageValue = (
     | OpenedLog
     | ExecutedRun
     | Verification
+    | Critique
     | PublishedRun
     | RepliesPosted
 )
@@ -275,6 +277,7 @@ class StageValues:
     opened: OpenedLog | None = None
     executed: ExecutedRun | None = None
     verification: Verification | None = None
+    critique: Critique | None = None
     published: PublishedRun | None = None
     replied: RepliesPosted | None = None
     interrupted: Outcome | None = None
@@ -373,6 +376,7 @@ _FIELDS: Mapping[type[StageValue], str] = {
     OpenedLog: "opened",
     ExecutedRun: "executed",
     Verification: "verification",
+    Critique: "critique",
     PublishedRun: "published",
     RepliesPosted: "replied",
 }

@@ -45,6 +45,7 @@ _LABELS = {
     "error": "❌ Error",
     "retry": "Retry",
     "check": "Check",
+    "opinion": "Opinion",
     "state": "State",
     "network": "Network",
     "memory": "Memory",

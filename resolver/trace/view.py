@@ -84,7 +84,7 @@ class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
     sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
-        `message`, `check` or `event`.
+        `message`, `check`, `opinion` or `event`.
     detail: a longer text, shown folded.
     """
 
@@ -200,6 +200,8 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             return _describe_connection(event)
         case life.CheckExecuted() | life.VerificationCompleted():
             return _describe_verification(event)
+        case life.CritiqueCompleted():
+            return "opinion", *_describe_critique(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried() | life.ModelSwitched():
@@ -276,6 +278,24 @@ def _describe_verification(
     took = "from an earlier run" if event.is_cached else duration(done.seconds)
     text = f"{event.command} {_TREES[event.at]}: {ended} ({took})"
     return "check", text, done.output
+
+
+_CRITIQUES = {
+    "yes": "does what the issue asks",
+    "partly": "does a part of what the issue asks",
+    "no": "does not do what the issue asks",
+    "unclear": "can't be judged by its diff",
+}
+
+
+def _describe_critique(event: life.CritiqueCompleted) -> tuple[str, str]:
+    critique = event.critique
+    if critique is None:
+        return f"There is no opinion of a model on the change{_after_colon(event.failure)}", ""
+    text = f"{critique.model} thinks that the change {_CRITIQUES[critique.addresses_issue]}"
+    unrelated = (f"{each.path}: {each.reason}" for each in critique.unrelated)
+    heading = "Looks unrelated:" if critique.unrelated else ""
+    return text, "\n".join(filter(None, (critique.reason, heading, *unrelated)))
 
 
 def _describe_condensation(event: life.Condensation) -> str:
