@@ -163,6 +163,10 @@ class SandboxError(ResolverError):
     """The sandbox could not be started, or was lost during the run."""
 
 
+class ServiceUnavailable(SandboxError):
+    """A service that a check needs could not be started beside the sandbox."""
+
+
 class ModelError(ResolverError):
     """The model endpoint failed after all retries."""
 

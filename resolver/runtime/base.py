@@ -4,10 +4,13 @@ A `Machine` starts and stops a sandbox, a `Channel` carries the wire. `Runtime` 
 with any machine; docker.py, local.py and remote/machine.py implement it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from resolver.models.verification import CheckService
 
 
 class SandboxSpec(BaseModel):
@@ -22,6 +25,9 @@ class SandboxSpec(BaseModel):
     pids: int = Field(default=1024, description="Most processes and threads.")
     disk: int = Field(default=10 * 10**9, description="Most bytes that are written in it.", gt=0)
     environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
+    local_names: tuple[str, ...] = Field(
+        default=(), description="Names that resolve to the sandbox's own loopback address."
+    )
     egress: tuple[str, ...] = Field(
         default=(),
         description="What the run may reach, as AllowList reads it; where there is anything, the "
@@ -78,6 +84,16 @@ class Machine(Protocol):
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the files as an image of that name. Return False if the machine has no images."""
+        ...
+
+    def run_services(
+        self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """Run services beside the sandbox while the context is open, and wait until they listen.
+
+        seconds: maximum time for their start. cancelled: returns True if the wait is to end.
+        Raises ServiceUnavailable.
+        """
         ...
 
     @property

@@ -90,9 +90,19 @@ def open_environment(
     return choose_environment(wishes, repository, engine if kind == "docker" else None)
 
 
-def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
+def open_runtime(
+    settings: Settings,
+    kind: str,
+    run: str,
+    host: RunHost,
+    image: str,
+    local_names: tuple[str, ...] = (),
+) -> Runtime:
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
-    killed attempt of the run are removed."""
+    killed attempt of the run are removed.
+
+    local_names: names that resolve to the sandbox's own loopback address.
+    """
     limits = settings.sandbox_limits
     spec = SandboxSpec(
         image=image,
@@ -101,6 +111,7 @@ def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: 
         cpus=limits.cpus,
         pids=limits.pids,
         disk=int(limits.disk_gigabytes * 10**9),
+        local_names=local_names,
         egress=settings.allow_list.entries,
     )
     machine: Machine
