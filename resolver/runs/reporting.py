@@ -137,6 +137,9 @@ def build_report(
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",
+        repository_url=""
+        if request.is_local
+        else f"{settings.github_server_url.rstrip('/')}/{request.trigger.repository}",
         base_committed_at=values.base_made,
         patch=values.patch,
         verification=values.verification,

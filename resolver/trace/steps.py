@@ -37,6 +37,7 @@ from resolver.trace.view import (
     cost_parts,
     extras_of,
     note_of,
+    verdict_of,
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -359,6 +360,7 @@ def _header(events: list[Event]) -> TraceHeader:
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
+        verdict=_verdict(events),
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
         priced=state.priced,
@@ -370,6 +372,11 @@ def _header(events: list[Event]) -> TraceHeader:
     )
     start = next((event for event in events if isinstance(event, life.RunStarted)), None)
     return _with_start(header, start) if start else header
+
+
+def _verdict(events: Sequence[Event]) -> str:
+    completed = [event for event in events if isinstance(event, life.VerificationCompleted)]
+    return one_line(verdict_of(completed[-1].evidence)) if completed else ""
 
 
 def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:

@@ -63,7 +63,11 @@ def test_a_fix_with_a_test_is_verified(
     # The executions are in the log, and the trace shows them.
     executed = [e for e in done.events if isinstance(e, CheckExecuted)]
     assert {e.at for e in executed} == {"base", "base_with_tests", "head"}
-    assert "python -m unittest discover" in (done.output / "trace.html").read_text()
+    page = (done.output / "trace.html").read_text()
+    assert "python -m unittest discover with the change: exit code 0, 2 passed" in page
+    assert "python -m unittest discover with the change, again: exit code 0, 2 passed" in page
+    assert "<dt>Verification</dt><dd>Verified</dd>" in page
+    assert f"Fails without the change and passes with it: {NEW}" in page
 
 
 def test_a_regression_goes_back_to_the_agent(

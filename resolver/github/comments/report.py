@@ -141,6 +141,9 @@ class Report(FrozenModel):
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work began with, if it did.")
+    repository_url: str = Field(
+        default="", description="Address of the repository's page; empty if it has none."
+    )
     base_committed_at: datetime | None = Field(
         default=None, description="When that was made; None where the requester saw it."
     )
