@@ -2,11 +2,9 @@
 whether a model gives its opinion on the change.
 """
 
-from pydantic import field_validator
 from pydantic_settings import BaseSettings
 
 from resolver.config.declaration import setting
-from resolver.config.image_reference import ImagePattern
 
 
 class VerificationSettings(BaseSettings):
@@ -35,14 +33,6 @@ class VerificationSettings(BaseSettings):
         ge=0,
         le=10,
     )
-    check_services: tuple[str, ...] = setting(
-        (),
-        "Images of the services that may run beside the sandbox while checks are executed, such "
-        "as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A workflow job or a compose file says "
-        "which of them a check needs. None when empty; they need the docker runtime. See "
-        "checks.md.",
-        option=False,
-    )
     critique: bool = setting(
         False,
         "Ask a model (service `critic` in `services`) whether the change does what the issue asks "
@@ -51,10 +41,3 @@ class VerificationSettings(BaseSettings):
         repository=True,
         option=False,
     )
-
-    @field_validator("check_services")
-    @classmethod
-    def _are_image_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in value:
-            ImagePattern.parse(pattern)
-        return value

@@ -164,12 +164,7 @@ def build_outcome_file(
         comment_url=publication.comment_url,
         review=publication.review,
         repeated=publication.repeated,
-        earlier=EarlierPublication(
-            branch=earlier.branch,
-            commit=earlier.commit,
-            tree=earlier.tree,
-            pull_request=earlier.pull_request,
-        ),
+        earlier=_earlier_publication(earlier),
         iterations=told.iterations,
         cost=told.cost,
         tokens=told.tokens,
@@ -183,6 +178,15 @@ def build_outcome_file(
         evidence=evidence,
         critique=critique,
         divergences=tuple(_difference(each) for each in divergences),
+    )
+
+
+def _earlier_publication(earlier: Publication) -> EarlierPublication:
+    return EarlierPublication(
+        branch=earlier.branch,
+        commit=earlier.commit,
+        tree=earlier.tree,
+        pull_request=earlier.pull_request,
     )
 
 

@@ -240,7 +240,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
 
 def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:
     """Return the services that the operator allows beside the sandboxes of checks."""
-    images = settings.check_services
+    images = settings.image_options.services
     return ServicePolicy(images, not images or runtime_kind(settings, host) == "docker")
 
 

@@ -35,9 +35,9 @@ from resolver.trace.view import (
     TraceView,
     as_json,
     cost_parts,
+    describe_verdict,
     extras_of,
     note_of,
-    verdict_of,
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -376,7 +376,7 @@ def _header(events: list[Event]) -> TraceHeader:
 
 def _verdict(events: Sequence[Event]) -> str:
     completed = [event for event in events if isinstance(event, life.VerificationCompleted)]
-    return one_line(verdict_of(completed[-1].evidence)) if completed else ""
+    return one_line(describe_verdict(completed[-1].evidence)) if completed else ""
 
 
 def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:

@@ -274,7 +274,7 @@ def _describe_verification(
     """Return which check was executed where and how it ended, or what all of them show."""
     if isinstance(event, life.VerificationCompleted):
         sent = ", so the agent gets the output" if event.sent_to_agent else ""
-        return "check", f"{verdict_of(event.evidence)}{sent}", _evidence_lines(event)
+        return "check", f"{describe_verdict(event.evidence)}{sent}", _evidence_lines(event)
     done = event.execution
     ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
     if done.cases:
@@ -286,7 +286,7 @@ def _describe_verification(
     return "check", text, done.output
 
 
-def verdict_of(evidence: VerificationEvidence) -> str:
+def describe_verdict(evidence: VerificationEvidence) -> str:
     """Return the verdict with its reason."""
     verdict = evidence.verdict.replace("_", " ").capitalize()
     return verdict + _after_colon(evidence.reason.replace("_", " "))

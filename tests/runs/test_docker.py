@@ -114,7 +114,7 @@ def test_a_check_uses_the_services_that_the_operator_allows(
         checkout,
         *("--runtime", "docker", "--image", python_image),
         RESOLVER_VERIFY="true",
-        RESOLVER_CHECK_SERVICES=busybox_image.partition(":")[0],
+        RESOLVER_IMAGE_OPTIONS=f"{{services: [{busybox_image.partition(':')[0]}]}}",
     )
     assert done.exit_code == 0, done.stderr
     [executed, *_] = [e for e in done.events if isinstance(e, CheckExecuted)]

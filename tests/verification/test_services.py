@@ -207,9 +207,9 @@ def test_a_job_whose_services_are_not_allowed_is_named(policy: ServicePolicy, re
 
 
 def test_a_repository_can_not_allow_itself_services() -> None:
-    with pytest.raises(UsageError, match="'check_services' can't be set there"):
-        load_settings({}, {}, {"check_services": ["postgres"]})
-    settings = load_settings({}, {"RESOLVER_CHECK_SERVICES": "postgres, redis:7"})
-    assert settings.check_services == ("postgres", "redis:7")
+    with pytest.raises(UsageError, match="'image_options' can't be set there"):
+        load_settings({}, {}, {"image_options": {"services": ["postgres"]}})
+    settings = load_settings({}, {"RESOLVER_IMAGE_OPTIONS": "{services: [postgres, 'redis:7']}"})
+    assert settings.image_options.services == ("postgres", "redis:7")
     with pytest.raises(UsageError, match="is not the name of an image"):
-        load_settings({}, {"RESOLVER_CHECK_SERVICES": "no image!"})
+        load_settings({}, {"RESOLVER_IMAGE_OPTIONS": "{services: [no image!]}"})
