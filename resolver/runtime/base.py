@@ -25,9 +25,6 @@ class SandboxSpec(BaseModel):
     pids: int = Field(default=1024, description="Most processes and threads.")
     disk: int = Field(default=10 * 10**9, description="Most bytes that are written in it.", gt=0)
     environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
-    local_names: tuple[str, ...] = Field(
-        default=(), description="Names that resolve to the sandbox's own loopback address."
-    )
     egress: tuple[str, ...] = Field(
         default=(),
         description="What the run may reach, as AllowList reads it; where there is anything, the "

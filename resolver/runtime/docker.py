@@ -54,10 +54,20 @@ _PRINT_IDS: Final = "import os;print(os.getuid(),os.getgid())"
 
 
 class DockerMachine:
-    """A container of `spec.image` with no network, no capabilities and limited resources."""
+    """A container of `spec.image` with no network, no capabilities and limited resources.
 
-    def __init__(self, spec: SandboxSpec, toolbox: Toolbox, client: "DockerClient") -> None:
+    local_names: names that resolve to the container's own loopback address, for services.
+    """
+
+    def __init__(
+        self,
+        spec: SandboxSpec,
+        toolbox: Toolbox,
+        client: "DockerClient",
+        local_names: Sequence[str] = (),
+    ) -> None:
         self._spec = spec
+        self._local_names = local_names
         self._toolbox = toolbox
         self._client = client
         self._container: Container | None = None
@@ -197,7 +207,7 @@ class DockerMachine:
             "mounts": [toolbox_mount(self._toolbox, read_only=True)],
             "auto_remove": True,
             "network_mode": "none",
-            "extra_hosts": dict.fromkeys(spec.local_names, "127.0.0.1"),
+            "extra_hosts": dict.fromkeys(self._local_names, "127.0.0.1"),
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges"],
             "mem_limit": spec.memory,

@@ -33,8 +33,8 @@ def run(sandbox: Runtime, command: str) -> str:
     return found.content
 
 
-def containers(engine: docker.DockerClient) -> list[str]:
-    filters = {"label": [f"{RUN_LABEL}={RUN}", SERVICE_LABEL]}
+def containers(engine: docker.DockerClient, run: str) -> list[str]:
+    filters = {"label": [f"{RUN_LABEL}={run}", SERVICE_LABEL]}
     return [each.short_id for each in engine.containers.list(all=True, filters=filters)]
 
 
@@ -46,12 +46,12 @@ def never() -> bool:
 def test_a_service_runs_while_a_check_does_and_reaches_nothing(
     engine: docker.DockerClient, python_image: str, busybox_image: str, toolbox: Toolbox
 ) -> None:
-    spec = SandboxSpec(image=python_image, run=RUN, local_names=("web",))
+    spec = SandboxSpec(image=python_image, run="services-ready")
     web = service(busybox_image, "sh", "-c", f"mkdir -p /tmp; {SERVE}")
-    with Runtime(DockerMachine(spec, toolbox, engine), 60) as sandbox:
+    with Runtime(DockerMachine(spec, toolbox, engine, ("web",)), 60) as sandbox:
         with sandbox.run_services((web,), 60, never):
             assert "hello" in run(sandbox, ASK)
-            [service_id] = containers(engine)
+            [service_id] = containers(engine, spec.run)
             found = engine.containers.get(service_id)
             shown = found.exec_run(["/bin/busybox", "ls", "/sys/class/net"]).output.split()
             assert shown == [b"lo"]
@@ -59,7 +59,7 @@ def test_a_service_runs_while_a_check_does_and_reaches_nothing(
             assert host["Memory"] > 0 and host["PidsLimit"] == spec.pids
             assert host["CapDrop"] == ["ALL"] and not host["Binds"] and not host["Privileged"]
             assert found.attrs["Config"]["StdinOnce"]
-        assert containers(engine) == []
+        assert containers(engine, spec.run) == []
         # The next check gets a service of its own.
         with sandbox.run_services((web,), 60, never):
             assert "hello" in run(sandbox, ASK)
@@ -69,7 +69,7 @@ def test_a_service_runs_while_a_check_does_and_reaches_nothing(
 def test_a_service_that_ends_or_never_listens_is_said_with_its_output(
     engine: docker.DockerClient, busybox_image: str, toolbox: Toolbox
 ) -> None:
-    spec = SandboxSpec(image=busybox_image, run=RUN)
+    spec = SandboxSpec(image=busybox_image, run="services-failing")
     ends = service(busybox_image, "sh", "-c", "echo no space left; exit 1")
     silent = service(busybox_image, "sleep", "300")
     with Runtime(DockerMachine(spec, toolbox, engine), 60) as sandbox:
@@ -88,7 +88,7 @@ def test_a_service_that_ends_or_never_listens_is_said_with_its_output(
             sandbox.run_services((silent,), 60, lambda: True),
         ):
             pytest.fail("it must not get here")
-        assert containers(engine) == []
+        assert containers(engine, spec.run) == []
 
 
 def test_the_local_runtime_has_no_services() -> None:

@@ -101,7 +101,7 @@ def open_runtime(
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
     killed attempt of the run are removed.
 
-    local_names: names that resolve to the sandbox's own loopback address.
+    local_names: names that resolve to the loopback address in a Docker sandbox, for services.
     """
     limits = settings.sandbox_limits
     spec = SandboxSpec(
@@ -111,14 +111,13 @@ def open_runtime(
         cpus=limits.cpus,
         pids=limits.pids,
         disk=int(limits.disk_gigabytes * 10**9),
-        local_names=local_names,
         egress=settings.allow_list.entries,
     )
     machine: Machine
     if kind == "docker":
         engine = connect_engine(host.environment)
         remove_leftovers(engine, run)
-        machine = DockerMachine(spec, Toolbox(host.cache), engine)
+        machine = DockerMachine(spec, Toolbox(host.cache), engine, local_names)
     elif kind == "remote":
         machine = RemoteMachine(spec, remote_access(settings))
     else:
