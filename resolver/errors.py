@@ -184,6 +184,10 @@ class SetupFailed(SandboxError):
         self.why: SetupFailure = why
 
 
+class ServiceUnavailable(SandboxError):
+    """A service that a check needs could not be started beside the sandbox."""
+
+
 class ModelError(ResolverError):
     """The model endpoint failed after all retries."""
 

@@ -22,7 +22,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 class DeclaredCheck(BaseModel):
     """A check as `.github/resolver.yml` declares it; `ProjectCheck` describes the fields.
 
-    timeout: seconds.
+    timeout: seconds. services: names in the repository's compose file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +32,9 @@ class DeclaredCheck(BaseModel):
     timeout: float | None = Field(default=None, gt=0, le=86_400)
     paths: tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...] = Field(
         default=(), max_length=100
+    )
+    services: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(
+        default=(), max_length=10
     )
     report: str = Field(default="", max_length=1_000)
     report_format: ReportFormat = ""
@@ -69,6 +72,7 @@ class DeclaredCheck(BaseModel):
             command=self.command,
             timeout_seconds=self.timeout,
             paths=self.paths,
+            service_names=self.services,
             report=self.report,
             report_format=self.report_format,
             origin=_ORIGIN,

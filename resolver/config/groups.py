@@ -63,7 +63,7 @@ GROUPS = (
         "Change these to declare the commands that show whether a change works, and to decide for "
         "how long they are executed.",
         (
-            "verify", "checks", "verification_seconds", "verification_rounds",
+            "verify", "checks", "verification_seconds", "verification_rounds", "critique",
         ),
     ),
     SettingGroup(

@@ -7,6 +7,7 @@ Grammar: https://pkg.go.dev/github.com/distribution/reference
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 from resolver.errors import UsageError
@@ -82,3 +83,55 @@ def parse_registry_reference(text: str, source: str) -> str:
 def could_be_id(text: str) -> bool:
     """Return True if an engine could take the text for the prefix of an image id."""
     return _HEX.fullmatch(text) is not None
+
+
+_PATTERN: Final = re.compile(
+    r"(?P<name>[A-Za-z0-9*._-]+(?::[0-9]+(?=/))?(?:/[a-z0-9*._-]+)*)(?P<tag>:[\w*.-]{1,128})?"
+)
+_DEFAULT_REGISTRY: Final = "docker.io"
+
+
+@dataclass(frozen=True)
+class ImagePattern:
+    """Images that an operator allows. `*` stands for any part of a name or of a tag, except `/`.
+
+    name: with its registry, as `docker.io/library/postgres`. tag: "" for every tag and digest.
+    """
+
+    name: str
+    tag: str
+
+    @classmethod
+    def parse(cls, text: str) -> "ImagePattern":
+        """Return the pattern. Raises ValueError if it is none."""
+        match = _PATTERN.fullmatch(text) if len(text) <= _MAX_REFERENCE_LENGTH else None
+        if match is None:
+            raise ValueError(f"{text[:80]!r} is not the name of an image, like postgres or redis:7")
+        return cls(_with_registry(match["name"]), (match["tag"] or "").removeprefix(":"))
+
+    def matches(self, reference: str) -> bool:
+        """Return True if the pattern allows the image of a reference.
+
+        reference: as `parse_registry_reference` returns it.
+        """
+        match = _REFERENCE.fullmatch(reference)
+        if match is None or not _fits(self.name, _with_registry(match["name"])):
+            return False
+        # A digest names its image whatever the tag says, so a pattern with a tag can't allow it.
+        tag = (match["tag"] or "").removeprefix(":")
+        return not self.tag or (not match["digest"] and _fits(self.tag, tag))
+
+
+def _with_registry(name: str) -> str:
+    """Return the complete name of an image: https://pkg.go.dev/github.com/distribution/reference"""
+    first, slash, rest = name.partition("/")
+    has_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    registry, path = (first, rest) if has_registry else (_DEFAULT_REGISTRY, name)
+    registry = _DEFAULT_REGISTRY if registry == "index.docker.io" else registry
+    is_official = registry == _DEFAULT_REGISTRY and "/" not in path
+    return f"{registry}/library/{path}" if is_official else f"{registry}/{path}"
+
+
+def _fits(pattern: str, text: str) -> bool:
+    parts = (re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch("[^/]*".join(parts), text) is not None

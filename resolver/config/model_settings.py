@@ -42,6 +42,11 @@ class ModelOptions(StructuredSetting):
         ge=0,
         le=20,
     )
+    max_output_tokens: int | None = part(
+        None,
+        "Maximum number of tokens of one reply; the provider's limit when unset.",
+        gt=0,
+    )
     input_cost_per_token: float | None = part(
         None, "US dollars per input token, for a model whose price litellm does not know.", ge=0
     )
@@ -123,10 +128,10 @@ class ModelSettings(BaseSettings):
     )
     services: dict[str, ServiceSettings] = setting(
         {},
-        "Models of individual services (`agent`, `condenser`, `judge`, `embedding`) or agents "
-        "(`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. `embedding` "
-        "selects skills by similarity to the issue; without it there is no such selection. See "
-        "models.md.",
+        "Models of individual services (`agent`, `condenser`, `judge`, `critic`, `embedding`) or "
+        "agents (`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. "
+        "`embedding` selects skills by similarity to the issue; without it there is no such "
+        "selection. See models.md.",
         option=False,
     )
     completions_dir: str = setting(

@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings
 
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.image_reference import ImagePattern
 
 
 class TimeoutSettings(StructuredSetting):
@@ -39,6 +40,20 @@ class ImageOptions(StructuredSetting):
         "Keep the environment after the setup as an image on the engine, so that the next runs "
         "start without the setup. Disable it to save disk space.",
     )
+    services: tuple[str, ...] = part(
+        (),
+        "List of images of services that may run beside the sandbox while checks are executed, "
+        "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A workflow job or a compose file says "
+        "which of them a check needs. None when empty; they need the docker runtime. See "
+        "checks.md.",
+    )
+
+    @field_validator("services")
+    @classmethod
+    def _are_image_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            ImagePattern.parse(pattern)
+        return value
 
 
 class SandboxLimits(StructuredSetting):
@@ -166,7 +181,9 @@ class SandboxSettings(BaseSettings):
         repository=True,
     )
     image_options: ImageOptions = setting(
-        ImageOptions(), "Which images Resolver builds and keeps on the engine.", option=False
+        ImageOptions(),
+        "Which images Resolver builds, keeps on the engine, and runs as services of checks.",
+        option=False,
     )
     setup: str = setting(
         "",

@@ -1,4 +1,6 @@
-"""Settings of the verification: whether and for how long a change's checks are executed."""
+"""Settings of the verification: whether and for how long a change's checks are executed, and
+whether a model gives its opinion on the change.
+"""
 
 from pydantic_settings import BaseSettings
 
@@ -30,4 +32,12 @@ class VerificationSettings(BaseSettings):
         option=False,
         ge=0,
         le=10,
+    )
+    critique: bool = setting(
+        False,
+        "Ask a model (service `critic` in `services`) whether the change does what the issue asks "
+        "and whether anything in it is unrelated. The answer is shown as an opinion and decides "
+        "nothing. It is one more call, paid from the run's budget.",
+        repository=True,
+        option=False,
     )

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.critique import Critique
 from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
 from resolver.models.verification import (
     CheckExecution,
@@ -74,7 +75,7 @@ class ServiceReplied(EventBase):
     judge. It costs money but is not a step."""
 
     kind: Literal["service_replied"] = "service_replied"
-    service: str = Field(description="The service: condenser, judge, check or skills.")
+    service: str = Field(description="The service: condenser, judge, critic, check or skills.")
     completion: Completion = Field(description="The unchanged reply.")
 
 
@@ -87,7 +88,7 @@ class ModelRetried(EventBase):
     reason: str = Field(description="Error of the endpoint.")
     service: str = Field(
         default=AGENT,
-        description="The service that made the call: agent, condenser, judge or check.",
+        description="The service that made the call: agent, condenser, judge, critic or check.",
     )
 
 
@@ -101,7 +102,8 @@ class ModelSwitched(EventBase):
         description="The reason: the previous model's error, or the rule that applies."
     )
     service: str = Field(
-        default=AGENT, description="The service that uses the model: agent, condenser, judge."
+        default=AGENT,
+        description="The service that uses the model: agent, condenser, judge or critic.",
     )
 
 
@@ -276,6 +278,17 @@ class VerificationCompleted(EventBase):
     sent_to_agent: bool = Field(
         default=False, description="True if the agent got the output of failing checks next."
     )
+
+
+class CritiqueCompleted(EventBase):
+    """A model gave its opinion on the change. The opinion decides nothing."""
+
+    kind: Literal["critique_completed"] = "critique_completed"
+    tree: str = Field(description="Git tree of the change.")
+    critique: Critique | None = Field(
+        default=None, description="The opinion; missing if there is none."
+    )
+    failure: str = Field(default="", description="Why there is no opinion.")
 
 
 def roots_of(events: Iterable[EventBase]) -> tuple[str, ...]:

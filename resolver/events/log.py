@@ -83,6 +83,7 @@ Lifecycle = (
     | life.Egress
     | life.CheckExecuted
     | life.VerificationCompleted
+    | life.CritiqueCompleted
 )
 
 

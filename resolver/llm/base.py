@@ -41,6 +41,7 @@ class ModelConfig(BaseModel):
     stream: bool = Field(default=False, description="Whether replies are sent in pieces.")
     timeout: float = Field(default=300.0, gt=0, description="Seconds one attempt may take.")
     retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
+    max_output_tokens: int | None = Field(default=None, gt=0, description="Of one reply.")
     input_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     set_by: SetBy = DEFAULT_SET_BY

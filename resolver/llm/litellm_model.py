@@ -205,10 +205,10 @@ class LiteLLMModel:
     ) -> Any:
         entry = self._entry or {}
         request = request_for(self._config, self._wire_name, entry, messages, tools)
-        if max_output_tokens is not None and max_output_tokens < entry.get(
-            "max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS
-        ):
-            request["max_tokens"] = max_output_tokens
+        bounds = (max_output_tokens, self._config.max_output_tokens)
+        limit = min((bound for bound in bounds if bound is not None), default=None)
+        if limit is not None and limit < entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS):
+            request["max_tokens"] = limit
         with suppress_pydantic_warnings():
             response = litellm().completion(**request, timeout=self._timeout, client=self._client)
             return join_chunks(response) if self._config.stream else response

@@ -61,6 +61,24 @@ class CaseResult(LoggedModel):
         return self.status in {"failed", "error"}
 
 
+class CheckService(FrozenModel):
+    """A service that runs beside the sandbox while a check is executed, such as a database.
+
+    name: its host name. In the sandbox it resolves to the loopback address, as `localhost` does.
+    image: reference of its image, with a registry and a tag or digest.
+    environment: its variables. No value is a secret.
+    ports: the TCP ports that it must listen on before the check starts; empty for those that its
+        image declares.
+    command: arguments that replace those of the image; empty for the image's.
+    """
+
+    name: str
+    image: str
+    environment: dict[str, str] = Field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    command: tuple[str, ...] = ()
+
+
 class ProjectCheck(FrozenModel):
     """A command of the project that shows whether its code works.
 
@@ -72,6 +90,8 @@ class ProjectCheck(FrozenModel):
     report: glob of the report files, relative to the repository's root or absolute; "" if the
         report is the command's output, or if there is none.
     environment: variables that the command is executed with, in addition to the sandbox's.
+    service_names: services of the repository's compose file that the check needs.
+    services: the services that are started for the check.
     origin: where the check was found, for a person: "`checks:` in .github/resolver.yml",
         "`scripts.test` in package.json".
     """
@@ -84,6 +104,8 @@ class ProjectCheck(FrozenModel):
     report: str = ""
     report_format: ReportFormat = ""
     environment: dict[str, str] = Field(default_factory=dict)
+    service_names: tuple[str, ...] = ()
+    services: tuple[CheckService, ...] = ()
     origin: str = ""
 
 

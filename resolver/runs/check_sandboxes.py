@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from resolver.errors import SandboxError, SetupFailed, SetupFailure
+from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailure
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
@@ -37,9 +37,15 @@ BASE_RESULTS = "base-checks"
 """Folder of the results at base commits, in the host's cache folder."""
 
 
+SERVICE_FAILED = 125
+"""Exit code of a check whose services could not be started, as of a container that could not be."""
+
+
 @dataclass
 class SandboxExecutor:
     """Executes checks in one sandbox, and the set-up before the first of them.
+
+    Each execution has services of its own, as a job of a workflow has.
 
     The set-up may take as long as a check, so that it can be interrupted in the same way.
     """
@@ -56,7 +62,13 @@ class SandboxExecutor:
             self._is_set_up = True
         if self._is_interrupted:
             raise SandboxError("the check was interrupted", "start the run again")
-        return execute_check(self.runtime, check, seconds, instrument)
+        try:
+            with self.runtime.run_services(check.services, seconds, lambda: self._is_interrupted):
+                return execute_check(self.runtime, check, seconds, instrument)
+        except ServiceUnavailable as error:
+            return CheckExecution(
+                exit_code=SERVICE_FAILED, seconds=0.0, output=error.what, report_complete=False
+            )
 
     def interrupt(self) -> None:
         """End the set-up or the check that is running, and execute no other."""
@@ -68,10 +80,17 @@ class CheckSandboxes:
     """The sandboxes of one verification.
 
     commits: the commits to check out, by the name of their tree.
+    service_names: names of the services that checks need. They resolve to the loopback address.
     """
 
-    def __init__(self, prepared: PreparedRun, commits: Mapping[TreeName, str]) -> None:
+    def __init__(
+        self,
+        prepared: PreparedRun,
+        commits: Mapping[TreeName, str],
+        service_names: tuple[str, ...] = (),
+    ) -> None:
         self._prepared = prepared
+        self._service_names = service_names
         self._commits = commits
         self._connections: list[Egress] = []
         settings, host = prepared.settings, prepared.request.host
@@ -111,7 +130,9 @@ class CheckSandboxes:
         stream.subscribe("state", state.apply, essential=True)
         chosen = self._environments[tree]
         assert isinstance(chosen, TreeEnvironment), "without one, no check is executed"
-        runtime = open_runtime(settings, self._kind, run, host, chosen.environment.image)
+        runtime = open_runtime(
+            settings, self._kind, run, host, chosen.environment.image, self._service_names
+        )
         try:
             with runtime:
                 runtime.checkout(git_dir, commit, workspace.branch)

@@ -20,6 +20,7 @@ from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
 from resolver.events.state import ModelMetrics, State
 from resolver.github.comments.report import RunFailure
+from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     CodePlace,
@@ -118,6 +119,7 @@ class OutcomeFile(FrozenModel):
     places: tuple[CodePlace, ...]
     files: tuple[FileChange, ...]
     evidence: VerificationEvidence
+    critique: Critique | None
     divergences: tuple[RecordedDifference, ...]
 
 
@@ -136,6 +138,7 @@ def build_outcome_file(
     exit_code: int,
     divergences: Sequence[ReplayDiverged],
     log_state: State | None,
+    critique: Critique | None = None,
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
     continued. log_state: state of the log, with the cost of each model and service."""
@@ -161,12 +164,7 @@ def build_outcome_file(
         comment_url=publication.comment_url,
         review=publication.review,
         repeated=publication.repeated,
-        earlier=EarlierPublication(
-            branch=earlier.branch,
-            commit=earlier.commit,
-            tree=earlier.tree,
-            pull_request=earlier.pull_request,
-        ),
+        earlier=_earlier_publication(earlier),
         iterations=reported.iterations,
         cost=reported.cost,
         tokens=reported.tokens,
@@ -178,7 +176,17 @@ def build_outcome_file(
         places=tuple(reported.places),
         files=tuple(patch.files) if patch else (),
         evidence=evidence,
+        critique=critique,
         divergences=tuple(_difference(event) for event in divergences),
+    )
+
+
+def _earlier_publication(earlier: Publication) -> EarlierPublication:
+    return EarlierPublication(
+        branch=earlier.branch,
+        commit=earlier.commit,
+        tree=earlier.tree,
+        pull_request=earlier.pull_request,
     )
 
 

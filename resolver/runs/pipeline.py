@@ -25,6 +25,7 @@ from resolver.github.comments.report import Report, RunFailure, failure_from_err
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
 from resolver.memory.notes import notes_of
+from resolver.models.critique import Critique
 from resolver.models.pull_request import describe_review
 from resolver.models.run import (
     Command,
@@ -34,6 +35,7 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
+from resolver.models.verification import Verification
 from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, patch_policy_of
 from resolver.publishing.links import code_linker
 from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
@@ -66,6 +68,7 @@ from resolver.runs.conversation.comments import (
     failure_from_os_error,
     start_progress_comment,
 )
+from resolver.runs.critique import CritiqueRequest, critique_change
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -251,7 +254,32 @@ def _work_and_publish(
     yield (values := values.with_value(executed))
     if _is_publishable(values, log):
         yield (values := values.with_value(verifier.conclude(executed.patch)))
+        for value in _critique(prepared, executed, values.verification, log):
+            yield (values := values.with_value(value))
+        executed = values.executed or executed
     yield from _publish(values, prepared, executed, log, forge)
+
+
+def _critique(
+    prepared: PreparedRun, executed: ExecutedRun, verification: Verification | None, log: RunLog
+) -> Iterator[ExecutedRun | Critique]:
+    """Yield the opinion of a model on the change, and the result of the work with its cost."""
+    if not prepared.settings.critique or executed.patch.is_empty or executed.files_with_secrets:
+        return
+    request = CritiqueRequest(
+        run=prepared.request.run,
+        settings=prepared.settings,
+        task=prepared.task,
+        patch=executed.patch,
+        verification=verification,
+        redact=prepared.redactor.redact_text,
+        now=prepared.request.now,
+    )
+    critique = critique_change(request, log)
+    spent = {"cost": log.state.cost, "tokens": log.state.tokens}
+    yield replace(executed, outcome=executed.outcome.model_copy(update=spent))
+    if critique is not None:
+        yield critique
 
 
 def _execute(

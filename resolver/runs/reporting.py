@@ -142,9 +142,13 @@ def build_report(
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",
+        repository_url=""
+        if request.is_local
+        else f"{settings.github_server_url.rstrip('/')}/{request.trigger.repository}",
         base_committed_at=values.base_committed_at,
         patch=values.patch,
         verification=values.verification,
+        critique=values.critique,
         commands=_commands_to_show(values, check_history),
         branch=publication.branch,
         pull_request=pull,
@@ -210,6 +214,7 @@ def outcome_file_of(
         publication=publication,
         earlier=earlier,
         evidence=(values.verification or UNFINISHED).evidence(),
+        critique=values.critique,
         failure=failure,
         exit_code=exit_code,
         divergences=log.state.divergences if log else [],

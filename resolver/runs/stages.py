@@ -21,6 +21,7 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
+from resolver.models.critique import Critique
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -255,6 +256,7 @@ StageValue = (
     | OpenedLog
     | ExecutedRun
     | Verification
+    | Critique
     | PublishedRun
     | RepliesPosted
 )
@@ -277,6 +279,7 @@ class StageValues:
     opened: OpenedLog | None = None
     executed: ExecutedRun | None = None
     verification: Verification | None = None
+    critique: Critique | None = None
     published: PublishedRun | None = None
     replied: RepliesPosted | None = None
     interrupted: Outcome | None = None
@@ -375,6 +378,7 @@ _FIELDS: Mapping[type[StageValue], str] = {
     OpenedLog: "opened",
     ExecutedRun: "executed",
     Verification: "verification",
+    Critique: "critique",
     PublishedRun: "published",
     RepliesPosted: "replied",
 }

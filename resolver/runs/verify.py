@@ -27,6 +27,7 @@ from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
+from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.verification.affected_tests import unchanged_tests
 from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
 from resolver.verification.inline_tests import with_inline_tests
@@ -34,6 +35,7 @@ from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
 from resolver.verification.selection import select_checks
+from resolver.verification.services import ServicePolicy
 from resolver.verification.tampering import find_tampering
 from resolver.verification.verify import VerificationRequest, verify_change
 
@@ -238,16 +240,23 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     """Execute the checks on the change, in sandboxes of its own, and return what they show."""
     settings, workspace = prepared.settings, prepared.workspace
     trees = build_trees(workspace, patch)
-    sandboxes = CheckSandboxes(prepared, trees.commits)
+    selection = select_checks(
+        settings.checks,
+        workspace,
+        settings.allow_list,
+        trees.changed_files,
+        patch.tree,
+        service_policy(settings, prepared.request.host),
+    )
+    names = {service.name for check in selection.checks for service in check.services}
+    sandboxes = CheckSandboxes(prepared, trees.commits, tuple(sorted(names)))
     recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
 
     def started(runner: CheckRunner) -> None:
         prepared.request.control.interrupt_with(runner.interrupt)
 
     request = VerificationRequest(
-        selection=select_checks(
-            settings.checks, workspace, settings.allow_list, trees.changed_files, patch.tree
-        ),
+        selection=selection,
         options=RunnerOptions(
             trees=trees.trees,
             environment=sandboxes.digest,
@@ -274,6 +283,12 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     for connection in sandboxes.take_connections():
         log.stream.add(connection)
     return verified
+
+
+def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:
+    """Return the services that the operator allows beside the sandboxes of checks."""
+    images = settings.image_options.services
+    return ServicePolicy(images, not images or runtime_kind(settings, host) == "docker")
 
 
 def available_processors() -> int:

@@ -4,10 +4,13 @@ A `Machine` starts and stops a sandbox, a `Channel` carries the wire. `Runtime` 
 with any machine; docker.py, local.py and remote/machine.py implement it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from resolver.models.verification import CheckService
 
 
 class SandboxSpec(BaseModel):
@@ -87,6 +90,16 @@ class Machine(Protocol):
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the files as an image of that name. Return False if the machine has no images."""
+        ...
+
+    def run_services(
+        self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """Run services beside the sandbox while the context is open, and wait until they listen.
+
+        seconds: maximum time for their start. cancelled: returns True if the wait is to end.
+        Raises ServiceUnavailable.
+        """
         ...
 
     @property

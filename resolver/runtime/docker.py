@@ -7,17 +7,28 @@ an engine is found by labels and removed.
 
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
+from resolver.models.verification import CheckService
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
 from resolver.runtime.engine import RUN_LABEL, engine_errors, image_settings, remove_container
-from resolver.runtime.toolbox import BASH, ENTRY, GIT, PREFIX, PYTHON, SERVER, Toolbox
+from resolver.runtime.services import SERVICE_LABEL, ServiceHost, run_service_containers
+from resolver.runtime.toolbox import (
+    BASH,
+    ENTRY,
+    GIT,
+    PREFIX,
+    PYTHON,
+    SERVER,
+    SOCKET_FILTER,
+    Toolbox,
+)
 from resolver.runtime.volume import TOOLBOX_LABEL, fill_volume, remove_other_versions, toolbox_mount
 
 if TYPE_CHECKING:
@@ -34,20 +45,29 @@ _CPU_PERIOD: Final = 100_000
 # container ends with the server. Everything runs behind the socket filter
 # (sandbox/socket_filter.py), the container's first process included: a program that can trace an
 # unfiltered process could make it open any socket.
-_SOCKET_FILTER: Final = f"{PREFIX}/sandbox/socket_filter.py"
 # The waiting shell closes its own descriptors of the wire, because any program of the same user
 # could open them through /proc.
 _END_CONTAINER: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
-_SERVE: Final = (PYTHON, "-I", "-S", _SOCKET_FILTER, BASH, "-p", "-c", _END_CONTAINER, "serve")
+_SERVE: Final = (PYTHON, "-I", "-S", SOCKET_FILTER, BASH, "-p", "-c", _END_CONTAINER, "serve")
 _TRANSFER_ADVICE: Final = "the sandbox may be out of disk space or memory; start the run again"
 _PRINT_IDS: Final = "import os;print(os.getuid(),os.getgid())"
 
 
 class DockerMachine:
-    """A container of `spec.image` with no network, no capabilities and limited resources."""
+    """A container of `spec.image` with no network, no capabilities and limited resources.
 
-    def __init__(self, spec: SandboxSpec, toolbox: Toolbox, client: "DockerClient") -> None:
+    local_names: names that resolve to the container's own loopback address, for services.
+    """
+
+    def __init__(
+        self,
+        spec: SandboxSpec,
+        toolbox: Toolbox,
+        client: "DockerClient",
+        local_names: Sequence[str] = (),
+    ) -> None:
         self._spec = spec
+        self._local_names = local_names
         self._toolbox = toolbox
         self._client = client
         self._container: Container | None = None
@@ -121,6 +141,14 @@ class DockerMachine:
             self._running_container.commit(repository=name, tag=tag, changes=settings)
         return True
 
+    def run_services(
+        self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """Run services in containers that share the sandbox's network; see `services.py`."""
+        container = self._running_container.id or ""
+        sandbox = ServiceHost(self._client, self._toolbox, self._spec, container)
+        return run_service_containers(sandbox, services, seconds, cancelled)
+
     def _written(self) -> int:
         """Return the bytes in the container's writable layer, as measured by the engine."""
         with engine_errors(
@@ -171,7 +199,7 @@ class DockerMachine:
     def _options(self) -> dict[str, Any]:
         spec = self._spec
         return {
-            "entrypoint": [ENTRY, "-I", "-S", _SOCKET_FILTER],
+            "entrypoint": [ENTRY, "-I", "-S", SOCKET_FILTER],
             "command": [],
             "healthcheck": {"test": ["NONE"]},
             "environment": dict(spec.environment),
@@ -179,6 +207,7 @@ class DockerMachine:
             "mounts": [toolbox_mount(self._toolbox, read_only=True)],
             "auto_remove": True,
             "network_mode": "none",
+            "extra_hosts": dict.fromkeys(self._local_names, "127.0.0.1"),
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges"],
             "mem_limit": spec.memory,
@@ -256,7 +285,13 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
                 all=True, filters={"label": label}, ignore_removed=True
             )
         ]
-    return [container for container in containers if _is_idle(container, now)]
+    active = {each.id for each in containers if not _is_idle(each, now)}
+    # A service is in use as long as the sandbox that it belongs to.
+    return [
+        each
+        for each in containers
+        if each.id not in active and each.labels.get(SERVICE_LABEL) not in active
+    ]
 
 
 def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime) -> list[str]:

@@ -91,7 +91,7 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
     import docker
 
     with engine_errors(
-        f"the sandbox's image {image} is not on the engine and can't be pulled",
+        f"the image {image} is not on the engine and can't be pulled",
         "name another with `--image`, pull or build it first, or work on this machine with "
         "`--runtime local`",
     ):

@@ -20,12 +20,14 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
 
 from resolver.config.temporary_directory import PREFIX, lock_directory
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, ServiceUnavailable
+from resolver.models.verification import CheckService
 from resolver.runtime import enter
 from resolver.runtime.base import NOT_SEPARATED, Channel, SandboxSpec
 from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
@@ -199,6 +201,19 @@ class LocalMachine:
             lambda: bytes_below(self._home), lambda: kill_tree(process), self._spec.disk
         )
         return _LocalChannel(own_socket, _require_stream(process.stderr), self._watch)
+
+    def run_services(
+        self,
+        services: Sequence[CheckService],
+        seconds: float,  # noqa: ARG002 - none are started
+        cancelled: Callable[[], bool],  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
+        """Return a context for no services. Raises ServiceUnavailable if there are any."""
+        if services:
+            raise ServiceUnavailable(
+                "the local runtime can't start services", "use the docker runtime"
+            )
+        return nullcontext()
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
         """Return False: this machine has no images."""

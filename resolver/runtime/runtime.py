@@ -7,7 +7,7 @@ events that it returns have no number yet; the event stream assigns it.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -33,6 +33,7 @@ from resolver.events.observations import (
     FileWriteResult,
     IPythonOutput,
 )
+from resolver.models.verification import CheckService
 from resolver.runtime.base import Machine
 from resolver.runtime.client import (
     Notices,
@@ -196,6 +197,12 @@ class Runtime:
         after the environment's set-up.
         """
         return _call(self._wire, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
+
+    def run_services(
+        self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """Run services beside the sandbox while the context is open; see `Machine.run_services`."""
+        return self._machine.run_services(services, seconds, cancelled)
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the sandbox's files as the image `image`; False if the machine has no images."""

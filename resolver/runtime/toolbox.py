@@ -125,6 +125,7 @@ PYTHON: Final = f"{PREFIX}/bin/python3"
 BASH: Final = f"{PREFIX}/bin/bash"
 GIT: Final = f"{PREFIX}/bin/git"
 SERVER: Final = f"{PREFIX}/sandbox/__main__.py"
+SOCKET_FILTER: Final = f"{PREFIX}/sandbox/socket_filter.py"
 ENTRY: Final = f"{PREFIX}/bin/resolver-idle"
 """Link to Python and last entry of the archive: if it exists, the toolbox is complete."""
 

@@ -23,7 +23,7 @@ from resolver.config.templates import render
 from resolver.events.log import Event, dump_line
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
-from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
+from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep, detail_label
 
 _MARKDOWN_RULES = [
     "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
@@ -108,7 +108,7 @@ def _entry(entry: Entry, parent_anchor: str) -> dict[str, Any]:
     """
     if isinstance(entry, TraceNote):
         blocks = (
-            [_block_values(TraceBlock(entry.detail), "Text", is_folded=True)]
+            [_block_values(TraceBlock(entry.detail), detail_label(entry), is_folded=True)]
             if entry.detail
             else []
         )

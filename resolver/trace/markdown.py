@@ -17,7 +17,7 @@ from resolver.events.log import Event
 from resolver.models.run import RunState
 from resolver.trace.plain import duration, money, plural, truncate_text
 from resolver.trace.steps import build_view
-from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep
+from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep, detail_label
 
 MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
@@ -45,6 +45,7 @@ _LABELS = {
     "error": "❌ Error",
     "retry": "Retry",
     "check": "Check",
+    "opinion": "Opinion",
     "state": "State",
     "network": "Network",
     "memory": "Memory",
@@ -213,7 +214,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
     """
     if isinstance(entry, TraceNote):
         detail = (
-            [_block(TraceBlock(entry.detail), "Text", None)]
+            [_block(TraceBlock(entry.detail), detail_label(entry), None)]
             if entry.detail and text_limit is None
             else []
         )
@@ -283,6 +284,7 @@ def _header(header: TraceHeader) -> dict[str, Any]:
         "asked_by": inline_code(header.asked_by),
         "state": f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
         "reason": prose(header.reason),
+        "verdict": prose(header.verdict),
         "closing": quoted(header.closing),
         "left_out": [prose(text) for text in header.left_out],
         "model": inline_code(header.model),

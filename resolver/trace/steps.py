@@ -35,6 +35,7 @@ from resolver.trace.view import (
     TraceView,
     as_json,
     cost_parts,
+    describe_verdict,
     extras_of,
     note_of,
 )
@@ -359,6 +360,7 @@ def _header(events: list[Event]) -> TraceHeader:
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
+        verdict=_verdict(events),
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
         priced=state.priced,
@@ -370,6 +372,11 @@ def _header(events: list[Event]) -> TraceHeader:
     )
     start = next((event for event in events if isinstance(event, life.RunStarted)), None)
     return _with_start(header, start) if start else header
+
+
+def _verdict(events: Sequence[Event]) -> str:
+    completed = [event for event in events if isinstance(event, life.VerificationCompleted)]
+    return one_line(describe_verdict(completed[-1].evidence)) if completed else ""
 
 
 def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:

@@ -91,6 +91,7 @@ def _header(header: TraceHeader) -> str:
     facts = [
         ("Task", f"{header.title} ({issue})" if header.title else ""),
         ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
+        ("Checks", header.verdict),
         ("Model", header.model),
         ("Cost", f"{header.price}; tokens {tokens}"),
         *(("Of which", text) for text in header.parts),

@@ -17,6 +17,7 @@ from resolver.events.log import Event, Unknown
 from resolver.events.state import ModelMetrics, State
 from resolver.models.approval import RiskLevel
 from resolver.models.run import RunState, Tokens
+from resolver.models.verification import VerificationEvidence
 from resolver.trace.plain import clean, duration, money, one_line, plural
 
 Mood = Literal["good", "bad", "plain"]
@@ -84,7 +85,7 @@ class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
     sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
-        `message`, `check` or `event`.
+        `message`, `check`, `opinion` or `event`.
     detail: a longer text, shown folded.
     """
 
@@ -98,12 +99,18 @@ Entry = TraceStep | TraceNote
 """One entry of a trace."""
 
 
+def detail_label(note: TraceNote) -> str:
+    """Return the name of a note's detail."""
+    return "Details" if note.sort in {"check", "opinion"} else "Text"
+
+
 @dataclass(frozen=True)
 class TraceHeader:
     """Facts about the whole run.
 
     cost: US dollars; None if the price of a reply is unknown, and `priced` is then the sum of the
         known ones.
+    verdict: of the newest verification; "" if there is none.
     parts: a line for each model and each service, where there are several.
     iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
         to several steps or none.
@@ -120,6 +127,7 @@ class TraceHeader:
     state: str = RunState.LOADING.value
     mood: Mood = "plain"
     reason: str = ""
+    verdict: str = ""
     closing: str = ""
     model: str = ""
     agent: str = ""
@@ -200,6 +208,8 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             return _describe_connection(event)
         case life.CheckExecuted() | life.VerificationCompleted():
             return _describe_verification(event)
+        case life.CritiqueCompleted():
+            return "opinion", *_describe_critique(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried() | life.ModelSwitched():
@@ -263,19 +273,58 @@ def _describe_verification(
 ) -> tuple[str, str, str]:
     """Return which check was executed where and how it ended, or what all of them show."""
     if isinstance(event, life.VerificationCompleted):
-        evidence = event.evidence
-        verdict = evidence.verdict.replace("_", " ").capitalize()
-        reason = f": {evidence.reason.replace('_', ' ')}" if evidence.reason else ""
         sent = ", so the agent gets the output" if event.sent_to_agent else ""
-        return "check", f"{verdict}{reason}{sent}", ""
+        return "check", f"{describe_verdict(event.evidence)}{sent}", _evidence_lines(event)
     done = event.execution
     ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
     if done.cases:
         failed = done.count("failed", "error")
         ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
     took = "from an earlier run" if event.is_cached else duration(done.seconds)
-    text = f"{event.command} {_TREES[event.at]}: {ended} ({took})"
+    again = ", again" if event.repetition else ""
+    text = f"{event.command} {_TREES[event.at]}{again}: {ended} ({took})"
     return "check", text, done.output
+
+
+def describe_verdict(evidence: VerificationEvidence) -> str:
+    """Return the verdict with its reason."""
+    verdict = evidence.verdict.replace("_", " ").capitalize()
+    return verdict + _after_colon(evidence.reason.replace("_", " "))
+
+
+def _evidence_lines(event: life.VerificationCompleted) -> str:
+    """Return what the checks show, one finding a line."""
+    evidence = event.evidence
+    lines = [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
+    for check in evidence.checks:
+        lines += [f"Broken: {test}" for test in check.broken]
+        lines += [
+            f"Flaky: {test.id} (passed {test.passed} times, failed {test.failed})"
+            for test in check.flaky
+        ]
+    for finding in evidence.tampering:
+        where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+        lines.append(f"{finding.kind.replace('_', ' ').capitalize()}: {where}")
+    lines += [f"Not executed: {each.command}. {each.reason}" for each in event.omitted]
+    return "\n".join(lines)
+
+
+_CRITIQUES = {
+    "yes": "does what the issue asks",
+    "partly": "does a part of what the issue asks",
+    "no": "does not do what the issue asks",
+    "unclear": "can't be judged by its diff",
+}
+
+
+def _describe_critique(event: life.CritiqueCompleted) -> tuple[str, str]:
+    critique = event.critique
+    if critique is None:
+        return f"There is no opinion of a model on the change{_after_colon(event.failure)}", ""
+    text = f"{critique.model} thinks that the change {_CRITIQUES[critique.addresses_issue]}"
+    unrelated = (f"{each.path}: {each.reason}" for each in critique.unrelated)
+    heading = "Looks unrelated:" if critique.unrelated else ""
+    return text, "\n".join(filter(None, (critique.reason, heading, *unrelated)))
 
 
 def _describe_condensation(event: life.Condensation) -> str:

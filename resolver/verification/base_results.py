@@ -28,7 +28,7 @@ def execution_key(environment: str, tree: str, check: ProjectCheck, repetition: 
 
     environment: identifies the repository, the image with its set-up, and the sandbox's limits.
     """
-    parts = {
+    parts: dict[str, object] = {
         "format": FORMAT,
         "environment": environment,
         "tree": tree,
@@ -39,6 +39,8 @@ def execution_key(environment: str, tree: str, check: ProjectCheck, repetition: 
         "timeout": check.timeout_seconds,
         "repetition": repetition,
     }
+    if check.services:
+        parts["services"] = [service.model_dump() for service in check.services]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -16,6 +16,7 @@ from resolver.verification.make_checks import find_make_checks, target_runner
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.python_checks import find_python_checks
 from resolver.verification.runner_commands import simple_commands
+from resolver.verification.services import NO_SERVICES, ServicePolicy
 from resolver.verification.workflow_checks import find_workflow_checks
 
 
@@ -27,10 +28,13 @@ class DiscoveredChecks:
     omitted: tuple[OmittedCheck, ...] = ()
 
 
-def discover_checks(tree: ProjectTree, allowed: AllowList | None = None) -> DiscoveredChecks:
+def discover_checks(
+    tree: ProjectTree, allowed: AllowList | None = None, services: ServicePolicy = NO_SERVICES
+) -> DiscoveredChecks:
     """Return the checks that the files of a tree show, always in the same order.
 
-    allowed: the hosts that the sandbox may reach, None for no host.
+    allowed: the hosts that the sandbox may reach, None for no host. services: those that may run
+        beside it.
     """
     allowed = allowed or AllowList.parse(())
     chooser = CheckChooser()
@@ -38,7 +42,7 @@ def discover_checks(tree: ProjectTree, allowed: AllowList | None = None) -> Disc
     chooser.add(find_language_checks(tree))
     chooser.add(find_javascript_checks(tree))
     chooser.add(find_make_checks(tree))
-    chooser.add(find_workflow_checks(tree, allowed))
+    chooser.add(find_workflow_checks(tree, allowed, services))
     return DiscoveredChecks(tuple(chooser.checks), chooser.omitted())
 
 

@@ -7,10 +7,18 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.git.workspace import Workspace
 from resolver.models.verification import OmittedCheck, ProjectCheck
 from resolver.verification.affected_tests import affected_check, name_unittest_tests
+from resolver.verification.check_candidates import Omission
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
 from resolver.verification.instrumentation import append_arguments, runner_of
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.relevant_checks import relevant_checks
+from resolver.verification.services import (
+    NO_SERVICES,
+    ServicePolicy,
+    available_of,
+    read_compose_services,
+    unavailable_of,
+)
 
 MAX_IDS = 100
 """Maximum number of tests that are named in a command."""
@@ -37,6 +45,7 @@ def select_checks(
     allowed: AllowList,
     changed_files: Sequence[str],
     head: str,
+    services: ServicePolicy = NO_SERVICES,
 ) -> CheckSelection:
     """Return the checks to execute for a change.
 
@@ -47,9 +56,14 @@ def select_checks(
     allowed: the hosts that the sandbox may reach.
     changed_files: paths of the files that the change adds, modifies or deletes.
     head: tree of the change. It decides only which of a check's tests are executed first.
+    services: those that may run beside the sandbox.
     """
     before = ProjectTree.from_commit(workspace.git, workspace.base)
-    found = DiscoveredChecks(tuple(declared)) if declared else discover_checks(before, allowed)
+    found = (
+        _with_services(declared, before, services)
+        if declared
+        else discover_checks(before, allowed, services)
+    )
     named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
     after = ProjectTree.from_commit(workspace.git, head)
 
@@ -57,6 +71,24 @@ def select_checks(
         return affected_check(check, changed_files, before if at_base else after)
 
     return CheckSelection(tuple(named), found.omitted, affected, only_tests)
+
+
+def _with_services(
+    declared: Sequence[ProjectCheck], tree: ProjectTree, policy: ServicePolicy
+) -> DiscoveredChecks:
+    """Return the declared checks with the services that they name, and those that lack one."""
+    checks: list[ProjectCheck] = []
+    omitted: list[OmittedCheck] = []
+    for check in declared:
+        services = read_compose_services(tree, check.service_names, policy)
+        lacking = tuple(each.describe() for each in unavailable_of(services))
+        if lacking:
+            where = f"The check `{check.name}`"
+            omission = Omission(check.name, check.command, "services", where, lacking)
+            omitted.append(omission.describe())
+        else:
+            checks.append(check.model_copy(update={"services": available_of(services)}))
+    return DiscoveredChecks(tuple(checks), tuple(omitted))
 
 
 def with_runner(check: ProjectCheck) -> ProjectCheck:

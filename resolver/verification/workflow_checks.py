@@ -16,7 +16,7 @@ import yaml
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.bounded_yaml import read_yaml
 from resolver.github.context.workflows import EXPRESSION, FOLDER, read_matrix, read_workflow
-from resolver.models.verification import ProjectCheck
+from resolver.models.verification import CheckService, ProjectCheck
 from resolver.security.shell.checks import is_test_command, read_checks
 from resolver.verification.check_candidates import (
     CheckCandidate,
@@ -28,6 +28,13 @@ from resolver.verification.check_candidates import (
 )
 from resolver.verification.project_tree import ProjectTree, table
 from resolver.verification.runner_commands import last_runner, simple_commands
+from resolver.verification.services import (
+    NO_SERVICES,
+    ServicePolicy,
+    available_of,
+    read_job_services,
+    unavailable_of,
+)
 
 MAX_WORKFLOWS = 50
 MAX_JOBS = 50
@@ -49,11 +56,21 @@ _CONTAINERS = frozenset({"docker", "docker-compose", "podman", "kubectl", "act"}
 _URL = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?")
 _VARIABLE = re.compile(r"[A-Za-z_]\w{0,100}")
 _MAX_VARIABLES = 50
+_SERVICE_PORT = re.compile(r"""job\.services\.[\w-]+\.ports\[["']?(\d{1,5})["']?\]""")
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The hosts and services that a check may use."""
+
+    allowed: AllowList
+    services: ServicePolicy
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A step of a workflow. matrix: one value of each key; env: literal variables."""
+    """A step of a workflow. matrix: one value of each key; env: literal variables; services: those
+    that run beside the sandbox."""
 
     path: str
     job: str
@@ -61,6 +78,7 @@ class _Place:
     matrix: Mapping[str, str]
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
+    services: tuple[CheckService, ...] = ()
 
     @property
     def where(self) -> str:
@@ -69,11 +87,11 @@ class _Place:
 
 
 def find_workflow_checks(
-    tree: ProjectTree, allowed: AllowList
+    tree: ProjectTree, allowed: AllowList, services: ServicePolicy = NO_SERVICES
 ) -> Iterator[CheckCandidate | Omission]:
     """Yield the checks of the jobs that test on a push or a pull request.
 
-    allowed: the hosts that the sandbox may reach.
+    allowed: the hosts that the sandbox may reach. services: those that may run beside it.
     """
     paths = [
         path
@@ -90,11 +108,11 @@ def find_workflow_checks(
             continue
         for name, job in list(table(data, "jobs").items())[:MAX_JOBS]:
             if isinstance(job, dict):
-                yield from _job(path, str(name)[:100], job, data, allowed)
+                yield from _job(path, str(name)[:100], job, data, _Limits(allowed, services))
 
 
 def _job(
-    path: str, name: str, job: Mapping[Any, Any], data: Mapping[Any, Any], allowed: AllowList
+    path: str, name: str, job: Mapping[Any, Any], data: Mapping[Any, Any], limits: _Limits
 ) -> Iterator[CheckCandidate | Omission]:
     matrix = {key: values[0] for key, values in read_matrix(job).items() if values}
     steps = job.get("steps")
@@ -104,10 +122,10 @@ def _job(
         text = step.get("run") if isinstance(step, dict) else None
         if not isinstance(text, str) or not _runs_in_shell(step, job, data):
             continue
-        place = _place(path, name, matrix, (data, job, step))
+        place = _place(path, name, matrix, (data, job, step), limits.services)
         for command, keys in _commands(text, place):
             tests = tests or any(map(is_test_command, read_checks(command).checks))
-            found.append(_check(command, keys, place, allowed))
+            found.append(_check(command, keys, place, limits.allowed))
     if tests or any(isinstance(each, Omission) for each in found):
         yield from found
 
@@ -121,7 +139,11 @@ def _runs_in_shell(step: Mapping[Any, Any], *around: Mapping[Any, Any]) -> bool:
 
 
 def _place(
-    path: str, name: str, matrix: Mapping[str, str], levels: tuple[Mapping[Any, Any], ...]
+    path: str,
+    name: str,
+    matrix: Mapping[str, str],
+    levels: tuple[Mapping[Any, Any], ...],
+    policy: ServicePolicy,
 ) -> _Place:
     """Return the place of a step. levels: the workflow, the job and the step."""
     data, job, step = levels
@@ -134,9 +156,10 @@ def _place(
     plain = {key: _insert(_as_text(value), matrix, {}) for key, value in env.items()}
     secrets = {name for value in plain.values() for name in _SECRET.findall(value)}
     secrets |= set(_SECRET.findall(str(step["run"])[:100_000]))
+    services = read_job_services(job, lambda text: _insert(text, matrix, {}), policy)
     needs: dict[OmissionCause, tuple[str, ...]] = {
         "system": _other_systems(job),
-        "services": tuple(str(each) for each in list(table(job, "services"))[:10]),
+        "services": tuple(each.describe() for each in unavailable_of(services)),
         "secrets": tuple(sorted(secrets - {_OWN_TOKEN})[:10]),
     }
     folders = [step.get("working-directory")]
@@ -144,7 +167,8 @@ def _place(
     folder = next((str(each) for each in folders if each), "")
     known = {key: value for key, value in plain.items() if not EXPRESSION.search(value)}
     inside = normpath(_insert(folder, matrix, known)) if folder else ""
-    return _Place(path, name, needs, matrix, known, "" if inside == "." else inside)
+    folder = "" if inside == "." else inside
+    return _Place(path, name, needs, matrix, known, folder, available_of(services))
 
 
 def _other_systems(job: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -169,6 +193,8 @@ def _insert(text: str, matrix: Mapping[str, str], env: Mapping[str, str]) -> str
 
     def value(found: re.Match[str]) -> str:
         name = found[1]
+        if port := _SERVICE_PORT.fullmatch(name):
+            return port[1]  # a service has the port of the sandbox that it listens on
         if name.startswith("env."):
             return env.get(name.removeprefix("env."), found[0])
         return matrix.get(name, found[0])
@@ -222,6 +248,7 @@ def _check(
         command=full,
         runner=last_runner(command),
         environment=used,
+        services=place.services,
         origin=f"job `{place.job}` in {place.path}",
     )
     return CheckCandidate(check, keys)

@@ -19,6 +19,7 @@ from resolver.config.temporary_directory import (
 )
 from resolver.runtime.docker import idle_containers
 from resolver.runtime.engine import RUN_LABEL
+from resolver.runtime.services import SERVICE_LABEL
 
 RESOLVER = str(Path(sys.executable).with_name("resolver"))
 HOLD = """
@@ -147,6 +148,16 @@ def test_containers_that_nobody_uses_are_told_from_those_at_work(
         later = names(idle_containers(engine, now + timedelta(minutes=6)))
         assert idle.name in later
         assert busy.name not in later
+        # A service is in use as long as its sandbox.
+        services = [
+            engine.containers.run(
+                busybox_image, ["sleep", "300"], detach=True, network_mode=f"container:{each.id}",
+                labels={RUN_LABEL: "gc-test", SERVICE_LABEL: each.id},
+            )
+            for each in (idle, busy)
+        ]  # fmt: skip
+        later = names(idle_containers(engine, now + timedelta(minutes=6)))
+        assert [each.name in later for each in services] == [True, False]
     finally:
         for container in engine.containers.list(
             all=True, filters={"label": f"{RUN_LABEL}=gc-test"}

@@ -8,7 +8,7 @@ from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
-from resolver.models.run import PullRequest
+from resolver.models.run import Publication, PullRequest
 from resolver.models.verification import (
     CheckExecution,
     FlakyCase,
@@ -29,7 +29,11 @@ KINDS = get_args(TamperingKind)
 
 
 def body(verification: Verification | None) -> str:
-    return pull_request_body(reports.report(verification=verification, base="a" * 40))
+    return pull_request_body(
+        reports.report(
+            verification=verification, base="a" * 40, repository_url="https://github.com/o/r"
+        )
+    )
 
 
 def test_a_verified_change_begins_with_verdict_and_table() -> None:
@@ -38,8 +42,9 @@ def test_a_verified_change_begins_with_verdict_and_table() -> None:
     row = "| `pytest` | 1 passed | 2 passed | 1 | 0 | 1 | 0 | 1.5 s |"
     places = [text.index(each) for each in (verdict, row, "### What changed", "Run by the agent")]
     assert places == sorted(places)
-    # The bare ids of commits are links on GitHub.
-    assert f"| Without the change, {'a' * 40} | With it, {'c' * 40} |" in text
+    page = "https://github.com/o/r/commit"
+    base, head = (f"[`{c * 12}`]({page}/{c * 40})" for c in "ac")
+    assert f"| Without the change, {base} | With it, {head} |" in text
     assert "not independently verified" not in text and "Not verified" not in text
 
 
@@ -91,7 +96,7 @@ def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     verified = reports.verification(
         proves_nothing=("test_a.py::test_easy",),
         broken_tests=("test_b.py::test_import",),
-        omitted=(OmittedCheck(name="e2e", command="npm run e2e", reason="it needs a secret"),),
+        omitted=(OmittedCheck(name="e2e", command="npm run e2e", reason="It needs a secret."),),
     )
     check = verified.checks[0].model_copy(
         update={"flaky": (FlakyCase(id="test_a.py::test_time", passed=2, failed=1),)}
@@ -100,7 +105,36 @@ def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     assert "`test_a.py::test_time` (passed 2 times, failed 1)" in text
     assert "so it proves nothing: `test_a.py::test_easy`" in text
     assert "Could not be run without the change: `test_b.py::test_import`" in text
-    assert "- Not executed: `npm run e2e`, because it needs a secret" in text
+    assert "- Not executed: `npm run e2e`. It needs a secret." in text
+
+
+def test_one_broken_test_is_named_once() -> None:
+    check = reports.verification().checks[0].model_copy(update={"broken": ("test_a.py::test_old",)})
+    broken = {"verdict": "not_verified", "reason": "regression", "reproduction": ()}
+    text = body(reports.verification(**broken, checks=(check,)))
+    assert text.count("`test_a.py::test_old`") == 1
+    several = check.model_copy(update={"broken": ("test_a.py::test_old", "test_a.py::test_two")})
+    assert "- Broken: `test_a.py::test_old`," in body(
+        reports.verification(**broken, checks=(several,))
+    )
+
+
+def test_a_commit_in_a_fork_or_without_a_page_is_not_linked_to_the_repository() -> None:
+    known = reports.report(verification=reports.verification(), base="a" * 40)
+    assert f"| Without the change, `{'a' * 12}` | With it, `{'c' * 12}` |" in pull_request_body(
+        known
+    )
+    forked = known.model_copy(
+        update={
+            "repository_url": "https://github.com/o/r",
+            "publication": Publication(
+                repository="me/r", commit_url="https://github.com/me/r/commit/c"
+            ),
+        }
+    )
+    assert f"With it, [`{'c' * 12}`](https://github.com/me/r/commit/c) |" in pull_request_body(
+        forked
+    )
 
 
 def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:

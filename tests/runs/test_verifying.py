@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
 CODE = "def add(a, b):\n    return a - b\n\n\ndef twice(a):\n    return a + a\n"
@@ -63,7 +63,11 @@ def test_a_fix_with_a_test_is_verified(
     # The executions are in the log, and the trace shows them.
     executed = [e for e in done.events if isinstance(e, CheckExecuted)]
     assert {e.at for e in executed} == {"base", "base_with_tests", "head"}
-    assert "python -m unittest discover" in (done.output / "trace.html").read_text()
+    page = (done.output / "trace.html").read_text()
+    assert "python -m unittest discover with the change: exit code 0, 2 passed" in page
+    assert "python -m unittest discover with the change, again: exit code 0, 2 passed" in page
+    assert "<dt>Verification</dt><dd>Verified</dd>" in page
+    assert f"Fails without the change and passes with it: {NEW}" in page
 
 
 def test_a_regression_goes_back_to_the_agent(
@@ -100,6 +104,30 @@ def test_a_change_that_makes_every_test_pass_is_not_verified(
     cheat = f"printf '{lines}' > sitecustomize.py"
     done = run(command_line, model_endpoint, BREAK, ADD_TEST, cheat, finish("Add"))
     assert done.outcome["evidence"]["verdict"] == "not_verified"
+
+
+def test_an_opinion_is_asked_for_once_and_shown_as_one(
+    command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> None:
+    answer = '{"addresses_issue": "no", "reason": "It subtracts.", "unrelated": []}'
+    done = run(
+        command_line, model_endpoint, FIX, ADD_TEST, finish("Add"), reply(answer),
+        RESOLVER_CRITIQUE="true",
+    )  # fmt: skip
+    # A bad opinion changes nothing about the verdict.
+    assert done.outcome["evidence"]["verdict"] == "verified"
+    critique = done.outcome["critique"]
+    assert (critique["addresses_issue"], critique["reason"]) == ("no", "It subtracts.")
+    assert done.outcome["services"]["critic"]["calls"] == 1 and critique["cost"] > 0
+    assert done.outcome["cost"] == pytest.approx(sum(each["cost"] for each in costs(done)))
+    assert "A model's opinion: the change does not do what the issue asks" in text_of(done)
+    assert "thinks that the change does not do" in (done.output / "trace.html").read_text()
+    prompt = str(model_endpoint.requests[-1].body["messages"])
+    assert "+    return a + b" in prompt and NEW in prompt
+
+
+def costs(done: Ended) -> list[dict[str, Any]]:
+    return list(done.outcome["services"].values())
 
 
 def test_verification_can_be_left_out(

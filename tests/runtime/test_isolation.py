@@ -277,6 +277,7 @@ def test_a_killed_host_leaves_no_container(
 ) -> None:
     code = (
         "import os, time\nfrom pathlib import Path\n"
+        "from resolver.models.verification import CheckService\n"
         "from resolver.runtime.base import SandboxSpec\n"
         "from resolver.runtime.docker import DockerMachine\n"
         "from resolver.runtime.engine import connect_engine\n"
@@ -284,7 +285,11 @@ def test_a_killed_host_leaves_no_container(
         "from resolver.runtime.toolbox import Toolbox\n"
         f"spec = SandboxSpec(image={python_image!r}, run='killed')\n"
         "toolbox = Toolbox(Path.home() / '.cache' / 'resolver')\n"
-        "Runtime(DockerMachine(spec, toolbox, connect_engine(os.environ)), 30).__enter__()\n"
+        "machine = DockerMachine(spec, toolbox, connect_engine(os.environ))\n"
+        "sandbox = Runtime(machine, 30).__enter__()\n"
+        f"service = CheckService(name='db', image={python_image!r}, command=('sleep', '300'))\n"
+        "services = sandbox.run_services((service,), 30, lambda: False)\n"
+        "services.__enter__()\n"
         "print('up', flush=True)\ntime.sleep(200)\n"
     )
     host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from resolver.config.image_reference import (
     PREPARED_PREFIX,
+    ImagePattern,
     check_repository_image,
     could_be_id,
     parse_registry_reference,
@@ -89,3 +90,27 @@ def test_a_repository_s_setting_is_explicit_and_what_it_describes_is_left_alone(
     assert load_settings({}, {}, repository_settings(text)).image == "cafe:latest"
     for described in ("devcontainer", "dockerfile:ci/Dockerfile", 3, None):
         assert check_repository_image(described, "here") == described
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reference", "fits"),
+    [
+        ("postgres", "postgres:16", True),
+        ("postgres", "docker.io/library/postgres:16", True),
+        ("library/postgres", "postgres:16", True),
+        ("postgres", f"postgres@sha256:{'a' * 64}", True),
+        ("postgres:16", f"postgres:16@sha256:{'a' * 64}", False),
+        ("postgres:16*", "postgres:16-alpine", True),
+        ("postgres", "evil.example/postgres:16", False),
+        ("postgres", "evil.example/library/postgres:16", False),
+        ("postgres", "postgres/postgres:16", False),
+        ("ghcr.io/acme/*", "ghcr.io/acme/db:1", True),
+        ("ghcr.io/acme/*", "ghcr.io/acme/other/db:1", False),
+        ("*", "evil.example/db:1", False),
+        ("localhost:5000/db", "localhost:5000/db:1", True),
+    ],
+)
+def test_a_pattern_allows_the_images_of_its_registry_only(
+    pattern: str, reference: str, fits: bool
+) -> None:
+    assert ImagePattern.parse(pattern).matches(reference) is fits

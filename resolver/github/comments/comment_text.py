@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from resolver.config.templates import render
+from resolver.github.comments.critique_text import critique_values
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.progress import check_history_values, check_result_text
 from resolver.github.comments.report import Ending, Report
@@ -178,6 +179,7 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "files": [_file_values(change) for change in files[: detail.files]],
         "files_left_out": max(0, len(files) - detail.files),
         "verification": verification_values(report, detail.output),
+        "critique": critique_values(report),
         "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
         "commands_left_out": max(0, len(commands) - detail.commands),
         "pull_request": report.pull_request,

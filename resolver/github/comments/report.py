@@ -23,6 +23,7 @@ from resolver.errors import (
 )
 from resolver.models.approval import PendingApproval
 from resolver.models.check_history import CheckHistory
+from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
@@ -140,12 +141,18 @@ class Report(FrozenModel):
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work started from.")
+    repository_url: str = Field(
+        default="", description="Address of the repository's page; empty if it has none."
+    )
     base_committed_at: datetime | None = Field(
         default=None, description="Commit date of the base; None if the requester saw that commit."
     )
     patch: Patch | None = None
     verification: Verification | None = Field(
         default=None, description="What Resolver's own executions of the checks show."
+    )
+    critique: Critique | None = Field(
+        default=None, description="The opinion of a model on the change."
     )
     commands: tuple[CheckedCommand, ...] = Field(
         default=(), description="The agent's own checks, with their results."

@@ -4,12 +4,12 @@ Names of tests, commands and outputs come out of sandboxes, so all of them are e
 """
 
 import html
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
-from resolver.models.run import TriggerKind
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import (
     CheckComparison,
@@ -20,6 +20,8 @@ from resolver.models.verification import (
     totals_of,
 )
 from resolver.trace.plain import duration
+
+_PAGE = re.compile(r"https?://[^\s<>()]+")
 
 MAX_NAMES = 10
 """Maximum number of tests that are named in one list."""
@@ -37,6 +39,9 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any] | N
     if verification is None or verification.reason in {"disabled", "no_change"}:
         return None
     checks = verification.checks
+    head = report.patch.commit or "" if report.patch else ""
+    # The page of a commit in a fork is known by the publication only.
+    head_url = "" if report.publication.repository else report.repository_url
     return {
         "verdict": verification.verdict,
         "reason": verification.reason,
@@ -53,8 +58,8 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any] | N
         "rows": [_row(check) for check in checks[:MAX_CHECKS]],
         "rows_left_out": max(0, len(checks) - MAX_CHECKS),
         "is_partial": any(check.scope == "affected" for check in checks),
-        "base": _commit(report, report.base),
-        "head": _commit(report, report.patch.commit or "" if report.patch else ""),
+        "base": _commit(report.base, _commit_page(report.repository_url, report.base)),
+        "head": _commit(head, report.publication.commit_url or _commit_page(head_url, head)),
         "outputs": _outputs(verification, output_limit),
     }
 
@@ -137,11 +142,14 @@ def _omitted(command: str, reason: str) -> dict[str, str]:
     }
 
 
-def _commit(report: Report, commit: str) -> str:
-    """Return a commit as GitHub links it: the bare id. For a local run, its first digits."""
-    if report.trigger.kind is TriggerKind.LOCAL:
-        return code_span(commit[:12]) if commit else ""
-    return commit
+def _commit_page(repository_url: str, commit: str) -> str:
+    return f"{repository_url}/commit/{commit}" if repository_url and commit else ""
+
+
+def _commit(commit: str, url: str) -> str:
+    """Return the first digits of a commit, with a link to its page if it has one."""
+    label = code_span(commit[:12]) if commit else ""
+    return f"[{label}]({url})" if label and _PAGE.fullmatch(url) else label
 
 
 def _outputs(verification: Verification, limit: int) -> list[dict[str, str]]:

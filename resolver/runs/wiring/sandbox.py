@@ -90,9 +90,19 @@ def open_environment(
     return choose_environment(environment_options, repository, engine if kind == "docker" else None)
 
 
-def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: str) -> Runtime:
+def open_runtime(
+    settings: Settings,
+    kind: str,
+    run: str,
+    host: RunHost,
+    image: str,
+    local_names: tuple[str, ...] = (),
+) -> Runtime:
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
-    killed attempt of the run are removed."""
+    killed attempt of the run are removed.
+
+    local_names: names that resolve to the loopback address in a Docker sandbox, for services.
+    """
     limits = settings.sandbox_limits
     spec = SandboxSpec(
         image=image,
@@ -107,7 +117,7 @@ def open_runtime(settings: Settings, kind: str, run: str, host: RunHost, image: 
     if kind == "docker":
         engine = connect_engine(host.environment)
         remove_leftovers(engine, run)
-        machine = DockerMachine(spec, Toolbox(host.cache), engine)
+        machine = DockerMachine(spec, Toolbox(host.cache), engine, local_names)
     elif kind == "remote":
         machine = RemoteMachine(spec, remote_access(settings))
     else:

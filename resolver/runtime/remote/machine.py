@@ -4,14 +4,16 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Final, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from resolver.errors import SandboxError, UsageError
+from resolver.errors import SandboxError, ServiceUnavailable, UsageError
+from resolver.models.verification import CheckService
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.remote.access import ConnectionCut, RemoteAccess
 from resolver.runtime.remote.channel import RemoteChannel, RemoteStream
@@ -137,6 +139,19 @@ class RemoteMachine:
         finally:
             stream.close()
             self._delete_stream(stream_path)
+
+    def run_services(
+        self,
+        services: Sequence[CheckService],
+        seconds: float,  # noqa: ARG002 - none are started
+        cancelled: Callable[[], bool],  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
+        """Return a context for no services. Raises ServiceUnavailable if there are any."""
+        if services:
+            raise ServiceUnavailable(
+                "the remote runtime can't start services", "use the docker runtime"
+            )
+        return nullcontext()
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - not for clients
         """Return False: clients can't create images on the server's engine."""
