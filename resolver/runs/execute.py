@@ -257,6 +257,7 @@ def open_sandbox(
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
         seconds = job.settings.timeout_seconds.setup
         made = set_up(environment, runtime, log.stream, log.state, workspace.base, seconds)
+        runtime.report_changes()
         yield OpenedSandbox(runtime, made.warnings)
 
 
