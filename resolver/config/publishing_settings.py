@@ -30,9 +30,8 @@ class PublishingSettings(BaseSettings):
 
     draft: Literal["auto", "always", "never"] = setting(
         "auto",
-        "Whether pull requests are opened as drafts. `auto`: unless the work is done, the checks "
-        "that were run on it passed, and nothing was edited after them. `always` (or true), "
-        "`never` (or false).",
+        "Whether pull requests are opened as drafts. `auto`: unless the work is done and the "
+        "change is verified or checked. `always` (or true), `never` (or false).",
         repository=True,
     )
     reviewers: tuple[str, ...] = setting(

@@ -23,6 +23,9 @@ class ChangedPaths(LoggedModel):
         "many.",
     )
     count: int = Field(default=0, description="Number of all changed paths.")
+    differing: int = Field(
+        default=0, description="Number of paths that differ from the base commit now."
+    )
 
 
 class SandboxObservation(ObservationBase):

@@ -360,7 +360,11 @@ def _call(
 def _changed_paths(result: wire.ReportedChanges) -> ChangedPaths | None:
     if result["changed"] is None:
         return None
-    return ChangedPaths(paths=tuple(result["changed"]), count=result["changed_count"])
+    return ChangedPaths(
+        paths=tuple(result["changed"]),
+        count=result["changed_count"],
+        differing=result["differing"],
+    )
 
 
 def _image_urls(urls: list[str]) -> tuple[str, ...]:

@@ -179,12 +179,16 @@ class Actions:
         if self._comparison is not None:
             try:
                 changed = self._comparison.take()
-                return {"changed": changed.paths, "changed_count": changed.count}
+                return {
+                    "changed": changed.paths,
+                    "changed_count": changed.count,
+                    "differing": changed.differing,
+                }
             except (ActionFailed, OSError):
                 # The action itself succeeded. Without git nothing can be said about its changes.
                 self._comparison.close()
                 self._comparison = None
-        return {"changed": None, "changed_count": 0}
+        return {"changed": None, "changed_count": 0, "differing": 0}
 
     def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths

@@ -38,10 +38,12 @@ class TreeChanges:
 
     paths: relative to the root and sorted; the first ones if there are many.
     count: number of all changed paths.
+    differing: number of paths that differ from the base now.
     """
 
     paths: list[str]
     count: int
+    differing: int
 
 
 class TreeComparison:
@@ -74,14 +76,14 @@ class TreeComparison:
     def take(self) -> TreeChanges:
         """Return what has changed since the last call. Raises ActionFailed if git fails."""
         if not self._watches.take():
-            return TreeChanges([], 0)
+            return TreeChanges([], 0, len(self._known))
         known, self._known = self._known, self._differing()
         changed = sorted(
             path
             for path in known.keys() | self._known.keys()
             if (path in known) != (path in self._known) or known[path] != self._known[path]
         )
-        return TreeChanges(_bounded(changed), len(changed))
+        return TreeChanges(_bounded(changed), len(changed), len(self._known))
 
     def close(self) -> None:
         """End the watches."""

@@ -168,6 +168,7 @@ class ReportedChanges(TypedDict):
 
     changed: list[str] | None  # relative to the root, sorted, at most 50; null if it is not known
     changed_count: int  # of all changed paths
+    differing: int  # number of paths that differ from the checkout now
 
 
 class CommandReport(CommandResult, ReportedChanges):

@@ -34,11 +34,13 @@ def test_a_verified_change_begins_with_verdict_and_table() -> None:
     text = body(reports.verification())
     verdict = "**Verified:** 1 test fails without the change and passes with it"
     row = "| `pytest` | 1 passed | 2 passed | 1 | 0 | 1 | 0 | 1.5 s |"
-    places = [text.index(each) for each in (verdict, row, "### What changed", "Run by the agent")]
+    places = [
+        text.index(each) for each in (verdict, row, "### What changed", "Commands that the agent")
+    ]
     assert places == sorted(places)
     # The bare ids of commits are links on GitHub.
     assert f"| Without the change, {'a' * 40} | With it, {'c' * 40} |" in text
-    assert "not independently verified" not in text and "Not verified" not in text
+    assert "Not verified" not in text
 
 
 def test_a_checked_change_says_what_is_missing() -> None:
@@ -59,7 +61,7 @@ def test_each_reason_has_words_of_its_own(reason: str) -> None:
 def test_without_verification_the_agents_runs_are_what_there_is() -> None:
     for without in (None, Verification(verdict="not_verified", reason="disabled")):
         text = body(without)
-        assert "not independently verified" in text and "**Verified" not in text
+        assert "**Not verified:**" in text and "**Verified" not in text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,6 +138,12 @@ def progress(**known: object) -> str:
         trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
     )
     return progress_body(shown.model_copy(update=known))
+
+
+def test_the_checklist_ticks_reproduce_by_the_reproduction() -> None:
+    assert "- [ ] Reproduce\n" in progress()
+    assert "- [x] Reproduce: 1 test fails without the change\n" in progress(reproduced=1)
+    assert "- [x] Reproduce: 2 tests fail without the change\n" in progress(reproduced=2)
 
 
 def test_the_checklist_ticks_verify_by_the_verdict() -> None:

@@ -35,6 +35,7 @@ from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions
 from resolver.models.run import (
+    CheckedCommand,
     FileChange,
     Outcome,
     Patch,
@@ -45,11 +46,9 @@ from resolver.models.run import (
     SettledConflict,
     TriggerKind,
 )
+from resolver.models.verification import DISABLED
 from resolver.trace.markdown import utf16_length
-from resolver.verification.claims import checks_of_agent
-from resolver.verification.readiness import missing_verification
 from tests.github import reports
-from tests.verification.test_course import Log
 
 PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
 TRACE = (
@@ -262,13 +261,21 @@ def test_without_parts_the_message_is_the_description() -> None:
 
 
 def test_the_agents_own_runs_are_never_called_verified() -> None:
-    body = pull_request_body(reports.report())
-    assert "not independently verified" in body
-    assert "**Verified" not in body
+    commands = (
+        *reports.commands("1 passed"),
+        CheckedCommand(command="sleep 9", exit_code=None, event_id=9),
+    )
+    body = pull_request_body(reports.report(verification=DISABLED, commands=commands))
+    assert "**Not verified:** verification is disabled in the settings" in body
+    assert "<summary>Commands that the agent executed in its own sandbox</summary>" in body
+    assert "\n- `pytest -q`, exit code 0\n- `sleep 9`, did not end\n" in body
+    assert "1 passed" not in body and "✓" not in body
 
 
 def test_no_evidence_is_said() -> None:
-    assert "Not verified" in pull_request_body(reports.report(commands=()))
+    body = pull_request_body(reports.report(commands=()))
+    assert "**Not verified:** the verification was not finished." in body
+    assert "Commands that the agent" not in body
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
@@ -281,7 +288,7 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
     told = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
-        unverified="unchecked",
+        unverified="not_verified",
         draft=True,
         how=how,
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
@@ -291,29 +298,6 @@ def test_a_sentence_behind_a_warning_stands_on_its_own(how: PublicationMethod) -
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
     assert any(line.startswith("The pull request is **a draft again**") for line in lines)
-
-
-def test_a_check_that_was_not_seen_separately_is_never_said_to_be_none() -> None:
-    log = Log()
-    log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
-    course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
-    told = reports.report(
-        course=course,
-        commands=checks_of_agent(course),
-        unverified=missing_verification(reports.outcome(), course),
-        draft=True,
-        pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
-    )
-    body, comment = pull_request_body(told), comment_body(told)
-    assert (
-        "checks may have run, but their results can't be separated from those of other commands"
-        in body
-    )
-    assert "the result of its checks can't be separated from other commands" in comment
-    for text in (body, comment):
-        assert "| Reproduced | not seen separately from other commands |" in text
-        assert "| Checked | not seen separately from other commands |" in text
-        assert "no check was" not in text and "no test" not in text
 
 
 def test_an_unknown_price_is_said() -> None:
@@ -332,7 +316,7 @@ def test_what_follows_the_word_on_unfinished_work_is_a_paragraph_of_its_own() ->
     opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
     ended = reports.outcome(task_completed=False, reason="two tests fail")
     body = comment_body(reports.report(pull_request=opened, outcome=ended))
-    assert "two tests fail.\n\n<details>" in body
+    assert "two tests fail.\n\n**Not verified:**" in body
 
 
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
@@ -492,7 +476,7 @@ def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
         body = pull_request_body(report)
         assert utf16_length(body) <= MAX_BODY
         assert is_closed(body)
-        assert "Fixes #12" in body and "Not verified" not in body
+        assert "Fixes #12" in body and "**Not verified:**" in body
 
 
 def test_the_commit_says_why_and_forges_no_trailer() -> None:

@@ -87,6 +87,7 @@ def test_each_action_reports_its_own_changes(repository: Connection) -> None:
     assert changed(repository, "git checkout --quiet a.py") == ["a.py"]
     assert changed(repository, "mkdir -p build/x __pycache__") == []
     assert changed(repository, "echo x >build/x/y") == []
+    assert repository.shell("true")["differing"] == 2
 
 
 def test_edits_and_cells_report_their_changes(repository: Connection) -> None:

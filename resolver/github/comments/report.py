@@ -22,7 +22,6 @@ from resolver.errors import (
     UsageError,
 )
 from resolver.models.approval import PendingApproval
-from resolver.models.check_history import CheckHistory
 from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
@@ -148,7 +147,7 @@ class Report(FrozenModel):
         default=None, description="What Resolver's own executions of the checks show."
     )
     commands: tuple[CheckedCommand, ...] = Field(
-        default=(), description="The agent's own checks, with their results."
+        default=(), description="The commands that the agent executed, with their exit codes."
     )
     branch: str | None = None
     pull_request: PullRequest | None = None
@@ -169,7 +168,6 @@ class Report(FrozenModel):
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
-    course: CheckHistory = CheckHistory()
     continues: bool = Field(
         default=False, description="True when a comment can make it go on from its log."
     )

@@ -76,7 +76,7 @@ def test_a_model_that_gives_nothing_leaves_the_log_and_the_notes_so_far(
     condensation = condense(log, condenser)
     assert condensation is not None
     assert condensation.notes == "EARLIER NOTES"
-    assert "Other commands that failed" in condensation.summary
+    assert "Commands that failed" in condensation.summary
     assert len(warnings(log)) == 1
 
 
