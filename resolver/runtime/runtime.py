@@ -267,16 +267,7 @@ class Runtime:
         seconds = self._timeout(action.timeout)
         params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
         result = self._wire.call("run_command", params, wire.CommandReport, seconds + GRACE_SECONDS)
-        return CmdOutput(
-            content=_with_notice(result["output"], result["notice"]),
-            exit_code=result["exit_code"],
-            cwd=result["cwd"],
-            timed_out=result["timed_out"],
-            omitted=result["omitted"],
-            output_file=result["output_file"],
-            seconds=result["seconds"],
-            changed=_changed_paths(result),
-        )
+        return _command_output(result)
 
     def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
         seconds = self._timeout(action.timeout)
@@ -355,6 +346,19 @@ def _call(
             f"the sandbox could not do `{method}`: {error.message}",
             "see the event log for what ran last, and start the run again",
         ) from error
+
+
+def _command_output(result: wire.CommandReport) -> CmdOutput:
+    return CmdOutput(
+        content=_with_notice(result["output"], result["notice"]),
+        exit_code=result["exit_code"],
+        cwd=result["cwd"],
+        timed_out=result["timed_out"],
+        omitted=result["omitted"],
+        output_file=result["output_file"],
+        seconds=result["seconds"],
+        changed=_changed_paths(result),
+    )
 
 
 def _changed_paths(result: wire.ReportedChanges) -> ChangedPaths | None:
