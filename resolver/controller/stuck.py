@@ -98,7 +98,9 @@ KEPT_STEPS = max(MAX_SIMILAR, PERIODS[-1] * MAX_WAITS)
 """Number of steps that are kept; enough for every pattern."""
 
 MAX_EXCERPT_LENGTH = 160
-_IGNORED_FIELDS = {"id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source"}
+_IGNORED_FIELDS = {
+    "id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source", "changed",
+}  # fmt: skip
 _WAITING_COMMANDS = ("sleep ", "wait ", "tail -f", "timeout ")
 
 

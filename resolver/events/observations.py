@@ -6,10 +6,39 @@ from pydantic import Field
 
 from resolver.errors import Cause
 from resolver.events.base import ObservationBase
+from resolver.models.base import LoggedModel
 from resolver.models.run import RunState
 
 
-class CmdOutput(ObservationBase):
+class ChangedPaths(LoggedModel):
+    """Which files of the working tree differ from their state after the previous action.
+
+    They are found by comparing the files, not from the action. Ignored and generated files are not
+    included, and neither is a tracked file that was written with its content in the base commit.
+    """
+
+    paths: tuple[str, ...] = Field(
+        default=(),
+        description="Paths relative to the repository's root, sorted; the first ones if there are "
+        "many.",
+    )
+    count: int = Field(default=0, description="Number of all changed paths.")
+    differing: int = Field(
+        default=0, description="Number of paths that differ from the base commit now."
+    )
+
+
+class SandboxObservation(ObservationBase):
+    """The result of an action that can change files in the sandbox."""
+
+    changed: ChangedPaths | None = Field(
+        default=None,
+        description="What changed in the working tree since the previous action; None when that "
+        "is not known.",
+    )
+
+
+class CmdOutput(SandboxObservation):
     """Result of `cmd_run`. If the output was long, `content` holds its beginning and end."""
 
     kind: Literal["cmd_output"] = "cmd_output"
@@ -30,7 +59,7 @@ class CmdOutput(ObservationBase):
     seconds: float = Field(default=0.0, description="Duration.")
 
 
-class IPythonOutput(ObservationBase):
+class IPythonOutput(SandboxObservation):
     """Result of `ipython_run_cell`."""
 
     kind: Literal["ipython_output"] = "ipython_output"
@@ -48,7 +77,7 @@ class FileReadResult(ObservationBase):
     )
 
 
-class FileWriteResult(ObservationBase):
+class FileWriteResult(SandboxObservation):
     """Result of `file_write`."""
 
     kind: Literal["file_write_result"] = "file_write_result"
@@ -56,7 +85,7 @@ class FileWriteResult(ObservationBase):
     new_hash: str = Field(default="", description="SHA-256 of the new file.")
 
 
-class FileEditResult(ObservationBase):
+class FileEditResult(SandboxObservation):
     """Result of `file_edit`: the changed hunk and two hashes, not two copies of the file."""
 
     kind: Literal["file_edit_result"] = "file_edit_result"
@@ -66,7 +95,7 @@ class FileEditResult(ObservationBase):
     new_hash: str = Field(default="", description="SHA-256 of the file after the change.")
 
 
-class BrowserOutput(ObservationBase):
+class BrowserOutput(SandboxObservation):
     """Result of `browse_url` and `browse_interactive`."""
 
     kind: Literal["browser_output"] = "browser_output"

@@ -51,6 +51,12 @@ class ModelMetrics:
         )
 
 
+_SANDBOX_OBSERVATIONS = frozenset(
+    {"cmd_output", "ipython_output", "file_write_result", "file_edit_result", "browser_output"}
+)
+"""Kinds of the observations that may have `changed`."""
+
+
 class State:
     """The state of the run after the events seen so far. Only `apply` changes it.
 
@@ -63,7 +69,10 @@ class State:
     priced: US dollars of the replies with a known price. The budget is compared with this value.
     pending: executable actions without an observation yet, by their id.
     commands: commands that ended, with exit codes, in order, including those of delegates.
-    files_touched: repository paths written through the editor, including those of delegates.
+    files_touched: repository paths that actions changed, including those of delegates. In a log
+        without `changed`, only those that were written through the editor.
+    changed_files: number of files that differ from the base commit after the last action; None if
+        the log does not have it.
     plan: the last version of the agent's plan.
     delegate: id of the delegate action whose child is working; None if there is none.
     level: nesting depth of the working delegates: 0 for none, 1 for a child, 2 for its child, ...
@@ -93,6 +102,7 @@ class State:
         self.commands: list[CheckedCommand] = []
         self._nested_commands: dict[tuple[int, ...], str] = {}
         self.files_touched: list[str] = []
+        self.changed_files: int | None = None
         self.plan: tuple[PlanItem, ...] = ()
         self.delegate: int | None = None
         self.level = 0
@@ -168,6 +178,8 @@ class State:
                 self.delegate, self.level = event.id, 1
             case o.ErrorObservation(content=content):
                 self.last_error = content
+            case o.SandboxObservation(changed=o.ChangedPaths() as changed):
+                self._add_changes(changed)
             case o.AgentStateChanged(state=new, reason=reason):
                 self.run_state, self.reason = new, reason
                 self.next_step, self.because = event.next_step, event.because
@@ -195,6 +207,8 @@ class State:
         while data["kind"] == "delegate_event":
             path, data = (*path, data["delegate"]), data["event"]
         self.level = len(path)
+        if data["kind"] in _SANDBOX_OBSERVATIONS and data.get("changed"):
+            self._add_changes(o.ChangedPaths.model_validate(data["changed"]))
         match data["kind"]:
             case "model_replied" | "service_replied" as kind:
                 self.iterations += kind == "model_replied"
@@ -210,7 +224,7 @@ class State:
                     self._add_command(
                         command, data.get("exit_code"), event.id, data.get("content", "")
                     )
-            case "file_write_result" | "file_edit_result":
+            case "file_write_result" | "file_edit_result" if not data.get("changed"):
                 self._add_touched_file(data["path"])
             case _:
                 pass
@@ -223,6 +237,11 @@ class State:
             )
         )
 
+    def _add_changes(self, changed: o.ChangedPaths) -> None:
+        self.changed_files = changed.differing
+        for path in changed.paths:
+            self._add_touched_file(path)
+
     def _add_touched_file(self, path: str) -> None:
         if path not in self.files_touched:
             self.files_touched.append(path)
@@ -234,7 +253,10 @@ class State:
         match action, event:
             case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
                 self._add_command(action.command, event.exit_code, event.id, event.content)
-            case ((a.FileWrite() | a.FileEdit()), (o.FileWriteResult() | o.FileEditResult())):
+            case (
+                (a.FileWrite() | a.FileEdit()),
+                o.FileWriteResult(changed=None) | o.FileEditResult(changed=None),
+            ):
                 self._add_touched_file(event.path)
             case _:
                 pass

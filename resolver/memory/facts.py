@@ -1,9 +1,6 @@
-"""Facts about an agent's work, derived from its event log: files changed, check results, the plan,
+"""Facts about an agent's work, derived from its event log: files changed, commands, the plan,
 questions and answers, decisions. Condensers put them into the summary of what a conversation left
 out. No model writes them, only the latest state of each is kept, and their number is limited.
-
-How the checks of a command line ended is derived from its text and its output. These are
-heuristics; `resolver.security.shell.checkers` defines what counts as a check.
 """
 
 import re
@@ -20,8 +17,6 @@ from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
 from resolver.models.run import PlanItem
 from resolver.models.truncate import truncate_middle
-from resolver.security.shell.checks import read_checks
-from resolver.security.shell.writes import written_in, written_paths
 
 _FAILING = re.compile(
     r"^\s*(?:FAILED\b|ERROR\b|FAIL\b|FAIL:|--- FAIL|not ok\b|E   |✕|✗|×|●|[^\s:]+:\d+(?::\d+)?: "
@@ -31,18 +26,9 @@ MAX_FAILING_LINES = 6
 MAX_LINE_LENGTH = 160
 """Maximum characters of one quoted line."""
 
-MAX_COMMAND_LENGTH = 400
-"""Maximum characters kept of a check's command."""
-
-
-def checks_in(command: str) -> tuple[str, ...]:
-    """Return the parts of a command line that test, build or lint, normalized so that variants are
-    equal: `cd x && CI=1 pytest -q | tail` gives `pytest -q`."""
-    return tuple(dict.fromkeys(check[:MAX_COMMAND_LENGTH] for check in read_checks(command).checks))
-
 
 def command_outcome(output: str, max_length: int = 600) -> str:
-    """Return the lines of the output that show how a check ended: failures and the last two lines.
+    """Return the lines of the output that show how a command ended: failures and the last two.
 
     max_length: maximum characters returned.
     """
@@ -65,8 +51,8 @@ MAX_SHORT_REASON_LENGTH = 100
 """Maximum characters of a quoted reason in the one-line form of a change."""
 
 MAX_ENTRIES = {
-    "files": 400, "checks": 60, "decisions": 60, "failures": 12, "commands": 12, "thoughts": 120,
-    "words": 60,
+    "files": 400, "results": 60, "commands": 24, "decisions": 60, "thoughts": 120, "words": 60,
+    "others": 12,
 }  # fmt: skip
 """Maximum entries kept per category; of entries beyond it, only the number is kept."""
 
@@ -97,12 +83,11 @@ class ChangedFile:
 
 
 @dataclass(frozen=True)
-class CheckFact:
-    """Represents the last result of a command that tests, builds or lints.
+class CommandFact:
+    """Represents the last result of a command.
 
-    changed_since: files may have changed after the check ran.
-    piped: the exit code may be that of another program, for example one that the output was
-        piped into.
+    exit_code: None if the command did not end.
+    changed_since: files have changed after it ran.
     """
 
     command: str
@@ -111,7 +96,6 @@ class CheckFact:
     times: int
     changed_since: bool = False
     by_delegate: bool = False
-    piped: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,9 +175,9 @@ class _BoundedEntries(Generic[T]):
 class Facts:
     """Collects the facts of one agent's log and updates them from new events only.
 
-    What delegates changed and checked, and what people decided about their actions, is included.
+    What delegates changed and executed, and what people decided about their actions, is included.
 
-    parent: the facts of the delegating agent. A delegate's changes, checks and decisions are
+    parent: the facts of the delegating agent. A delegate's changes, commands and decisions are
         recorded there; None for an agent that is not a delegate.
     """
 
@@ -215,19 +199,22 @@ class Facts:
         self.files: _BoundedEntries[ChangedFile] = (
             parent.files if parent else _BoundedEntries(MAX_ENTRIES["files"])
         )
-        self.checks: _BoundedEntries[CheckFact] = (
-            parent.checks if parent else _BoundedEntries(MAX_ENTRIES["checks"])
+        # Commands that failed or were run again are kept longer than those that ran once: they show
+        # what the work is checked with.
+        self.results: _BoundedEntries[CommandFact] = (
+            parent.results if parent else _BoundedEntries(MAX_ENTRIES["results"])
+        )
+        self.commands: _BoundedEntries[CommandFact] = (
+            parent.commands if parent else _BoundedEntries(MAX_ENTRIES["commands"])
         )
         self.decisions: _BoundedEntries[DecisionFact] = (
             parent.decisions if parent else _BoundedEntries(MAX_ENTRIES["decisions"])
         )
-        self.failures = _BoundedEntries[tuple[str, int]](MAX_ENTRIES["failures"])
-        self.commands = _BoundedEntries[tuple[str, int | None]](MAX_ENTRIES["commands"])
         self.thoughts = _BoundedEntries[str](MAX_ENTRIES["thoughts"], KEPT_FIRST_ENTRIES)
         self.words = _BoundedEntries[str](MAX_ENTRIES["words"], KEPT_FIRST_ENTRIES)
         self.looked_at = _BoundedEntries[str](MAX_ENTRIES["files"], KEPT_FIRST_ENTRIES)
-        self.answers = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["commands"])
-        self.delegated = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["commands"])
+        self.answers = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["others"])
+        self.delegated = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["others"])
 
     def update(self, state: State) -> None:
         """Process the new events of the state.
@@ -302,16 +289,16 @@ class Facts:
     def _process_result(self, action: ActionBase, result: ObservationBase) -> None:
         match action, result:
             case _, o.FileEditResult(path=path, diff=diff):
-                self._add_change(path, "editor", _hunk(diff))
+                self._add_changes(result, "editor", _hunk(diff), path)
             case a.FileWrite(path=path), o.FileWriteResult():
-                self._add_change(path, "editor", f"new file of {len(action.content)} characters")
+                what = f"new file of {len(action.content)} characters"
+                self._add_changes(result, "editor", what, path)
             case a.FileRead(path=path), o.FileReadResult():
                 self.looked_at.put(path, path)
             case a.CmdRun(is_input=False), o.CmdOutput():
                 self._add_command(action.command, result)
-            case a.IPythonRunCell(code=code), o.IPythonOutput():
-                for path in written_in(code).paths:
-                    self._add_change(path, "Python", "")
+            case a.IPythonRunCell(), o.IPythonOutput():
+                self._add_changes(result, "Python")
             case a.Delegate(id=id, agent=agent, task=task), o.DelegateResult(content=content):
                 self._nested.pop(id, None)
                 delegation = (
@@ -322,6 +309,18 @@ class Facts:
             case _:
                 pass
 
+    def _add_changes(
+        self, result: o.SandboxObservation, how: str, what: str = "", named: str = ""
+    ) -> None:
+        """Record the files that the action changed.
+
+        named: path that the action names, for a log that has no list of changed files.
+        """
+        default = (named,) if named else ()
+        paths = result.changed.paths if result.changed is not None else default
+        for path in paths:
+            self._add_change(path, how, what if len(paths) == 1 else "")
+
     def _add_change(self, path: str, how: str, what: str) -> None:
         earlier = self.files.by_key.get(path)
         why = truncate_middle(self._last_reply_text, MAX_EXCERPT_LENGTH) or (
@@ -330,33 +329,20 @@ class Facts:
         times = earlier.times + 1 if earlier else 1
         nested = self._parent is not None
         self.files.put(path, ChangedFile(path, times, how, what, why, by_delegate=nested))
-        self._mark_checks_outdated()
-
-    def _mark_checks_outdated(self) -> None:
-        for key, check in self.checks.by_key.items():
-            self.checks.by_key[key] = replace(check, changed_since=True)
+        for entries in (self.results, self.commands):
+            for key, command in entries.by_key.items():
+                entries.by_key[key] = replace(command, changed_since=True)
 
     def _add_command(self, command: str, result: o.CmdOutput) -> None:
         excerpt = truncate_middle(command.strip(), MAX_EXCERPT_LENGTH)
-        written = written_paths(command)
-        for path in written.paths:
-            self._add_change(path, excerpt, "")
-        if written.unknown:
-            self._mark_checks_outdated()
-            self.commands.put(excerpt, (excerpt, result.exit_code))
-        checks = checks_in(command)
-        piped = not read_checks(command).vouched
-        for check in checks:
-            earlier = self.checks.by_key.get(check)
-            times = earlier.times + 1 if earlier else 1
-            outcome = command_outcome(result.content)
-            nested = self._parent is not None
-            fact = CheckFact(
-                truncate_middle(check, MAX_EXCERPT_LENGTH), result.exit_code, outcome, times
-            )
-            self.checks.put(check, replace(fact, by_delegate=nested, piped=piped))
-        if result.exit_code and not checks:
-            self.failures.put(excerpt, (excerpt, result.exit_code))
+        self._add_changes(result, excerpt)
+        earlier = self.commands.by_key.pop(excerpt, None) or self.results.by_key.get(excerpt)
+        times = earlier.times + 1 if earlier else 1
+        outcome = command_outcome(result.content, 200 if result.exit_code == 0 else 600)
+        nested = self._parent is not None
+        fact = CommandFact(excerpt, result.exit_code, outcome, times, by_delegate=nested)
+        entries = self.results if times > 1 or result.exit_code != 0 else self.commands
+        entries.put(excerpt, fact)
 
     def template_values(self, max_length: int = DEFAULT_MAX_LENGTH) -> dict[str, object]:
         """Return all facts by name, as arguments for a template.
@@ -382,15 +368,14 @@ class Facts:
             "files": files,
             "changed_earlier": reasons.items,
             "changed_before": oldest.latest(14 * percent),
-            "checks": self.checks.latest(19 * percent),
+            "results": self.results.latest(19 * percent),
+            "commands": self.commands.latest(5 * percent),
             "decisions": self.decisions.latest(8 * percent),
             "answers": self.answers.latest(6 * percent),
             "first_thoughts": first_thoughts,
             "thoughts": late_thoughts,
             "first_words": early_words,
             "words": late_words,
-            "failures": self.failures.latest(3 * percent),
-            "commands": self.commands.latest(2 * percent),
             "delegated": self.delegated.latest(4 * percent),
             "first_views": early_views,
             "views": late_views,
@@ -440,7 +425,7 @@ def _length(item: object) -> int:
             return 30 + len(path) + len(how) + len(what) + len(why)
         case DecisionFact(action=action, by=by, reason=reason):
             return 30 + len(action) + len(by) + len(reason)
-        case CheckFact(command=command, outcome=outcome):
+        case CommandFact(command=command, outcome=outcome):
             return 40 + len(command) + len(outcome)
         case _:
             return len(str(item))

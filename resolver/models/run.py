@@ -17,7 +17,6 @@ from resolver.errors import Cause
 from resolver.models.approval import ApprovalDecision
 from resolver.models.base import FrozenModel as FrozenModel
 from resolver.models.base import LoggedModel as LoggedModel
-from resolver.models.check_history import Verdict
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
     AskedThread,
@@ -343,39 +342,15 @@ class CheckedCommand(FrozenModel):
     exit_code: int | None
     event_id: int
     output_tail: str = ""
-    verdict: Verdict | None = Field(
-        default=None,
-        description="How the check was observed to end; None when the command is not a check.",
-    )
-    stale: bool = Field(default=False, description="True when code was edited after it.")
 
 
-Unverified = Literal[
-    "",
-    "unfinished",
-    "untouched",
-    "not_verified",
-    "unchecked",
-    "unclear",
-    "failed",
-    "unended",
-    "hidden",
-    "edited",
-]
+Unverified = Literal["", "unfinished", "untouched", "not_verified"]
 """What a change lacks to be presented as ready; "" when it lacks nothing.
 
 - unfinished: the agent does not call the work complete.
 - untouched: the agent left a merge conflict that it was to resolve as git wrote it.
-- not_verified: Resolver's own executions of the project's checks do not speak for it.
-
-The others are known from the agent's commands, and count only if the settings disable verification:
-
-- unchecked: no check was run.
-- unclear: no check's result was observed separately from other commands.
-- failed: a check fails.
-- unended: a check has not finished.
-- hidden: a check's own exit code was not observed.
-- edited: code was edited after the last check that passed.
+- not_verified: Resolver's own executions of the project's checks do not speak for it, or there were
+  none.
 """
 
 ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]

@@ -262,6 +262,7 @@ def open_sandbox(
         environment_setup = set_up(
             environment, runtime, log.stream, log.state, workspace.base, seconds
         )
+        runtime.report_changes()
         yield OpenedSandbox(runtime, environment_setup.warnings)
 
 

@@ -11,19 +11,22 @@ from resolver.events.run_log import RunLog
 from resolver.github.comments.comment_text import RESERVED_TRACE_LENGTH
 from resolver.github.comments.report import Report, RunFailure
 from resolver.models.approval import PendingApproval
-from resolver.models.check_history import CheckHistory
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import CheckedCommand, Publication, RunLimits, RunState, Unverified
+from resolver.models.run import (
+    CheckedCommand,
+    Outcome,
+    Publication,
+    RunLimits,
+    RunState,
+    Unverified,
+)
 from resolver.models.verification import UNFINISHED
 from resolver.publishing.commit_builder import is_draft
 from resolver.runs.output import MAX_CHANGE_BYTES, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import render_comment_trace
-from resolver.verification.attempted import attempted_checks
-from resolver.verification.check_tracker import check_history_of
-from resolver.verification.claims import checks_of_agent
-from resolver.verification.readiness import is_complete, missing_verification
+from resolver.trace.plain import relative_command
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -95,26 +98,30 @@ def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     return change is not None and change.bundle is not None
 
 
-def find_missing_verification(values: StageValues, check_history: CheckHistory) -> Unverified:
+def find_missing_verification(values: StageValues) -> Unverified:
     """Return the verification that the change lacks to be ready for review; "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "untouched"
     verification, outcome = values.verification, values.outcome
-    if verification is None or verification.reason == "disabled":
-        return missing_verification(outcome, check_history)
     if outcome is None or not is_complete(outcome):
         return "unfinished"
-    return "" if verification.is_ready else "not_verified"
+    return "" if verification is not None and verification.is_ready else "not_verified"
 
 
-def _commands_to_show(
-    values: StageValues, check_history: CheckHistory
-) -> tuple[CheckedCommand, ...]:
-    """Return the agent's own checks; without a change, the commands that show what it tried."""
-    executed, events = values.executed, values.log.state.events if values.log else ()
-    if executed is not None and executed.patch.is_empty and executed.outcome.declined != "":
-        return attempted_checks(executed.commands, roots_of(events))
-    return checks_of_agent(check_history) if executed is not None else ()
+def is_complete(outcome: Outcome) -> bool:
+    """Return True if the agent finished and calls its work complete."""
+    return outcome.state is RunState.FINISHED and outcome.task_completed
+
+
+def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:
+    """Return the commands that the agent executed, as they would be written at the root."""
+    if values.executed is None:
+        return ()
+    roots = roots_of(values.log.state.events if values.log else ())
+    return tuple(
+        command.model_copy(update={"command": relative_command(command.command, roots)})
+        for command in values.executed.commands
+    )
 
 
 def build_report(
@@ -129,8 +136,7 @@ def build_report(
     """
     request, settings, log = values.current_request, values.current_settings, values.log
     events = log.state.events if log else ()
-    check_history = check_history_of(events)
-    unverified = find_missing_verification(values, check_history)
+    unverified = find_missing_verification(values)
     publication = values.publication
     pull = publication.pull_request
     prepared = values.prepared
@@ -149,7 +155,7 @@ def build_report(
         patch=values.patch,
         verification=values.verification,
         critique=values.critique,
-        commands=_commands_to_show(values, check_history),
+        commands=_commands_to_show(values),
         branch=publication.branch,
         pull_request=pull,
         review=publication.review,
@@ -162,7 +168,6 @@ def build_report(
         trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
         log_url=request.log_url,
         page=request.page,
-        check_history=check_history,
         progress_comment_id=values.progress.comment_id if values.progress else None,
         continues=request.can_be_continued and log is not None,
         publishable=publishing_route(values, failure),

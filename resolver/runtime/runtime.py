@@ -26,6 +26,7 @@ from resolver.events.lifecycle import Egress
 from resolver.events.log import Observation, SandboxAction
 from resolver.events.observations import (
     BrowserOutput,
+    ChangedPaths,
     CmdOutput,
     ErrorObservation,
     FileEditResult,
@@ -36,6 +37,7 @@ from resolver.events.observations import (
 from resolver.models.verification import CheckService
 from resolver.runtime.base import Machine
 from resolver.runtime.client import (
+    EmptyResult,
     Notices,
     Program,
     Send,
@@ -204,6 +206,10 @@ class Runtime:
         """Run services beside the sandbox while the context is open; see `Machine.run_services`."""
         return self._machine.run_services(services, seconds, cancelled)
 
+    def report_changes(self) -> None:
+        """Begin to report the changed paths in observations, compared with the present state."""
+        _call(self._wire, "report_changes", {}, EmptyResult, GIT_SECONDS)
+
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
         """Save the sandbox's files as the image `image`; False if the machine has no images."""
         return self._machine.save(image, labels)
@@ -250,9 +256,12 @@ class Runtime:
                 )
             case FileWrite():
                 file = {"path": action.path, "file_text": action.content}
-                edit = self._file("create", wire.EditResult, file)
+                edit = self._file("create", wire.EditReport, file)
                 return FileWriteResult(
-                    content=edit["output"], path=edit["path"], new_hash=edit["new_hash"]
+                    content=edit["output"],
+                    path=edit["path"],
+                    new_hash=edit["new_hash"],
+                    changed=_changed_paths(edit),
                 )
             case FileEdit():
                 return self._edit(action)
@@ -264,32 +273,25 @@ class Runtime:
     def _run_command(self, action: CmdRun) -> CmdOutput:
         seconds = self._timeout(action.timeout)
         params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
-        result = self._wire.call("run_command", params, wire.CommandResult, seconds + GRACE_SECONDS)
-        return CmdOutput(
-            content=_with_notice(result["output"], result["notice"]),
-            exit_code=result["exit_code"],
-            cwd=result["cwd"],
-            timed_out=result["timed_out"],
-            omitted=result["omitted"],
-            output_file=result["output_file"],
-            seconds=result["seconds"],
-        )
+        result = self._wire.call("run_command", params, wire.CommandReport, seconds + GRACE_SECONDS)
+        return _command_output(result)
 
     def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
         seconds = self._timeout(action.timeout)
         params = {"code": action.code, "timeout": seconds}
-        result = self._wire.call("run_cell", params, wire.CellResult, seconds + GRACE_SECONDS)
+        result = self._wire.call("run_cell", params, wire.CellReport, seconds + GRACE_SECONDS)
         return IPythonOutput(
             content=result["output"],
             error=result["error"],
             images=_image_urls(result["images"]),
+            changed=_changed_paths(result),
         )
 
     def _browse(self, request: dict[str, str]) -> BrowserOutput:
         seconds = min(self._command_timeout, BROWSE_SECONDS)
         params = {**request, "timeout": seconds}
         result = self._wire.call(
-            "browse", params, wire.BrowseResult, seconds + BROWSE_GRACE_SECONDS
+            "browse", params, wire.BrowseReport, seconds + BROWSE_GRACE_SECONDS
         )
         images = _image_urls(result["images"])
         return BrowserOutput(
@@ -297,6 +299,7 @@ class Runtime:
             url=result["url"],
             error=result["error"],
             screenshot=images[0] if images else None,
+            changed=_changed_paths(result),
         )
 
     def _edit(self, action: FileEdit) -> FileEditResult:
@@ -308,13 +311,14 @@ class Runtime:
                 parameters = {"insert_line": action.insert_line, "new_str": action.new_str}
             case "undo_edit":
                 parameters = {}
-        result = self._file(action.command, wire.EditResult, {"path": action.path, **parameters})
+        result = self._file(action.command, wire.EditReport, {"path": action.path, **parameters})
         return FileEditResult(
             content=result["output"],
             path=result["path"],
             diff=result["diff"],
             old_hash=result["old_hash"],
             new_hash=result["new_hash"],
+            changed=_changed_paths(result),
         )
 
     def _file(self, method: str, result: type[T], params: dict[str, Any]) -> T:
@@ -349,6 +353,29 @@ def _call(
             f"the sandbox could not do `{method}`: {error.message}",
             "see the event log for what ran last, and start the run again",
         ) from error
+
+
+def _command_output(result: wire.CommandReport) -> CmdOutput:
+    return CmdOutput(
+        content=_with_notice(result["output"], result["notice"]),
+        exit_code=result["exit_code"],
+        cwd=result["cwd"],
+        timed_out=result["timed_out"],
+        omitted=result["omitted"],
+        output_file=result["output_file"],
+        seconds=result["seconds"],
+        changed=_changed_paths(result),
+    )
+
+
+def _changed_paths(result: wire.ReportedChanges) -> ChangedPaths | None:
+    if result["changed"] is None:
+        return None
+    return ChangedPaths(
+        paths=tuple(result["changed"]),
+        count=result["changed_count"],
+        differing=result["differing"],
+    )
 
 
 def _image_urls(urls: list[str]) -> tuple[str, ...]:

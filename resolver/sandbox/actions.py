@@ -12,14 +12,23 @@ from typing import Any, Final
 
 from .bash import Bash
 from .browser import Browser
-from .change import checkout, export_change, settle_setup
+from .change import checkout, compare_tree, export_change, settle_setup
+from .changed_paths import TreeComparison
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
 from .ipython import IPython, KernelCommand
 from .processes import Family
 from .programs import Programs
 from .spool import readable
-from .wire import ACTION_FAILED, INVALID_PARAMS, METHOD_NOT_FOUND, PROTOCOL, ActionFailed, WireError
+from .wire import (
+    ACTION_FAILED,
+    AGENT_METHODS,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    PROTOCOL,
+    ActionFailed,
+    WireError,
+)
 
 MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
 """Longest timeout in seconds for one command or cell; longer ones are reduced to it."""
@@ -59,6 +68,7 @@ class Actions:
         self._browser = Browser(family, paths.bash, environment, paths.root, paths.scratch)
         self._editor = Editor(paths.root, paths.scratch)
         self._programs = Programs(family, environment, paths.root)
+        self._comparison: TreeComparison | None = None
         self._methods: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
             "run_command": self._run_command,
             "run_cell": self._run_cell,
@@ -70,6 +80,7 @@ class Actions:
             "undo_edit": self._undo_edit,
             "checkout": self._checkout,
             "settle": self._settle,
+            "report_changes": self._report_changes,
             "export_change": self._export_change,
             "start_program": self._start_program,
             "read_program": self._read_program,
@@ -83,7 +94,9 @@ class Actions:
         if action is None:
             raise WireError(METHOD_NOT_FOUND, f"there is no method {method!r}")
         try:
-            result = action(Parameters(params))
+            result = {**action(Parameters(params))}
+            if method in AGENT_METHODS:
+                result |= self._changes()
         except ActionFailed as failure:
             raise WireError(ACTION_FAILED, readable(str(failure))) from failure
         except OSError as error:
@@ -111,6 +124,8 @@ class Actions:
         self._ipython.close()
         self._browser.close()
         self._programs.close()
+        if self._comparison is not None:
+            self._comparison.close()
 
     def _run_command(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._bash.run(
@@ -152,6 +167,28 @@ class Actions:
     def _settle(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths
         return settle_setup(paths.root, paths.scratch, parameters.text("base"), paths.git)
+
+    def _report_changes(self, _: "Parameters") -> Mapping[str, Any]:
+        if self._comparison is not None:
+            self._comparison.close()
+        self._comparison = compare_tree(self._paths.root, self._paths.scratch, self._paths.git)
+        return {}
+
+    def _changes(self) -> Mapping[str, Any]:
+        """Return what has changed in the working tree since the last result."""
+        if self._comparison is not None:
+            try:
+                changed = self._comparison.take()
+                return {
+                    "changed": changed.paths,
+                    "changed_count": changed.count,
+                    "differing": changed.differing,
+                }
+            except (ActionFailed, OSError):
+                # The action itself succeeded. Without git nothing can be said about its changes.
+                self._comparison.close()
+                self._comparison = None
+        return {"changed": None, "changed_count": 0, "differing": 0}
 
     def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from . import change_bundle, setup_files
+from .changed_paths import TreeComparison
 from .spool import readable
 from .wire import ActionFailed, ChangeResult, CheckoutResult, SettleResult
 
@@ -103,6 +104,12 @@ def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
     return setup_files.settle_files(
         _private_git_dir(scratch), root, base, _runner(root, scratch, git)
     )
+
+
+def compare_tree(root: str, scratch: str, git: str) -> TreeComparison:
+    """Return a comparison that starts with the present state of the root."""
+    folder = os.path.join(scratch, "comparison")
+    return TreeComparison(root, _private_git_dir(scratch), folder, _runner(root, scratch, git))
 
 
 def export_change(

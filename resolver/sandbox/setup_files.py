@@ -71,6 +71,22 @@ def find_patterns(
     return patterns
 
 
+def unused_patterns(tracked: Sequence[bytes]) -> list[bytes]:
+    """Return those of PATTERNS that match none of the tracked paths."""
+    names = _components(tracked)
+    return [pattern for pattern in PATTERNS if not _matches(pattern, names)]
+
+
+def is_generated(path: bytes, patterns: Sequence[bytes]) -> bool:
+    """Return True if one of the patterns, as `find_patterns` returns them, matches the path."""
+    parts = path.split(b"/")
+    for number, name in enumerate(parts, 1):
+        environment = b"/" + escape_glob(b"/".join(parts[:number])) + b"/"
+        if environment in patterns or any(fnmatchcase(name, pattern) for pattern in patterns):
+            return True
+    return False
+
+
 def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[bytes]:
     """Return the generated files and folders that contain the paths, sorted.
 

@@ -49,7 +49,7 @@ class FairLock:
         self._held.release()
 
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Version of this protocol, which the server sends in its answer to `hello`."""
 
 # Newlines delimit the frames: JSON escapes a newline inside a string, so a raw one can only be the
@@ -159,6 +159,34 @@ class EditResult(TypedDict):
     new_hash: str
 
 
+class ReportedChanges(TypedDict):
+    """The part of an action's result that says what changed in the working tree.
+
+    `report_changes` {} starts the reports with the present state and has an empty result. From then
+    on each result of AGENT_METHODS names what has changed since the last one.
+    """
+
+    changed: list[str] | None  # relative to the root, sorted, at most 50; null if it is not known
+    changed_count: int  # of all changed paths
+    differing: int  # number of paths that differ from the checkout now
+
+
+class CommandReport(CommandResult, ReportedChanges):
+    """Complete result of `run_command`."""
+
+
+class CellReport(CellResult, ReportedChanges):
+    """Complete result of `run_cell`."""
+
+
+class BrowseReport(BrowseResult, ReportedChanges):
+    """Complete result of `browse`."""
+
+
+class EditReport(EditResult, ReportedChanges):
+    """Complete result of the editing methods."""
+
+
 class CheckoutResult(TypedDict):
     """Result of `checkout` {git_dir: path, commit: str, branch: str}.
 
@@ -234,10 +262,15 @@ MAX_PROGRAMS: Final = 8
 INTERRUPTIBLE: Final = {"run_command", "run_cell", "browse"}
 """Methods that `interrupt` ends."""
 
+AGENT_METHODS: Final = {
+    "run_command", "run_cell", "browse", "create", "str_replace", "insert", "undo_edit",
+}  # fmt: skip
+"""Methods that execute the agent's actions and can change files. See ReportedChanges."""
+
 METHODS: Final = PROGRAM_METHODS | {
     "hello", "ping", "interrupt", "shutdown",
     "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
-    "checkout", "settle", "export_change",
+    "checkout", "settle", "report_changes", "export_change",
 }  # fmt: skip
 """All methods that have a result."""
 

@@ -6,6 +6,7 @@ and the HTML template escapes HTML.
 
 import math
 import re
+from collections.abc import Sequence
 
 _TERMINAL_CONTROL = re.compile(
     r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
@@ -97,3 +98,21 @@ def money(cost: float | None) -> str:
 def plural(count: int, noun: str) -> str:
     """Format a count with its noun: `1 step`, `1,200 steps`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def relative_command(text: str, roots: Sequence[str]) -> str:
+    """Return a command or a path as it would be written at the repository's root: without an
+    initial `cd` into the repository, and with paths below it made relative.
+
+    roots: paths of the repository in the sandboxes, which mean nothing to a reader.
+
+    The result is for display only. If the shell was in another directory, it is another command.
+    """
+    for root in roots:
+        relative = re.escape(root.rstrip("/"))
+        if not relative:
+            continue
+        text = re.sub(rf"\A\s*cd\s+(['\"]?){relative}/?\1\s*(?:&&|;|\n)\s*(?=\S)", "", text)
+        text = re.sub(rf"(?<![\w./-]){relative}/(?=[\w.*-])", "", text)
+        text = re.sub(rf"(?<![\w./-]){relative}/?(?![\w./-])", ".", text)
+    return text

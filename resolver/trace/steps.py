@@ -23,8 +23,7 @@ from resolver.events.log import (
 )
 from resolver.events.state import State
 from resolver.models.run import Completion, RunState
-from resolver.security.shell.writes import relative_command
-from resolver.trace.plain import clean, one_line, plural
+from resolver.trace.plain import clean, one_line, plural, relative_command
 from resolver.trace.view import (
     Entry,
     Language,

@@ -14,6 +14,7 @@ from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplie
 from resolver.events.log import dump_line, parse_line
 from resolver.events.observations import (
     AgentStateChanged,
+    ChangedPaths,
     CmdOutput,
     DelegateResult,
     ErrorObservation,
@@ -140,6 +141,25 @@ def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
     assert state.files_touched == ["deep.py"]
     assert [(c.command, c.exit_code, c.event_id) for c in state.commands] == [("make test", 2, 7)]
     assert state.delegate is None
+
+
+def test_the_files_that_differ_are_those_of_the_last_report_also_of_a_delegate() -> None:
+    state = State()
+    assert state.changed_files is None
+    two = ChangedPaths(paths=("a.py", "b.py"), count=2, differing=2)
+    edited = ChangedPaths(paths=("a.py",), count=1, differing=2)
+    third = ChangedPaths(paths=("c",), count=1, differing=3)
+    for event, count in (
+        (CmdOutput(), None),
+        (CmdOutput(changed=two), 2),
+        (FileEditResult(path="/workspace/a.py", changed=edited), 2),
+        (nested(0, CmdOutput(cause=4, changed=third)), 3),
+        (CmdOutput(changed=ChangedPaths(differing=1)), 1),
+        (CmdOutput(), 1),
+    ):
+        state.apply(event)
+        assert state.changed_files == count
+    assert state.files_touched == ["a.py", "b.py", "c"]
 
 
 def test_error_plan_and_limits_are_the_last_ones_in_the_log() -> None:

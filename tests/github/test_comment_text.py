@@ -35,6 +35,7 @@ from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions
 from resolver.models.run import (
+    CheckedCommand,
     ConflictResolution,
     Declined,
     FileChange,
@@ -48,11 +49,9 @@ from resolver.models.run import (
     TriggerKind,
     Unverified,
 )
+from resolver.models.verification import DISABLED
 from resolver.trace.markdown import utf16_length
-from resolver.verification.claims import checks_of_agent
-from resolver.verification.readiness import missing_verification
 from tests.github import reports
-from tests.verification.test_course import Log
 
 PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
 TRACE = (
@@ -281,17 +280,6 @@ def test_a_model_provider_that_does_not_serve_is_named(cause: Cause, says: str) 
     assert "Then comment `@agent continue` to continue from the work done so far." in body
 
 
-def test_what_was_not_seen_to_fail_and_to_pass_is_said() -> None:
-    log = Log()
-    log.edited()
-    log.ran("pytest -q")
-    body = comment_body(
-        reports.report(check_history=log.edited("b.py"), pull_request=PULL, unverified="edited")
-    )
-    assert "| Reproduced | no test was seen to fail before the first edit |\n" in body
-    assert "| Checked | no check was seen to pass after the last edit |\n" in body
-
-
 def test_a_comment_names_the_pinned_commit() -> None:
     left_out = ("301 comments written after the request", "#4, opened after the request", "other")
     report = reports.report(base="d" * 40)
@@ -360,13 +348,21 @@ def test_without_parts_the_message_is_the_description() -> None:
 
 
 def test_the_agents_own_runs_are_never_called_verified() -> None:
-    body = pull_request_body(reports.report())
-    assert "not independently verified" in body
-    assert "**Verified" not in body
+    commands = (
+        *reports.commands("1 passed"),
+        CheckedCommand(command="sleep 9", exit_code=None, event_id=9),
+    )
+    body = pull_request_body(reports.report(verification=DISABLED, commands=commands))
+    assert "**Not verified:** verification is disabled in the settings" in body
+    assert "<summary>Commands that the agent executed in its own sandbox</summary>" in body
+    assert "\n- `pytest -q`, exit code 0\n- `sleep 9`, did not end\n" in body
+    assert "1 passed" not in body and "✓" not in body
 
 
 def test_missing_evidence_is_stated() -> None:
-    assert "Not verified" in pull_request_body(reports.report(commands=()))
+    body = pull_request_body(reports.report(commands=()))
+    assert "**Not verified:** the verification was not finished." in body
+    assert "Commands that the agent" not in body
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
@@ -379,7 +375,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     told = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
-        unverified="unchecked",
+        unverified="not_verified",
         draft=True,
         publication_method=how,
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
@@ -394,7 +390,12 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
 @pytest.mark.parametrize(
     ("is_draft", "wanted", "unverified", "sentence"),
     [
-        (True, True, "unchecked", "The pull request is a **draft**: no check was run on it."),
+        (
+            True,
+            True,
+            "not_verified",
+            "The pull request is a **draft**: verification is disabled in the settings",
+        ),
         (
             True,
             False,
@@ -408,51 +409,30 @@ def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
     is_draft: bool, wanted: bool, unverified: Unverified, sentence: str
 ) -> None:
     pull = PULL.model_copy(update={"draft": is_draft})
-    told = comment_body(reports.report(draft=wanted, unverified=unverified, pull_request=pull))
-    assert sentence in told and ("Please review it" in told) is not is_draft
+    found = reports.report(
+        draft=wanted, unverified=unverified, pull_request=pull, verification=DISABLED
+    )
+    body = comment_body(found)
+    assert sentence in body and ("Please review it" in body) is not is_draft
 
 
 def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and_no_draft() -> None:
-    course = Log().ran("python3 -m unittest -q test_none", 1, "ImportError")
     pull = PullRequestContext(number=5, head="a" * 40, base_branch="main", author="mona")
     asked = reports.trigger()
-    told = comment_body(
+    body = comment_body(
         reports.report(
             trigger=asked,
             task=reports.task(asked, pull=pull),
             publication_method="pushed",
-            check_history=course,
-            unverified=missing_verification(reports.outcome(), course),
+            unverified="not_verified",
+            verification=DISABLED,
             draft=True,
             publication=Publication(how="pushed", branch="work", commit="c" * 40),
             pull_request=PULL,
         )
     )
-    assert "is not verified" in told and "draft" not in told
-    assert "`python3 -m unittest -q test_none` fails" in told
-
-
-def test_an_unclear_check_is_not_reported_as_missing() -> None:
-    log = Log()
-    log.ran("python3 -c 'import calc; assert calc.add(1, 1) == 2'", 1, "AssertionError")
-    course = log.ran("sed -i s/-/+/ calc.py && python3 test_calc.py")
-    told = reports.report(
-        check_history=course,
-        commands=checks_of_agent(course),
-        unverified=missing_verification(reports.outcome(), course),
-        draft=True,
-        pull_request=PullRequest(title="Add, not subtract", body="", number=5, draft=True),
-    )
-    body, comment = pull_request_body(told), comment_body(told)
-    assert (
-        "checks may have run, but their results can't be separated from those of other commands"
-        in body
-    )
-    assert "the result of its checks can't be separated from other commands" in comment
-    for text in (body, comment):
-        assert "| Reproduced | not seen separately from other commands |" in text
-        assert "| Checked | not seen separately from other commands |" in text
-        assert "no check was" not in text and "no test" not in text
+    assert "is not verified" in body and "draft" not in body
+    assert "verification is disabled" in body
 
 
 def test_an_unknown_price_is_stated() -> None:
@@ -471,7 +451,7 @@ def test_text_after_the_note_on_unfinished_work_is_a_separate_paragraph() -> Non
     opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
     ended = reports.outcome(task_completed=False, reason="two tests fail")
     body = comment_body(reports.report(pull_request=opened, outcome=ended))
-    assert "two tests fail.\n\n<details>" in body
+    assert "two tests fail.\n\n**Not verified:**" in body
 
 
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
@@ -631,7 +611,7 @@ def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
         body = pull_request_body(report)
         assert utf16_length(body) <= MAX_BODY
         assert is_closed(body)
-        assert "Fixes #12" in body and "Not verified" not in body
+        assert "Fixes #12" in body and "**Not verified:**" in body
 
 
 def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:

@@ -14,7 +14,6 @@ from resolver.github.comments.markers import (
 )
 from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.report import Ending
-from resolver.models.check_history import CheckHistory, ObservedCheck
 from resolver.models.run import Command, PlanItem, TriggerKind
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on
@@ -48,7 +47,7 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     told = apart.write_progress(progress(issue), None)
     assert apart.write_progress(progress(issue, iterations=3, max_iterations=9), told) == told
     [body] = bodies(issue)
-    assert "Work: 3 of at most 9 iterations" in body and "- [ ] Reproduce" in body
+    assert "Work: 3 of at most 9 iterations" in body and "- [ ] Fix" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue, progress_comment_id=told))
@@ -64,24 +63,15 @@ def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:
 
 
 def test_an_unticked_box_states_the_reason(issue: Issue) -> None:
-    failing = ObservedCheck(command="pytest -q", verdict="failed", exit_code=1)
-    course = CheckHistory(edited=True, files=1, checks=(failing,))
-    body = progress_body(progress(issue, base="4fe1c2d09a77", worked=True, check_history=course))
-    assert "- [ ] Reproduce: no test was seen to fail before the first edit\n" in body
-    assert "- [x] Fix: 1 file edited\n- [ ] Verify: `pytest -q` exits 1\n" in body
-    unclear = course.model_copy(
-        update={
-            "checks": (),
-            "unclear": True,
-            "unclear_before_edit": True,
-            "unclear_after_edit": True,
-        }
+    verified = progress(
+        issue, base="4fe1c2d09a77", verifies=True, verdict="not_verified", changed_files=1
     )
-    body = progress_body(progress(issue, worked=True, check_history=unclear))
-    assert "- [ ] Reproduce: not seen separately from other commands\n" in body
-    assert "- [ ] Verify: not seen separately from other commands\n" in body
+    body = progress_body(verified)
+    assert "- [ ] Reproduce: no test was seen to fail without the change\n" in body
+    assert "- [x] Fix: 1 file changed\n- [ ] Verify: not verified\n" in body
     body = progress_body(progress(issue, worked=True))
-    assert "- [ ] Fix: nothing was edited\n- [ ] Verify\n" in body
+    assert "- [ ] Fix: nothing was changed\n- [ ] Verify: disabled in the settings\n" in body
+    assert "Reproduce" not in body
 
 
 def test_answers_have_their_own_checklist(issue: Issue) -> None:
@@ -95,14 +85,6 @@ def test_answers_have_their_own_checklist(issue: Issue) -> None:
         and "Post the answer here" in waiting
         and "Reproduce" not in waiting
     )
-
-
-def test_the_name_of_a_check_is_escaped(issue: Issue) -> None:
-    hostile = ObservedCheck(
-        command="pytest `x` <script>\n- [x] @mona | #1", verdict="failed", exit_code=1
-    )
-    body = progress_body(progress(issue, check_history=CheckHistory(reproduced=hostile)))
-    assert "- [x] Reproduce: ``pytest `x` <script> - [x] @mona | #1`` exits 1" in body
 
 
 def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:

@@ -7,11 +7,10 @@ from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageCompleted
 from resolver.events.log import Event
-from resolver.events.observations import AgentStateChanged, CmdOutput, FileWriteResult
+from resolver.events.observations import AgentStateChanged, ChangedPaths, CmdOutput
 from resolver.events.state import State
 from resolver.github.comments.progress import MAX_FAILURES, ProgressReporter, RunProgress
 from resolver.models.run import Completion, PlanItem, RunState
-from resolver.verification.check_tracker import CheckTracker
 from tests.github import reports
 from tests.parts.waiting import until
 
@@ -54,7 +53,6 @@ def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
         lambda: board,
         begun,
         interval,
-        CheckTracker().take,
         lambda text: text.replace("s3cret", "***"),
     )
 
@@ -93,38 +91,21 @@ def test_progress_follows_the_log() -> None:
     assert told.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
-def test_the_checklist_is_redacted_and_follows_the_log_from_its_beginning() -> None:
+def test_the_number_of_changed_files_follows_the_sandbox() -> None:
     board = Board()
     told = telling(board)
     state = State()
-    for event in (
-        a.CmdRun(id=0, command="pytest -q s3cret"),
-        CmdOutput(id=1, content="", exit_code=1, cause=0),
-    ):
-        state.apply(event)
     take = told.follow(state)
     told.start()
-    for event in (
-        a.FileWrite(id=2, path="a.py", content=""),
-        FileWriteResult(id=3, content="", path="a.py", cause=2),
+    for number, changed in enumerate(
+        (None, ChangedPaths(paths=("a.py", "b.py"), count=2, differing=2), None)
     ):
+        event = CmdOutput(id=number, content="", exit_code=0, changed=changed)
         state.apply(event)
         take(event)
-    until(lambda: board.written and board.written[-1].check_history.edited)
+    until(lambda: board.written and board.written[-1].changed_files)
     told.close()
-    course = board.written[-1].check_history
-    assert course.reproduced and course.reproduced.command == "pytest -q ***"
-    assert course.files == 1
-
-
-def test_a_log_with_a_hostile_command_is_followed_from_its_beginning() -> None:
-    state = State()
-    for event in (
-        a.CmdRun(id=0, command="echo \x005\x00 \x00" + "9" * 5_000 + "\x00"),
-        CmdOutput(id=1, content="", exit_code=0, cause=0),
-    ):
-        state.apply(event)
-    telling(Board()).follow(state)
+    assert board.written[-1].changed_files == 2
 
 
 def test_changes_within_an_interval_are_one_edit() -> None:

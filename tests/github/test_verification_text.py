@@ -40,12 +40,14 @@ def test_a_verified_change_begins_with_verdict_and_table() -> None:
     text = body(reports.verification())
     verdict = "**Verified:** 1 test fails without the change and passes with it"
     row = "| `pytest` | 1 passed | 2 passed | 1 | 0 | 1 | 0 | 1.5 s |"
-    places = [text.index(each) for each in (verdict, row, "### What changed", "Run by the agent")]
+    places = [
+        text.index(each) for each in (verdict, row, "### What changed", "Commands that the agent")
+    ]
     assert places == sorted(places)
     page = "https://github.com/o/r/commit"
     base, head = (f"[`{c * 12}`]({page}/{c * 40})" for c in "ac")
     assert f"| Without the change, {base} | With it, {head} |" in text
-    assert "not independently verified" not in text and "Not verified" not in text
+    assert "Not verified" not in text
 
 
 def test_a_checked_change_states_what_is_missing() -> None:
@@ -81,7 +83,7 @@ def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
 def test_without_verification_the_agents_commands_are_shown() -> None:
     for without in (None, Verification(verdict="not_verified", reason="disabled")):
         text = body(without)
-        assert "not independently verified" in text and "**Verified" not in text
+        assert "**Not verified:**" in text and "**Verified" not in text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,6 +189,12 @@ def progress(**known: object) -> str:
         trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
     )
     return progress_body(shown.model_copy(update=known))
+
+
+def test_the_checklist_ticks_reproduce_by_the_reproduction() -> None:
+    assert "- [ ] Reproduce\n" in progress()
+    assert "- [x] Reproduce: 1 test fails without the change\n" in progress(reproduced=1)
+    assert "- [x] Reproduce: 2 tests fail without the change\n" in progress(reproduced=2)
 
 
 def test_the_checklist_ticks_verify_by_the_verdict() -> None:

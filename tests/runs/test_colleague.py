@@ -52,7 +52,9 @@ def test_the_pull_request_follows_the_house_rules(scene: Scene) -> None:
     github.commit(REPOSITORY, "main", files, "chore: say how we work")
     github.grant("ann", REPOSITORY, "write")
     bot = github.token_for("agent[bot]", REPOSITORY)
-    scene.line.environment |= {"GITHUB_TOKEN": bot, "RESOLVER_BOT_LOGIN": "agent[bot]"}
+    scene.line.environment |= {
+        "GITHUB_TOKEN": bot, "RESOLVER_BOT_LOGIN": "agent[bot]", "RESOLVER_DRAFT": "never",
+    }  # fmt: skip
     scene.endpoint.script(bash("cat only-here.txt"), FIX, CHECK, finish(SUMMARY))
     done = scene.action(github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -74,13 +76,13 @@ def test_the_pull_request_follows_the_house_rules(scene: Scene) -> None:
     assert "Co-authored-by: mona <" in facts.message
 
 
-def test_without_a_check_on_record_it_is_a_draft_that_nobody_is_asked_about(scene: Scene) -> None:
+def test_without_verification_it_is_a_draft_that_nobody_is_asked_about(scene: Scene) -> None:
     scene.endpoint.script(FIX, finish(SUMMARY))
     done = scene.action(scene.github.event_issue_comment(scene.mention()))
     assert done.exit_code == 0, done.stdout + done.stderr
     [pull] = scene.pulls()
     assert pull.pull.draft and not pull.pull.reviewers
-    assert "**Not verified:** no test or check was recorded" in pull.body
+    assert "**Not verified:** verification is disabled in the settings" in pull.body
 
 
 def test_a_rule_that_forbids_signed_commits_is_told_and_they_can_be_published_later(

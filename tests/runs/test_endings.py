@@ -106,7 +106,8 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     next_ = next(line for line in body.splitlines() if line.startswith("**What next:**"))
     assert what_next in next_ and "`@agent continue`" in next_
     if marked == "rejected":
-        assert "What the agent ran" in body and "import calc" in body and "exit code 0" in body
+        assert "What the agent executed last" in body
+        assert "import calc" in body and "exit code 0" in body
     assert not scene.pulls()
 
 

@@ -1,4 +1,4 @@
-"""Work on a pull request of ours: its text says what is new, and it is a draft unless checked."""
+"""Work on a pull request of ours: its text says what is new, and it is a draft unless verified."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,6 @@ from tests.parts.runs import CommandLine, bash, finish
 from tests.runs.test_pulls import UPSTREAM, PullScene, right
 
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
-TESTS = bash("python3 -m unittest -q")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 MUL = bash("printf '\\ndef mul(a, b):\\n    return a * b\\n' >>calc.py")
 MULTIPLIES = finish("Add mul to calc\n\nIt multiplies.")
@@ -23,6 +22,10 @@ class T(unittest.TestCase):
 
 class OwnScene(PullScene):
     """A pull request of ours for the issue."""
+
+    def set_verify(self, verify: bool) -> None:
+        """Turn the verification of the following runs on or off; at first it is off."""
+        self.line.environment["RESOLVER_VERIFY"] = str(verify).lower()
 
     def opened(self, *answers: Answer) -> Issue:
         self.endpoint.script(FIX, *answers, finish(SUMMARY))
@@ -62,25 +65,29 @@ def reviewers(pull: Issue) -> set[str]:
     return {each.login for each in pull.pull.reviewers}
 
 
-def test_the_text_and_the_draft_status_follow_the_checks_of_each_run(scene: OwnScene) -> None:
-    """A whole run, because the agent's commands decide through all stages what is written."""
-    pull = scene.opened(bash("grep -rn add calc.py && echo pytest"))
+def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
+    scene: OwnScene,
+) -> None:
+    """A whole run, because what verification shows decides through all stages what is written."""
+    pull = scene.opened()
     assert is_draft(pull) and not reviewers(pull) and "✓" not in pull.body
-    scene.asked(pull, TESTS)
+    scene.set_verify(True)
+    scene.asked(pull)
     assert not is_draft(pull) and reviewers(pull) == {"mona"}
     assert "It multiplies." in pull.body and "not verified:" not in pull.body
+    scene.set_verify(False)
     scene.github.advance(5)
     scene.github.fail_next("PATCH", r"/pulls/\d+$", 422)
     scene.endpoint.script(bash("echo 1 > one.txt"), finish("Add one\n\nThere is one."))
     right(scene.ask("@agent and one", on=pull))
-    told = scene.told(pull)[-1]
-    assert "Resolver pushed the commit" in told and "could not update the text of" in told
-    assert "**The newest commit is not verified:** no check was run" in told
+    comment = scene.bot_comments()[-1]
+    assert "Resolver pushed the commit" in comment and "could not update the text of" in comment
+    assert "**The newest commit is not verified:** verification is disabled" in comment
 
 
 def test_a_merge_that_went_beside_leaves_the_text_of_the_pull_request(scene: OwnScene) -> None:
     """A whole run, because the branch has to move while the agent works."""
-    pull = scene.opened(TESTS)
+    pull = scene.opened()
     assert pull.pull is not None
     before = (pull.title, pull.body, is_draft(pull))
     other = {"calc.py": "def add(a, b):\n    return b - a\n"}
@@ -119,7 +126,7 @@ def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
 ) -> None:
     """A run of either thread counts: the newest that was made public stands for those before.
     Whole runs, because each reads what those before it have left."""
-    pull = scene.opened(TESTS)
+    pull = scene.opened()
     scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
     scene.endpoint.script(MUL, MULTIPLIES)
     assert scene.ask("@agent also add mul()", on=pull).exit_code == 1

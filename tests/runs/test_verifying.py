@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
+from resolver.events.observations import CmdOutput
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
@@ -60,6 +61,8 @@ def test_a_fix_with_a_test_is_verified(
     assert counts == {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0}
     assert (check["head"]["passed"], check["fixed"]) == (2, [NEW])
     assert "**Verified:** 1 test fails without the change and passes with it" in text_of(done)
+    changed = [e.changed.paths for e in done.events if isinstance(e, CmdOutput) and e.changed]
+    assert changed == [("calc.py",), ("tests/test_calc.py",)]
     # The executions are in the log, and the trace shows them.
     executed = [e for e in done.events if isinstance(e, CheckExecuted)]
     assert {e.at for e in executed} == {"base", "base_with_tests", "head"}

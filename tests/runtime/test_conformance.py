@@ -12,6 +12,7 @@ import pytest
 from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun, FileEdit, FileRead, FileWrite, IPythonRunCell
 from resolver.events.observations import (
+    ChangedPaths,
     CmdOutput,
     ErrorObservation,
     FileEditResult,
@@ -154,7 +155,10 @@ def test_a_repository_is_checked_out_and_its_change_exported(
     status = run(own_sandbox, "git status --short --branch; cat a.txt").content
     assert status.split() == ["##", "agent/work", "old"]
     assert own_sandbox.export_change(commit)["bundle"] is None
-    run(own_sandbox, "echo new > a.txt")
+    own_sandbox.report_changes()
+    assert run(own_sandbox, "cat a.txt").changed == ChangedPaths()
+    changed = ChangedPaths(paths=("a.txt",), count=1, differing=1)
+    assert run(own_sandbox, "echo new > a.txt").changed == changed
     change = own_sandbox.export_change(commit)
     assert change["bundle"]
     bundle = tmp_path / "change.bundle"

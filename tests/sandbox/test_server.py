@@ -46,9 +46,9 @@ def test_a_machine_without_pseudo_terminals_is_reported_at_the_start(root: Path)
 
 def test_every_result_has_the_fields_of_the_contract(server: Connection, root: Path) -> None:
     results = {
-        wire.CommandResult: server.shell("echo hi"),
-        wire.CellResult: server.call("run_cell", code="1", timeout=30),
-        wire.EditResult: server.call("create", path="f", file_text="a\n"),
+        wire.CommandReport: server.shell("echo hi"),
+        wire.CellReport: server.call("run_cell", code="1", timeout=30),
+        wire.EditReport: server.call("create", path="f", file_text="a\n"),
         wire.ViewResult: server.call("view", path="f"),
     }
     for contract, result in results.items():
@@ -58,7 +58,7 @@ def test_every_result_has_the_fields_of_the_contract(server: Connection, root: P
         ("insert", {"path": "f", "insert_line": 0, "new_str": "top"}),
         ("undo_edit", {"path": "f"}),
     ):
-        assert set(server.call(method, **params)) == set(wire.EditResult.__annotations__)
+        assert set(server.call(method, **params)) == set(wire.EditReport.__annotations__)
     assert (root / "f").read_text() == "b\n"
 
 

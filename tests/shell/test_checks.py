@@ -162,20 +162,6 @@ def test_a_mention_of_a_checker_is_not_a_check(command: str) -> None:
     assert not read_checks(command).checks
 
 
-@pytest.mark.parametrize(
-    "command", ["pytest", "cd a && CI=1 pytest", "source a && ruff check . && pytest && echo ok"]
-)
-def test_a_failure_can_be_attributed_to_the_check(command: str) -> None:
-    assert read_checks(command).alone
-
-
-@pytest.mark.parametrize(
-    "command", ["pip install x && pytest", "pytest && ./deploy", "pytest || false", "a | pytest"]
-)
-def test_a_failure_may_be_that_of_another_command(command: str) -> None:
-    assert not read_checks(command).alone
-
-
 PIECES = (
     "pytest", "python -m ", "npx ", "bash -c '", '"', "'", "$(", "`", "{ ", "}", "(", ")", "|",
     "||", "&&", "&", ";", ";;", "\n", "! ", "if ", "then ", "fi", "case a in ", "esac", "for i in ",
@@ -189,7 +175,6 @@ PIECES = (
 def test_any_text_is_parsed(text: str) -> None:
     read = read_checks(text)
     assert bool(read.checks) or not read.vouched
-    assert not read.alone or read.vouched
 
 
 @pytest.mark.deep

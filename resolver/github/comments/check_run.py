@@ -35,7 +35,7 @@ def publish_check_run(
 ) -> None:
     """Create the check run of the commit, unless this run has created it. Raises ForgeError."""
     verification, values = report.verification, verification_values(report, LEVELS[1].output)
-    if verification is None or values is None:
+    if verification is None or values is None or verification.reason == "disabled":
         return
     what, permission = f"create a check run for {commit[:12]}", "checks: write"
     with access.asking(what, permission):

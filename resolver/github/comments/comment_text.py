@@ -14,7 +14,6 @@ from typing import Any, Final
 from resolver.config.templates import render
 from resolver.github.comments.critique_text import critique_values
 from resolver.github.comments.markers import refusal_marker, run_marker
-from resolver.github.comments.progress import check_history_values, check_result_text
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.verification_text import verification_values
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
@@ -215,8 +214,6 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
         "warnings": _limit_lines(report.warnings, detail.lines),
         "what": _as_sentence(failure.what if failure else ""),
         "next_step": _capitalize(_as_sentence(_next_step(report))),
-        **check_history_values(report.check_history, in_table=True),
-        "deciding": check_result_text(report.check_history.newest),
         "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
         "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
     }
@@ -399,21 +396,11 @@ def _file_values(change: FileChange) -> dict[str, str | bool]:
 
 def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
     ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
-    mark = "✓" if command.exit_code == 0 else "✗"
-    if command.verdict == "unknown":
-        mark, ended = "?", "own exit code not seen"
-    elif command.verdict == "unfinished":
-        mark, ended = "?", "end not seen"
-    elif command.verdict == "failed" and command.exit_code is None:
-        ended = "fails"
-    if command.stale:
-        mark, ended = "?", f"{ended}, before the last edit"
     output = visible(command.output_tail).strip("\n")
     line = shorten_text(" ".join(visible(command.command).split()), 200)
     return {
         "command": code_span(line),
         "html": html.escape(line),
-        "mark": mark,
         "ended": ended,
         "output": fence(keep_last_lines(output, limit)) if output.strip() else "",
     }

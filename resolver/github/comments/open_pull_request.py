@@ -18,6 +18,7 @@ from resolver.config.templates import render
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
+from resolver.github.comments.comment_text import LEVELS
 from resolver.github.comments.find_or_create import (
     create_pull_request,
     describe_pull_request,
@@ -26,7 +27,6 @@ from resolver.github.comments.find_or_create import (
     write_once,
 )
 from resolver.github.comments.markers import run_marker, run_of_marker
-from resolver.github.comments.progress import check_result_text
 from resolver.github.comments.pull_request_template import with_default_template
 from resolver.github.comments.pull_request_text import (
     Drafting,
@@ -45,6 +45,7 @@ from resolver.github.comments.pull_request_text import (
     with_title,
 )
 from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.verification_text import verification_values
 from resolver.github.text.markdown import code_span
 from resolver.models.run import Actor, PullRequest
 
@@ -395,9 +396,10 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
         # On the pull request itself, keep the marker of the issue that it was opened for.
         marker = run_marker_of(body)
     new_text = latest_changes_text(report, remaining_length(body, keep_earlier=is_addition))
-    deciding = check_result_text(report.check_history.newest)
     warning = render(
-        "comments/_unverified.md.j2", unverified=report.unverified, deciding=deciding
+        "comments/_unverified.md.j2",
+        unverified=report.unverified,
+        verification=verification_values(report, LEVELS[-1].output),
     ).strip()
     new_body = add_newest_section(
         body, marker, new_text, keep_earlier=is_addition, run=report.run, warning=warning

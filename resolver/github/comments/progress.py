@@ -28,35 +28,11 @@ from resolver.events.state import State
 from resolver.events.stream import Subscriber
 from resolver.github.comments.markers import ActiveRunMarker, at_work_marker, died_marker
 from resolver.github.text.comment_markdown import MAX_BODY
-from resolver.github.text.markdown import code_span, shorten_text, single_line
-from resolver.models.check_history import CheckHistory, ObservedCheck
+from resolver.github.text.markdown import code_span, single_line
 from resolver.models.run import Command, FrozenModel, PlanItem, RunState, Trigger
 from resolver.models.verification import VerificationVerdict
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
-
-
-def check_result_text(
-    check: ObservedCheck | None, in_table: bool = False
-) -> dict[str, object] | None:
-    """Return the command, its result, and if it passed, or None if there is no check."""
-    if check is None:
-        return None
-    command = code_span(shorten_text(" ".join(check.command.split()), 150), in_table=in_table)
-    return {"command": command, "passed": check.passed, "ended": check.ended}
-
-
-def check_history_values(history: CheckHistory, *, in_table: bool = False) -> dict[str, object]:
-    """Return the template values about a run's checks and edits."""
-    return {
-        "edited": history.edited,
-        "reproduced": check_result_text(history.reproduced, in_table=in_table),
-        "newest": check_result_text(history.newest, in_table=in_table),
-        "unclear": history.unclear,
-        "unclear_before_edit": history.unclear_before_edit,
-        "unclear_after_edit": history.unclear_after_edit,
-    }
-
 
 MAX_PLAN_ITEMS = 30
 """Maximum number of steps of a plan that are shown."""
@@ -88,7 +64,7 @@ class RunProgress(FrozenModel):
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
-    check_history: CheckHistory = CheckHistory()
+    changed_files: int = Field(default=0, description="Number of files that the agent has changed.")
     worked: bool = Field(default=False, description="True when the agent's work has ended.")
     published: bool = False
     verifies: bool = Field(
@@ -99,6 +75,10 @@ class RunProgress(FrozenModel):
         default=None, description="What the checks show about the newest change."
     )
 
+    reproduced: int = Field(
+        default=0, description="Number of tests that fail without the change and pass with it."
+    )
+
     @property
     def at_work(self) -> ActiveRunMarker:
         """The content of the comment's marker."""
@@ -107,7 +87,7 @@ class RunProgress(FrozenModel):
 
 def progress_body(progress: RunProgress) -> str:
     """Return the comment of an active run, without the plan if it would be too long."""
-    trigger, check_history = progress.trigger, progress.check_history
+    trigger = progress.trigger
     kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
     text = render(
         "comments/progress.md.j2",
@@ -131,8 +111,8 @@ def progress_body(progress: RunProgress) -> str:
             {"title": single_line(item.title, 200), "status": item.status} for item in progress.plan
         ],
         most_planned=MAX_PLAN_ITEMS,
-        files=check_history.files,
-        **check_history_values(check_history),
+        changed_files=progress.changed_files,
+        reproduced=progress.reproduced,
         kind=kinds.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
@@ -197,8 +177,7 @@ class ProgressReporter:
     """Reports the progress of one run.
 
     `create_writer` is called in the background thread. `initial` is the state when the run starts.
-    `interval` is the number of seconds between two edits. `update_history` takes the events of the
-    log in order and returns the check history so far. `redact` removes secrets from a text.
+    `interval` is the number of seconds between two edits. `redact` removes secrets from a text.
     """
 
     def __init__(
@@ -206,13 +185,11 @@ class ProgressReporter:
         create_writer: Callable[[], ProgressWriter],
         initial: RunProgress,
         interval: float,
-        update_history: Callable[[Event], CheckHistory],
         redact: Callable[[str], str],
     ) -> None:
         self._create_writer = create_writer
         self._progress = initial
         self._interval = interval
-        self._update_history = update_history
         self._redact = redact
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
@@ -220,7 +197,6 @@ class ProgressReporter:
         self._changed = threading.Event()
         self._closed = threading.Event()
         self._comment_id: int | None = None
-        self._last_history = self._redacted_history = CheckHistory()
         self._replies = 0
         self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
 
@@ -246,11 +222,8 @@ class ProgressReporter:
     def follow(self, state: State) -> Subscriber:
         """Return a subscriber for the run's log that reports the progress after each event.
 
-        The events that `state` holds already are read at once. `state` must be updated with an
-        event before the subscriber gets it.
+        `state` must be updated with an event before the subscriber gets it.
         """
-        for past_event in state.events:
-            self._add_to_history(past_event)
 
         def take(event: Event) -> None:
             # A delegate answers in its own log; here the next iteration shows that the wait is
@@ -263,10 +236,11 @@ class ProgressReporter:
             if isinstance(event, CheckExecuted):
                 self.show(verifying=True)
             if isinstance(event, VerificationCompleted):
-                self.show(verdict=event.evidence.verdict)
+                evidence = event.evidence
+                self.show(verdict=evidence.verdict, reproduced=len(evidence.reproduction))
             if isinstance(event, AgentStateChanged):
                 if event.state is RunState.RUNNING:
-                    self.show(verifying=False, verdict=None)
+                    self.show(verifying=False, verdict=None, reproduced=0)
                 paused = event.state is RunState.PAUSED
                 self.show(worked=event.state in ENDED_STATES, paused=paused)
             self.show(
@@ -276,7 +250,7 @@ class ProgressReporter:
                 plan=tuple(
                     i.model_copy(update={"title": self._redact(i.title)}) for i in state.plan
                 ),
-                check_history=self._add_to_history(event),
+                changed_files=state.changed_files or 0,
             )
 
         return take
@@ -304,26 +278,6 @@ class ProgressReporter:
                 self.show(worked=True, published=True)
             case _:
                 pass
-
-    def _add_to_history(self, event: Event) -> CheckHistory:
-        """Return the check history after one more event, with secrets removed."""
-        history = self._update_history(event)
-        if history is not self._last_history:
-            self._last_history = history
-            self._redacted_history = history.model_copy(
-                update={
-                    "reproduced": self._redact_check(history.reproduced),
-                    "checks": tuple(filter(None, map(self._redact_check, history.checks))),
-                }
-            )
-        return self._redacted_history
-
-    def _redact_check(self, check: ObservedCheck | None) -> ObservedCheck | None:
-        if check is None:
-            return None
-        # A command's output is not published while the run is active.
-        redacted = {"command": self._redact(check.command), "output": ""}
-        return check.model_copy(update=redacted)
 
     def _write_all(self) -> None:
         try:

@@ -22,7 +22,6 @@ from resolver.errors import (
     UsageError,
 )
 from resolver.models.approval import PendingApproval
-from resolver.models.check_history import CheckHistory
 from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions, PullRequestPreferences
@@ -155,7 +154,7 @@ class Report(FrozenModel):
         default=None, description="The opinion of a model on the change."
     )
     commands: tuple[CheckedCommand, ...] = Field(
-        default=(), description="The agent's own checks, with their results."
+        default=(), description="The commands that the agent executed, with their exit codes."
     )
     branch: str | None = None
     pull_request: PullRequest | None = None
@@ -178,7 +177,6 @@ class Report(FrozenModel):
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
-    check_history: CheckHistory = CheckHistory()
     continues: bool = Field(
         default=False, description="True if a comment can continue the run from its log."
     )

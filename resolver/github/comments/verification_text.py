@@ -12,6 +12,7 @@ from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import (
+    UNFINISHED,
     CheckComparison,
     CheckExecution,
     TamperingFinding,
@@ -31,12 +32,12 @@ MAX_CHECKS = 10
 
 
 def verification_values(report: Report, output_limit: int) -> dict[str, Any] | None:
-    """Return the template values of the verification; None if Resolver has verified nothing.
+    """Return the template values of the verification; None if there was nothing to verify.
 
     output_limit: number of characters of a failing check's output that are shown.
     """
-    verification = report.verification
-    if verification is None or verification.reason in {"disabled", "no_change"}:
+    verification = report.verification or (UNFINISHED if report.patch else None)
+    if verification is None or verification.reason == "no_change":
         return None
     checks = verification.checks
     head = report.patch.commit or "" if report.patch else ""

@@ -14,9 +14,8 @@ from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
 from resolver.memory.condensers.summaries import Writer
 from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
-from resolver.memory.facts import DEFAULT_MAX_LENGTH, checks_in
+from resolver.memory.facts import DEFAULT_MAX_LENGTH
 from resolver.memory.turns import Turn
-from resolver.security.shell.writes import written_in, written_paths
 
 MIN_SAVING_DIVISOR = 10
 """Unless the model asked for it, a condensation has to save a tenth of the bound: each one
@@ -265,9 +264,9 @@ def _combine(first: Condensation, second: Condensation) -> Condensation:
     )
 
 
-ORDINARY, FAILED, CHECKED, CHANGED = range(4)
-"""Ranks of a turn: it only read or looked; something failed; it ran a check; it changed, planned or
-decided something."""
+ORDINARY, FAILED, CHANGED = range(3)
+"""Ranks of a turn: it only read or looked; something failed; it changed, planned or decided
+something."""
 
 
 class Importance:
@@ -279,8 +278,8 @@ class Importance:
     first, and of equally important ones the oldest first. If the model reports that the context is
     full, turns at both ends may be forgotten too, except the last one.
 
-    The summary lists, from the log alone and as of now, the files changed, the last result of each
-    check, the plan, questions with their answers, and the agent's own notes. The user's messages
+    The summary lists, from the log alone and as of now, the files changed, the last commands,
+    the plan, questions with their answers, and the agent's own notes. The user's messages
     are never forgotten.
 
     writer: writes additional notes with a model; None for no such notes.
@@ -359,14 +358,10 @@ def _rank_action(action: ActionBase, result: ObservationBase | None) -> int:
             return CHANGED
         case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
             return CHANGED
-        case a.CmdRun(is_input=False, command=command), o.CmdOutput(exit_code=code):
-            if written_paths(command):
-                return CHANGED
-            if checks_in(command):
-                return CHECKED
-            return FAILED if code else ORDINARY
-        case a.IPythonRunCell(code=code), o.IPythonOutput() if written_in(code):
+        case _, o.SandboxObservation(changed=o.ChangedPaths(count=count)) if count:
             return CHANGED
+        case a.CmdRun(is_input=False), o.CmdOutput(exit_code=code) if code:
+            return FAILED
         case _, o.ErrorObservation() | o.IPythonOutput(error=True):
             return FAILED
         case _:

@@ -14,7 +14,6 @@ from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.models.run import Task, Trigger, TriggerKind
-from resolver.security.shell.writes import WrittenPaths, written_in, written_paths
 
 MAX_COMMAND_LENGTH = 20_000
 """Maximum characters of a command that are searched for file names."""
@@ -112,12 +111,10 @@ class ObservedText:
                 self._change(path)
             case a.CmdRun(source=Source.AGENT, is_input=False, command=text):
                 self._process_names(text)
-                self._process_written(written_paths(text))
             case a.IPythonRunCell(source=Source.AGENT, code=text):
                 self._process_names(text)
-                self._process_written(written_in(text))
-            case o.CmdOutput(cwd=cwd) if cwd:
-                self._folder = self._from_root(cwd)
+            case o.SandboxObservation():
+                self._process_result(event)
             case o.RecallResult(name=name, content=content) if name:
                 self.loaded[name] = self.loaded.get(name, 0) + len(content)
             case _:
@@ -149,9 +146,11 @@ class ObservedText:
                 if path in self._files or path in self._folders:
                     self._touch(path)
 
-    def _process_written(self, written: WrittenPaths) -> None:
-        for path in written.paths:
-            self._change(self._from_folder(path))
+    def _process_result(self, result: o.SandboxObservation) -> None:
+        for path in result.changed.paths if result.changed else ():
+            self._change(path)
+        if isinstance(result, o.CmdOutput) and result.cwd:
+            self._folder = self._from_root(result.cwd)
 
     def _change(self, path: str) -> None:
         path = self._from_root(path)

@@ -29,7 +29,6 @@ from resolver.runs.reporting import (
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import ApprovalRequester
-from resolver.verification.check_tracker import CheckTracker
 
 
 def start_progress_comment(
@@ -61,7 +60,6 @@ def start_progress_comment(
             verifies=settings.verify,
         ),
         settings.comment_interval_seconds.progress,
-        CheckTracker().take,
         request.redactor(settings).redact_text,
     )
     reporter.start()

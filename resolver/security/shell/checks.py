@@ -1,4 +1,4 @@
-"""Determines which checks a command line runs, and whether its exit code tells how they ended.
+"""Determines which checks a command line of a project's configuration runs.
 
 A check counts only where a command can be; the same word in an argument, a pattern or a document
 does not. Any text gives a result, in time linear in its length. Checks that run tests are told
@@ -30,11 +30,6 @@ _REDEFINING_COMMANDS = frozenset({"trap", "alias"})
 _DETACHED_WRAPPERS = frozenset({"setsid", "watch", "flock"})
 """Wrappers whose exit code may differ from that of the command they run."""
 
-PREPARING_COMMANDS = frozenset(
-    {"cd", "pushd", "popd", "export", "set", "unset", "ulimit", "echo", "source", ".", ""}
-)
-"""Commands that prepare a check and succeed, or print why they failed."""
-
 
 @dataclass(frozen=True)
 class CommandChecks:
@@ -42,12 +37,10 @@ class CommandChecks:
 
     checks: the checks that the line contains, normalized so that variants are equal.
     vouched: an exit code of 0 means that all of them ran and passed.
-    alone: any other exit code means that one of them failed.
     """
 
     checks: tuple[str, ...] = ()
     vouched: bool = False
-    alone: bool = False
 
 
 @dataclass
@@ -57,8 +50,6 @@ class _Shell:
     functions: names of functions that the script has defined.
     pipefail, ends_early: `set -o pipefail` and `set -e` are on.
     is_uncertain: the commands that follow may not run, or may mean something else.
-    others: number of commands that are not checks and may fail themselves.
-    is_inverted: a result may be inverted or ignored, by `!` or `||`.
     """
 
     functions: frozenset[str] = frozenset()
@@ -67,8 +58,6 @@ class _Shell:
     is_uncertain: bool = False
     depth: int = 0
     checks: list[str] = field(default_factory=list)
-    others: int = 0
-    is_inverted: bool = False
 
 
 _ALWAYS_FAILS = frozenset({-1})
@@ -84,8 +73,7 @@ def read_checks(command: str) -> CommandChecks:
     passed = _read_text(command, shell)
     checks = tuple(dict.fromkeys(shell.checks))
     vouched = bool(checks) and passed >= frozenset(range(len(shell.checks)))
-    alone = vouched and not shell.others and not shell.is_inverted
-    return CommandChecks(checks, vouched, alone)
+    return CommandChecks(checks, vouched)
 
 
 def _read_text(text: str, shell: _Shell) -> frozenset[int]:
@@ -110,7 +98,6 @@ def _read_list(
     for pipeline in pipelines:
         passed, operator = _read_pipeline(pipeline, shell), pipeline[-1].behind
         if joined_by == "||":
-            shell.is_inverted = True
             pending = (
                 pending
                 if passed == _ALWAYS_FAILS
@@ -145,11 +132,9 @@ def _read_pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
     for stage in pipeline:
         passed_by_stage.append(_read_stage(stage, shell, in_pipeline=len(pipeline) > 1))
     if any(stage.is_inverted for stage in pipeline):
-        shell.is_inverted = True
         return frozenset()
     if len(pipeline) == 1:
         return passed_by_stage[0]
-    shell.others += 1
     # without `pipefail`, a pipeline's exit code is that of its last command
     return (
         frozenset[int]().union(*passed_by_stage) - _ALWAYS_FAILS
@@ -169,7 +154,6 @@ def _read_stage(stage: PipelineStage, shell: _Shell, *, in_pipeline: bool) -> fr
         if stage.kind == "(" or in_pipeline:
             shell.pipefail, shell.errexit, shell.is_uncertain = options
         return passed
-    shell.others += 1
     _read_list(stage.body, shell)  # it is not known which part of it runs
     return frozenset()
 
@@ -183,12 +167,9 @@ def _read_simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
         return _inline_shell(script, shell)
     _note_state(name, argv, shell)
     if argv and name in {"false", "exit", "return"} and _fails(name, argv):
-        shell.others += 1
         return _ALWAYS_FAILS
     check, inner_name = _check_of(argv)
     if not check or name in shell.functions or inner_name in shell.functions:
-        if name not in PREPARING_COMMANDS or name in shell.functions:
-            shell.others += 1
         return frozenset()
     shell.checks.append(" ".join(check))
     return (

@@ -93,22 +93,6 @@ def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     return argv, as_root
 
 
-def command_argument(name: str, args: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that `xargs` or `find -exec` runs; empty for any other program."""
-    if name in {"xargs", "parallel"}:
-        index = 0
-        while index < len(args) and args[index].startswith("-"):
-            index += (
-                2 if args[index] in {"-n", "-I", "-P", "-L", "-s", "-d", "-a", "-E", "-j"} else 1
-            )
-        return tuple(args[index:])
-    if name == "find":
-        for index, word in enumerate(args):
-            if word in {"-exec", "-execdir", "-ok", "-okdir"}:
-                return tuple(part for part in args[index + 1 :] if part not in {";", "\\;", "+"})
-    return ()
-
-
 def _inner_argv(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     """Return the words after the wrapper and its arguments; empty if it runs no command."""
     name, words = basename(argv[0]), list(argv[1:])
@@ -172,11 +156,6 @@ def inline_script(words: Sequence[str]) -> str | None:
             script = argv[index + 1] if index + 1 < len(argv) else ""
             return None if _has_expansion(script) else plain_word(script)
     return None
-
-
-def has_substitution(word: str) -> bool:
-    """Return True if a raw word contains a command or process substitution: `$(...)`, `<(...)`."""
-    return any(sign in part for part in _unquoted(word) for sign in ("$(", "`", "<(", ">("))
 
 
 def _has_expansion(word: str) -> bool:

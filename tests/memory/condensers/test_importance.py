@@ -40,8 +40,9 @@ def worked() -> Log:
     hunk = o.FileEditResult(path="src/sum.py", diff="@@ -1 +1 @@\n-a - b\n+a + b\n", content="ok")
     log.turn(edit, hunk, text="Subtraction is the cause.")
     failed = "FAILED tests/test_sum.py::test_two - assert 0 == 4\n1 failed, 3 passed in 0.1s"
-    log.turn(a.CmdRun(command="cd x && pytest -q | tail"), o.CmdOutput(content=failed, exit_code=1))
-    log.turn(a.CmdRun(command="sed -i s/1/2/ conf.ini"), o.CmdOutput(exit_code=0))
+    log.turn(a.CmdRun(command="cd x && pytest -q"), o.CmdOutput(content=failed, exit_code=1))
+    made = o.ChangedPaths(paths=("conf.ini",), count=1, differing=2)
+    log.turn(a.CmdRun(command="make conf"), o.CmdOutput(exit_code=0, changed=made))
     log.turn(a.Think(content="the cache must be emptied as well"), o.Null())
     log.turn(a.Message(content="Which table?", wait_for_response=True), None)
     log.add(task("The one of 2019."))
@@ -87,11 +88,11 @@ def test_the_results_of_forgotten_work_are_in_the_summary() -> None:
     assert sum(m["role"] == "assistant" for m in ConversationMemory().messages(log.state)) == 1
     for known in (
         "- src/sum.py: 1 change", "Subtraction is the cause.", "-a - b", "+a + b",
-        "- conf.ini: 1 change, last with `sed -i s/1/2/ conf.ini`",
-        "[exit code 1 of the pipe it was in] pytest -q; files were changed since",
+        "- conf.ini: 1 change, last with `make conf`",
+        "[exit code 1] cd x && pytest -q; files were changed since",
         "FAILED tests/test_sum.py::test_two", "1 failed, 3 passed",
         "[x] find it", "[ ] write the note", "the cache must be emptied as well",
-        "You: Which table?", "The one of 2019.", "[2] make schema", "fix it",
+        "You: Which table?", "The one of 2019.", "[exit code 2] make schema", "fix it",
     ):  # fmt: skip
         assert known in shown.replace("\\n", "\n"), known
 
@@ -99,11 +100,11 @@ def test_the_results_of_forgotten_work_are_in_the_summary() -> None:
 def test_the_summary_has_the_last_state_and_not_the_first() -> None:
     log = worked()
     passed = o.CmdOutput(content="4 passed in 0.1s", exit_code=0)
-    log.turn(a.CmdRun(command="python -m pytest -q"), passed)
+    log.turn(a.CmdRun(command="cd x && pytest -q"), passed)
     log.turn(a.PlanUpdate(items=(PlanItem(title="all new"),)), o.PlanUpdated())
     ordinary(log, 5)
     summary = of(forgotten(log), Condensation)[-1].summary
-    assert "[exit code 0] pytest -q (run 2 times)\n  4 passed" in summary
+    assert "[exit code 0] cd x && pytest -q (run 2 times)\n  4 passed" in summary
     assert "1 failed" not in summary
     assert "all new" in summary and "write the note" not in summary
 
@@ -171,7 +172,8 @@ def test_a_conversation_below_the_limit_is_not_condensed() -> None:
 
 def test_an_edit_by_python_is_a_change() -> None:
     log = started()
-    log.turn(a.IPythonRunCell(code="append_file('a.py', 'x')"), o.IPythonOutput(content="ok"))
+    changed = o.ChangedPaths(paths=("a.py",), count=1, differing=1)
+    log.turn(a.IPythonRunCell(code="f()"), o.IPythonOutput(content="ok", changed=changed))
     log.turn(a.IPythonRunCell(code="print(1)"), o.IPythonOutput(content="1"))
     view = Shown().view(log.state)
     assert [importance(turn) for turn in view.turns] == [CHANGED, ORDINARY]

@@ -76,7 +76,7 @@ def test_without_a_models_reply_the_earlier_notes_stay(
     condensation = condense(log, condenser)
     assert condensation is not None
     assert condensation.notes == "EARLIER NOTES"
-    assert "Other commands that failed" in condensation.summary
+    assert "Commands that failed" in condensation.summary
     assert len(warnings(log)) == 1
 
 

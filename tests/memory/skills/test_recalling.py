@@ -141,22 +141,26 @@ def test_changed_files_load_skills_and_instructions_of_their_folders() -> None:
         ]
 
 
+CHANGED = o.ChangedPaths(paths=("src/a.py",), count=1, differing=1)
+
+
 def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_read() -> None:
     first = numbered(opening())
     loaded = recalled(first)
     for event in (
         a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x"),
         a.FileWrite(path="/workspace/src/a.py", content=""),
-        a.CmdRun(command="cd /workspace && sed -i s/x/y/ src/a.py"),
-        a.CmdRun(command="cat > src/a.py <<'EOF'\nx\nEOF"),
-        a.IPythonRunCell(code="open('src/a.py', 'w').write('x')"),
+        o.CmdOutput(changed=CHANGED, cause=99),
+        o.IPythonOutput(changed=CHANGED, cause=99),
     ):
         [(action, _)] = recalled(go_on(first, loaded, event))
         assert (action.query, action.why) == ("python", "src/a.py was changed")
     for event in (
         a.FileRead(path="src/a.py"),
         a.CmdRun(command="cat src/a.py && python src/a.py"),
+        a.CmdRun(command="sed -i s/x/y/ src/a.py"),
         a.IPythonRunCell(code="open('src/a.py').read()"),
+        o.CmdOutput(changed=o.ChangedPaths(), cause=99),
     ):
         assert recalled(go_on(first, loaded, event)) == []
     read_first = go_on(first, loaded, a.FileRead(path="src/a.py"))
@@ -193,11 +197,12 @@ def test_a_path_in_a_command_is_relative_to_the_shells_directory() -> None:
     first = numbered(opening())
     loaded = recalled(first)
     there = go_on(
-        first, loaded, a.CmdRun(command="cd src"),
-        o.CmdOutput(exit_code=0, cwd="/workspace/src", cause=99), a.CmdRun(command="echo > a.py"),
+        first, loaded, a.CmdRun(command="cd web"),
+        o.CmdOutput(exit_code=0, cwd="/workspace/web", cause=99),
+        a.CmdRun(command="cat app/main.js"),
     )  # fmt: skip
-    assert names(recalled(there)) == ["python"]
-    elsewhere = go_on(first, loaded, a.CmdRun(command="echo > ../../src/a.py > /etc/src/a.py"))
+    assert "web/app/AGENTS.md" in names(recalled(there))
+    elsewhere = go_on(first, loaded, a.CmdRun(command="cat ../web/app/main.js app/main.js"))
     assert recalled(elsewhere) == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.security.shell.writes import relative_command
+from resolver.trace.plain import relative_command
 
 ROOT = "/tmp/resolver-a1b2/workspace"
 

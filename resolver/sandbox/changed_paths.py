@@ -1,0 +1,135 @@
+"""Reports which files of the repository an action has changed: the difference of the working tree.
+
+It runs inside the sandbox, with the standard library and the toolbox's git. Like the export of the
+change, it uses a private git directory and an index of its own, never the agent's `.git`.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from . import setup_files
+from .directory_watches import DirectoryWatches
+from .spool import readable
+
+MAX_PATHS: Final = 50
+"""Maximum number of changed paths that are named for one action."""
+
+MAX_CHARACTERS: Final = 10_000
+"""Maximum number of characters of all named paths together."""
+
+_STATUS: Final = [
+    "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames",
+    "--ignore-submodules=all",
+]  # fmt: skip
+_LIST_IGNORED: Final = [
+    "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory",
+]  # fmt: skip
+
+_Signature = tuple[int, int, int, int] | None
+"""Mode, size, time of the last change and inode of a file; None if it is gone."""
+
+
+@dataclass(frozen=True)
+class TreeChanges:
+    """What has changed in the working tree.
+
+    paths: relative to the root and sorted; the first ones if there are many.
+    count: number of all changed paths.
+    differing: number of paths that differ from the base now.
+    """
+
+    paths: list[str]
+    count: int
+    differing: int
+
+
+class TreeComparison:
+    """Compares the working tree with its state at the last call.
+
+    A file counts as changed if it differs from the base before or after, and was written, created
+    or deleted in between. Ignored and generated files don't count. A tracked file that was written
+    with the content of the base does not count either.
+
+    root: absolute path of the repository.
+    git_dir: the private git directory, with the index of the checkout.
+    folder: folder for an index of its own.
+    run: runs git.
+    """
+
+    def __init__(self, root: str, git_dir: str, folder: str, run: setup_files.Run) -> None:
+        os.makedirs(folder, exist_ok=True)
+        index = os.path.join(folder, "index")
+        shutil.copy2(os.path.join(git_dir, "index"), index)
+        self._root = os.fsencode(root)
+        self._run: Callable[[Sequence[str]], bytes] = lambda args: run(
+            args, self._variables(root, git_dir, index)
+        )
+        self._tracked = self._names(["ls-files", "-z"])
+        self._generated = setup_files.unused_patterns(self._tracked)
+        ignored = {name.rstrip(b"/") for name in self._names(_LIST_IGNORED)}
+        self._watches = DirectoryWatches(root, lambda path: self._is_watched(path, ignored))
+        self._known = self._differing()
+
+    def take(self) -> TreeChanges:
+        """Return what has changed since the last call. Raises ActionFailed if git fails."""
+        if not self._watches.take():
+            return TreeChanges([], 0, len(self._known))
+        known, self._known = self._known, self._differing()
+        changed = sorted(
+            path
+            for path in known.keys() | self._known.keys()
+            if (path in known) != (path in self._known) or known[path] != self._known[path]
+        )
+        return TreeChanges(_bounded(changed), len(changed), len(self._known))
+
+    def close(self) -> None:
+        """End the watches."""
+        self._watches.close()
+
+    @staticmethod
+    def _variables(root: str, git_dir: str, index: str) -> Mapping[str, str]:
+        return {"GIT_DIR": git_dir, "GIT_WORK_TREE": root, "GIT_INDEX_FILE": index}
+
+    def _names(self, args: Sequence[str]) -> list[bytes]:
+        return self._run(args).split(b"\0")[:-1]
+
+    def _is_watched(self, path: bytes, ignored: set[bytes]) -> bool:
+        if path == b".git" or path in ignored:
+            return False
+        return not setup_files.is_generated(path, self._generated)
+
+    def _differing(self) -> dict[bytes, _Signature]:
+        """Return the paths that differ from the base, with their signatures.
+
+        Git updates the index, so that it reads a file that was written with the same content once.
+        """
+        # The first column compares the index with HEAD, which says nothing here.
+        rows = [row for row in self._names(_STATUS) if row[1:2] != b" "]
+        new_files = [row[3:] for row in rows if row[:2] == b"??"]
+        patterns = setup_files.find_patterns(new_files, lambda: self._tracked)
+        changed = [row[3:] for row in rows if row[:2] != b"??"]
+        new = (path for path in new_files if not setup_files.is_generated(path, patterns))
+        return {path: self._signature(path) for path in (*changed, *new)}
+
+    def _signature(self, path: bytes) -> _Signature:
+        try:
+            found = os.lstat(os.path.join(self._root, path))
+        except OSError:
+            return None
+        return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _bounded(paths: Sequence[bytes]) -> list[str]:
+    """Return the first paths, within MAX_PATHS and MAX_CHARACTERS."""
+    shown: list[str] = []
+    length = 0
+    for path in paths[:MAX_PATHS]:
+        name = readable(os.fsdecode(path))
+        length += len(name)
+        if length > MAX_CHARACTERS:
+            break
+        shown.append(name)
+    return shown

@@ -1,0 +1,129 @@
+"""Which files an action has changed, reported by a real server on a real repository."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resolver.sandbox.directory_watches import DirectoryWatches
+from tests.sandbox.connection import Connection
+
+
+def git(folder: Path, *args: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    command = ["git", "-C", str(folder), *identity, *args]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(server: Connection, root: Path, tmp_path: Path) -> Connection:
+    """A server with a checkout whose changes are reported."""
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "--quiet")
+    for name, text in (
+        ("a.py", "a = 1\n"),
+        ("src/b.py", "b = 1\n"),
+        (".gitignore", "build/\n"),
+        ("lib/deep/c.py", "c = 1\n"),
+    ):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+    git(source, "add", "--all")
+    git(source, "commit", "--quiet", "--message", "First")
+    copy = tmp_path / "copy.git"
+    git(source, "clone", "--quiet", "--bare", str(source), str(copy))
+    git(copy, "config", "core.bare", "false")
+    commit = git(source, "rev-parse", "HEAD")
+    server.call("checkout", git_dir=str(copy), commit=commit, branch="main")
+    server.call("report_changes")
+    return server
+
+
+def changed(server: Connection, command: str) -> list[str]:
+    result = server.shell(command)
+    assert len(result["changed"]) == result["changed_count"], result
+    return result["changed"]
+
+
+def test_nothing_is_known_before_reports_are_requested(server: Connection) -> None:
+    result = server.shell("echo a >new")
+    assert result["changed"] is None and result["changed_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("cat a.py; git status; ls -la src", []),
+        ("echo x >>a.py", ["a.py"]),
+        ("sed -i s/1/2/ src/b.py lib/deep/c.py", ["lib/deep/c.py", "src/b.py"]),
+        ("mkdir -p new/er; cd new/er; echo x >f", ["new/er/f"]),
+        ("git mv a.py src/a.py", ["a.py", "src/a.py"]),
+        ("rm -r lib", ["lib/deep/c.py"]),
+        ("chmod +x a.py", ["a.py"]),
+        ("ln -s a.py link", ["link"]),
+        ("mv src moved", ["moved/b.py", "src/b.py"]),
+        ("python3 -c \"open('a.py', 'r+b').write(b'z')\"", ["a.py"]),
+        ("echo x >/tmp/outside-$$; rm /tmp/outside-$$", []),
+        ("mkdir build __pycache__; echo x >build/x; echo x >__pycache__/x.pyc", []),
+        ("touch a.py; cp a.py b; mv b a.py", []),
+        ("echo x >f; rm f", []),
+        ("git commit --quiet --allow-empty -m x 2>&1; git branch other", []),
+    ],
+)
+def test_a_command_reports_what_it_changed(
+    repository: Connection, command: str, paths: list[str]
+) -> None:
+    assert changed(repository, command) == paths
+    assert changed(repository, "true") == []
+
+
+def test_each_action_reports_its_own_changes(repository: Connection) -> None:
+    assert changed(repository, "mkdir made") == []
+    assert changed(repository, "echo 1 >made/one; echo 1 >a.py") == ["a.py", "made/one"]
+    assert changed(repository, "echo 2 >made/one") == ["made/one"]
+    assert changed(repository, "mv made moved") == ["made/one", "moved/one"]
+    assert changed(repository, "echo 3 >moved/two") == ["moved/two"]
+    assert changed(repository, "git checkout --quiet a.py") == ["a.py"]
+    assert changed(repository, "mkdir -p build/x __pycache__") == []
+    assert changed(repository, "echo x >build/x/y") == []
+    assert repository.shell("true")["differing"] == 2
+
+
+def test_edits_and_cells_report_their_changes(repository: Connection) -> None:
+    made = repository.call("create", path="src/new.py", file_text="x = 1\n")
+    assert made["changed"] == ["src/new.py"]
+    edit = repository.call("str_replace", path="a.py", old_str="a = 1", new_str="a = 2")
+    assert edit["changed"] == ["a.py"]
+    cell = repository.call("run_cell", code="open('src/b.py', 'a').write('#')", timeout=30)
+    assert cell["changed"] == ["src/b.py"] and cell["changed_count"] == 1
+
+
+def test_a_long_list_is_cut_and_counted(repository: Connection) -> None:
+    result = repository.shell("for i in $(seq 100 199); do echo x >f$i; done")
+    assert result["changed"] == [f"f{number}" for number in range(100, 150)]
+    assert result["changed_count"] == 100
+
+
+def test_more_events_than_the_kernel_keeps_lose_no_change(repository: Connection) -> None:
+    # The queue is not read while a command runs.
+    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    loop = f"for ((i = 0; i < {limit}; i++)); do : >x; : >y; done; rm x y"
+    assert changed(repository, f"{loop}; mkdir late; echo x >late/f") == ["late/f"]
+    assert changed(repository, "echo y >late/f") == ["late/f"]
+
+
+def test_with_too_many_directories_every_action_may_have_changed_something(root: Path) -> None:
+    (root / "a" / "b").mkdir(parents=True)
+    assert not DirectoryWatches(str(root), lambda _: True, 3).take()
+    watches = DirectoryWatches(str(root), lambda _: True, 2)
+    assert watches.take() and watches.take()
+    assert not DirectoryWatches(str(root), lambda path: path != b"a/b", 2).take()
+
+
+def test_a_broken_repository_takes_the_report_but_not_the_result(
+    repository: Connection, tmp_path: Path
+) -> None:
+    (tmp_path / "scratch" / "repository.git" / "HEAD").unlink()
+    result = repository.shell("echo x >>a.py; echo done")
+    assert result["output"] == "done\n" and result["changed"] is None
