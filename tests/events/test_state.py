@@ -153,10 +153,7 @@ def test_the_files_that_differ_are_those_of_the_last_report_also_of_a_delegate()
         (CmdOutput(), None),
         (CmdOutput(changed=two), 2),
         (FileEditResult(path="/workspace/a.py", changed=edited), 2),
-        (
-            nested(0, CmdOutput(cause=4, changed=ChangedPaths(paths=("c",), count=1, differing=3))),
-            3,
-        ),
+        (nested(0, CmdOutput(cause=4, changed=third)), 3),
         (CmdOutput(changed=ChangedPaths(differing=1)), 1),
         (CmdOutput(), 1),
     ):
