@@ -154,7 +154,7 @@ def test_a_template_is_filled_in(github: GitHubServer, issue: Issue) -> None:
     pull, _ = opened(github, report_on(issue, conventions=Conventions(template=template)))
     assert "## What\n\nIt was broken." not in pull.body
     assert "## What\n\n" in pull.body and "hi -->" not in pull.body
-    assert "## Testing\n\nRun by the agent" in pull.body
+    assert "## Testing\n\n<details><summary>Commands that the agent" in pull.body
     assert "- [ ] I have read the rules" in pull.body
     assert f"Fixes #{issue.number}" in pull.body
 
@@ -168,7 +168,7 @@ def test_the_owners_template_is_used_if_the_repository_has_none(
 ) -> None:
     github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
     pull, _ = opened(github, report_on(issue))
-    assert "## How we test here\n\nRun by the agent" in pull.body
+    assert "## How we test here\n\n<details><summary>Commands that the agent" in pull.body
     again, _ = opened(github, report_on(issue))
     assert again.body == pull.body
 
