@@ -79,6 +79,12 @@ def test_a_log_that_is_not_a_regular_file_is_refused_without_hanging(tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_whose_disk_fails_is_an_error_that_names_the_line() -> None:
+    unreadable = Path("/proc/self/mem")  # nothing is mapped where it begins
+    with pytest.raises(LogError, match="line 1 can't be read: Input/output error"):
+        list(read_log(unreadable))
+
+
 def test_a_huge_line_is_refused_before_it_is_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     with open(path, "wb") as file:

@@ -8,7 +8,13 @@ import pytest
 
 from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
-from resolver.events.log import Event, make_storable, read_log
+from resolver.events.log import (
+    MAX_NESTING_DEPTH,
+    MAX_TEXT_LENGTH,
+    Event,
+    make_storable,
+    read_log,
+)
 from resolver.events.observations import CmdOutput
 from resolver.events.stream import ROLES, EventStream, JsonlStore, MemoryStore
 
@@ -115,6 +121,25 @@ def test_values_that_json_can_not_hold_are_replaced(event, tmp_path: Path) -> No
     store.close()
     assert next(read_log(tmp_path / "events.jsonl")) == stored
     assert stored.kind == event.kind
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: {"x": inner}, lambda inner: [inner]])
+def test_what_is_nested_deeper_than_can_be_written_is_cut(wrap) -> None:
+    def stored(depth: int) -> str:
+        data: object = "innermost"
+        for _ in range(depth):
+            data = wrap(data)
+        return make_storable(McpCall(server="s", name="n", arguments={"x": data})).model_dump_json()
+
+    kept = next(depth for depth in range(MAX_NESTING_DEPTH, 0, -1) if "innermost" in stored(depth))
+    assert MAX_NESTING_DEPTH - kept <= 2, "the event and its arguments are levels too"
+    assert "nested too deeply" in stored(kept + 1) and "nested too deeply" not in stored(kept)
+
+
+@pytest.mark.parametrize("excess", [0, 1, 7])
+def test_a_text_of_the_longest_length_is_kept_and_what_exceeds_it_is_counted(excess: int) -> None:
+    found = make_storable(Think(content="x" * (MAX_TEXT_LENGTH + excess))).content
+    assert found == "x" * MAX_TEXT_LENGTH + (f"[cut: {excess} characters]" if excess else "")
 
 
 def test_a_complete_surrogate_pair_stays() -> None:

@@ -568,7 +568,7 @@ HUGE = [
     "<details>" * 9_000,
     "</details>\n\n" * 9_000,
     "<!-- never closed\n" * 9_000,
-    "a\n\n" * 60_000,
+    "a\n\n" * 25_000,
     "\n\n".join(
         f"<details>\n<summary>{i}</summary>\n\n```\n{i}\n```\n\n</details>" for i in range(3000)
     ),

@@ -81,7 +81,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(programs: None, tmp_path: Path) -> Iterator[Scene]:
     before = set(threading.enumerate())
     made = Scene(tmp_path)
     yield made

@@ -2,6 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+
+@pytest.fixture(scope="session")
+def programs() -> None:
+    """What starts programs asks for this, and is then left out of `make check` as a whole: a shell
+    that is cut off in the middle of its start would leave its descriptors to the next test."""
+
 
 def count_running(command: str) -> int:
     """How many processes have exactly this command line, zombies not counted."""

@@ -43,7 +43,7 @@ def outputs(tmp_path: Path) -> Outputs:
 
 
 @pytest.fixture
-def bash(root: Path, outputs: Outputs) -> Iterator[Bash]:
+def bash(programs: None, root: Path, outputs: Outputs) -> Iterator[Bash]:
     environment = shell_environment(OWN, False, None, {"EXTRA": "given"}, BASH)
     live = Bash(Family(), BASH, environment, str(root), outputs)
     yield live
@@ -51,7 +51,7 @@ def bash(root: Path, outputs: Outputs) -> Iterator[Bash]:
 
 
 @pytest.fixture(scope="module")
-def ipython(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IPython]:
+def ipython(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IPython]:
     folder = tmp_path_factory.mktemp("session")
     environment = shell_environment(OWN, False, None, {}, BASH)
     start = (
@@ -82,7 +82,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(copied: Path, root: Path, tmp_path: Path) -> Iterator[Connection]:
+def server(programs: None, copied: Path, root: Path, tmp_path: Path) -> Iterator[Connection]:
     connection = Connection(copied / "__main__.py", root, tmp_path / "scratch", BASH)
     yield connection
     connection.kill()

@@ -59,6 +59,11 @@ def test_runs_are_counted_by_conversation_and_by_account(
     assert admitted(known, ceilings, **other)
 
 
+def test_a_single_run_is_counted_in_the_singular() -> None:
+    found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
+    assert "has had 1 run today" in found.what
+
+
 def test_runs_are_counted_by_repository() -> None:
     known = ledger(ended(1, thread=1, user="a"), ended(2, thread=2, user="b"))
     found = refused(known, QuotaLimits(repository=QuotaBound(runs=2)))
@@ -165,6 +170,7 @@ def test_a_comment_of_a_person_ends_the_chain() -> None:
     known = ledger(*by_bots(1, 2, 3))
     assert admitted(known, CHAIN, **BOT, person_commented_at=NOW)
     assert refused(known, CHAIN, **BOT, person_commented_at=YESTERDAY)
+    assert refused(known, CHAIN, **BOT, person_commented_at=known.runs[0].at), "what it started"
 
 
 def test_a_run_that_a_person_started_ends_the_chain() -> None:
