@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,12 @@ from resolver.runs.common import (
     stop_on_signals,
     trigger_for_target,
 )
+from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
 from resolver.runs.conversation.commands import (
-    answer_in_job,
     archive,
     continue_from_archive,
     issue_of_command,
+    ledger_for_trigger,
     locate_dispatch,
     watch_of,
 )
@@ -101,9 +103,13 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     if trigger.command not in STARTS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = issue_of_command(trigger, forge)
-            answer = answer_in_job(trigger, run, forge, settings, host)
+            handler = CommandHandler(
+                forge, settings, partial(ledger_for_trigger, trigger, settings, host)
+            )
+            targets = RunsOfOtherJobs(forge, settings, host, run)
+            answer = handler.handle(trigger, run, targets)
         if answer is not None:
-            console.print(Text(for_terminal(answer.said)), soft_wrap=True)
+            console.print(Text(for_terminal(answer.message)), soft_wrap=True)
             write_outputs(environment, {"state": answer.state})
             return answer.exit_code
     groups = Groups(console)

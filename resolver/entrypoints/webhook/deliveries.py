@@ -41,14 +41,16 @@ from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Publication, Trigger
 from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
+from resolver.runs.conversation.command_handler import (
+    about_kept,
+    is_meant,
+    report_no_active_run,
+)
 from resolver.runs.conversation.commands import (
     TAKES_UP,
-    about_kept,
     continued,
-    is_meant,
     locate_dispatch,
     newest_of,
-    report_no_active_run,
     without_log,
 )
 from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
