@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,13 @@ from resolver.runs.common import (
     stop_on_signals,
     trigger_for_target,
 )
+from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
 from resolver.runs.conversation.commands import (
-    answer_in_job,
     archive_run_log,
     comment_watch_for,
     continue_from_archive,
     issue_of_command,
+    ledger_for_trigger,
     locate_dispatch,
 )
 from resolver.runs.conversation.comments import abandon_run
@@ -101,7 +103,11 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     if trigger.command not in STARTING_COMMANDS:
         with stop_on_signals(), filtered_log(settings, host):
             trigger = issue_of_command(trigger, forge)
-            answer = answer_in_job(trigger, run, forge, settings, host)
+            handler = CommandHandler(
+                forge, settings, partial(ledger_for_trigger, trigger, settings, host)
+            )
+            targets = RunsOfOtherJobs(forge, settings, host, run)
+            answer = handler.handle(trigger, run, targets)
         if answer is not None:
             console.print(Text(for_terminal(answer.message)), soft_wrap=True)
             write_outputs(environment, {"state": answer.state})

@@ -6,7 +6,6 @@ or TimeoutError, with messages for people.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
@@ -17,7 +16,7 @@ from resolver.models.run import JsonObject
 
 if TYPE_CHECKING:
     from mcp import ClientSession
-    from mcp.client._transport import TransportStreams
+    from mcp.client import Transport
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 MAX_CALL_SECONDS: Final = 600.0
@@ -177,7 +176,7 @@ class Connection:
                 self._listed.set_result(await self._list_tools())
                 await self._ending.wait()
 
-    def _transport(self) -> "AbstractAsyncContextManager[TransportStreams]":
+    def _transport(self) -> "Transport":
         if isinstance(self._endpoint.transport, Address):
             return open_http(self._endpoint.transport, self._record_status)
         return open_pipe(self._endpoint.transport, self._note, self._end)

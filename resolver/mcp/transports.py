@@ -21,7 +21,6 @@ from resolver.errors import ResolverError
 
 if TYPE_CHECKING:
     import httpx2
-    from mcp.client._transport import TransportStreams
 
 
 class Pipe(Protocol):
@@ -82,7 +81,7 @@ MAX_MESSAGE_BYTES: Final = 10_000_000
 @asynccontextmanager
 async def open_pipe(
     launch: Launch, note: Callable[[str], None], on_end: Callable[[str], None]
-) -> "AsyncIterator[TransportStreams]":
+) -> AsyncIterator[tuple[Any, Any]]:
     """Start a server and yield the streams that carry its messages.
 
     note: receives sentences about unusual output of the server.
@@ -212,7 +211,7 @@ _EVENT_STREAM = "text/event-stream"
 @asynccontextmanager
 async def open_http(
     address: Address, on_http_error: Callable[[int], None]
-) -> "AsyncIterator[TransportStreams]":
+) -> AsyncIterator[tuple[Any, Any]]:
     """Yield the streams that carry messages to a URL and back.
 
     on_http_error: called with the status of an HTTP error.

@@ -277,5 +277,5 @@ def test_comments_of_a_reviewing_delegate_are_returned_as_text() -> None:
     events = [noted, a.Finish(message="one finding")]
     state = State.fold(e.model_copy(update={"id": n}) for n, e in enumerate(events))
     result = delegate_result("ReviewerAgent", derive_outcome(state), state)
-    for words in ("one finding", "a.py:5-7 (high): It rounds.", "It proposes:\nx / 2"):
+    for words in ("one finding", "a.py:5-7 (high): It rounds.", "Proposed text:\nx / 2"):
         assert words in result.content

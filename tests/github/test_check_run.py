@@ -101,7 +101,7 @@ def test_without_permission_no_check_run_is_created_and_nothing_fails(github: Gi
         (None, {}),
         (Verification(verdict="not_verified", reason="disabled"), {}),
         (failing(), {"repeated": True}),
-        (failing(), {"publication_method": "patch"}),
+        (failing(), {"how": "patch"}),
         (failing(), {"repository": "fork/demo"}),
     ],
 )

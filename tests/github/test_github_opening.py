@@ -339,7 +339,7 @@ def on_pull(issue: Issue, pull: Issue, message: str, **changes: Any) -> Report:
         "task": reports.task(asked, pull=context),
         "outcome": reports.outcome(f"{message}\n\nAnd why it is {message}."),
         "run": message,
-        "how": "pushed",
+        "publication_method": "pushed",
     }
     return report_on(issue, **{**values, **changes})
 

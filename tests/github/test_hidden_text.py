@@ -1,5 +1,9 @@
 """Tests of removing hidden text and keeping visible text."""
 
+import re
+from html.parser import HTMLParser
+
+import nh3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +98,28 @@ def hidden_html(text: str) -> list[str]:
         "\n\n[^unused]: SECRET\n\n",
         "<?SECRET?>",
         '<a title="`"><!-- SECRET --></a>`',
+        '<a title="' + "SECRET " * 200 + '">x</a>',
+        "<b" + " SECRET" * 1_500 + ">x</b>",
+        '<b data-x="' + "y" * 1_100 + '" hidden>SECRET</b>',
+        '<b width="print the SECRET">x</b>',
+        '[x](http://a "' + "SECRET " * 400 + '")',
+        "[x](http://a (SECRET))",
+        '[x](http://a_(b) "SECRET")',
+        '[x](http://a "SECRET\nSECRET")',
+        "[x](u 'SECRET \\' \"')",
+        "\n\n```python print the SECRET\ncode\n```\n\n",
+        "\n\n~~~ python `SECRET`\ncode\n~~~\n\n",
+        "\n\n| a |\n|---|\n| 1 | SECRET |\n\n",
+        "\n\n<div>\n<span hidden SECRET and no end\n\n",
+        '\n\n<div><a title="SECRET and\n\nmore SECRET',
+        "\n\n<div>\n<b/hidden>SECRET</b></div>\n\n",
+        "<div hidden/>SECRET</div>",
+        "<b hidden>`</b>` SECRET</b>",
+        "<b hidden>\\</b> SECRET</b>",
+        "<b hidden><div hidden></b>SECRET</div>",
+        "x <!<div hidden>SECRET</div>",
+        "x <!-- y\n\n<div hidden>-->SECRET</div>",
+        "<!--\u202e> SECRET -->",
     ],
 )
 def test_hidden_text_is_removed_and_counted(hidden: str) -> None:
@@ -169,6 +195,10 @@ def test_a_comment_formed_by_removing_another_is_removed_too() -> None:
         "```mermaid\nA-->|50%%|B\n```",
         "$50\\% of x$ and $$\n\\color{red}{x}\n$$",
         "    ```mermaid\n    %% code\n    ```",
+        "```suggestion:-0+2\ncode\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n| `x` \\| y | 3 |",
+        "x <!here is no comment, <?php neither",
+        "a <don't do this> b",
     ],
 )
 def test_visible_text_stays(shown: str) -> None:
@@ -262,3 +292,61 @@ def test_a_huge_table_is_cut_off_at_its_beginning() -> None:
 def test_a_log_in_a_code_block_may_open_any_number_of_brackets() -> None:
     log = "```\n" + "[32mok[0m a line\n" * 2_000 + "```\n\nthe end"
     assert strip_hidden(log).text == log
+
+
+VOID = {"br", "hr", "img", "input"}
+MORE_PIECES = [
+    "<p hidden>", "</p>", "<ul hidden>", "<li>", "</ul>", "<table>", "<tr hidden>", "<td>",
+    "</td></tr></table>", "<summary>", "</summary>", "</details>", '<img alt="', "<a href='x'>",
+    "</a>", "<DIV HIDDEN>", "<div\nhidden>", '<div hidden="">', "<!DOCTYPE ", "&lt;", '[link](u "',
+    '")', "<div a='>' hidden>", "</DIV >", "<br hidden>", "<span hidden ", "<div hidden/>",
+]  # fmt: skip
+HTML_SOUP = st.lists(
+    st.sampled_from(
+        [p for p in [*PIECES, *MORE_PIECES] if not re.search(r"[$%]|script|math|```|~~~|\}", p)]
+    ),
+    max_size=12,
+)
+
+
+class ShownText(HTMLParser):
+    """Collects the text of sanitized HTML that is not in a hidden element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self._hides: list[tuple[str, bool]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            style = dict(attrs).get("style") or ""
+            self._hides.append((tag, "hidden" in dict(attrs) or "none" in style))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._hides and self._hides.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not any(hides for _, hides in self._hides):
+            self.text += data
+
+
+def shown_words(text: str) -> set[str]:
+    """The words of the form `w1q` that a browser shows, rendered and sanitized as on a page."""
+    html = re.sub(r'<img src="[^"]*" alt="([^"]*)"[^>]*>', r"\1", markdown_parser().render(text))
+    kept = {*nh3.ALLOWED_TAGS, "img", "input"}
+    attributes = {tag: {"hidden", "style"} for tag in kept}
+    page = ShownText()
+    page.feed(nh3.clean(html, tags=kept, attributes=attributes, link_rel=None))
+    page.close()
+    return set(re.findall(r"w\d+q", page.text))
+
+
+@given(HTML_SOUP)
+def test_no_word_is_left_that_a_browser_does_not_show(pieces: list[str]) -> None:
+    soup = "".join(
+        f"{piece}{' ' * piece.endswith(('<', '</'))}w{number}q"
+        for number, piece in enumerate(pieces)
+    )
+    left = set(re.findall(r"w\d+q", strip_hidden(soup).text))
+    assert left <= shown_words(soup), soup

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.text.hidden_text import code_regions
 from resolver.github.text.links import Named, references_in
+from resolver.github.text.raw_html import code_regions
 
 HOST = "github.com"
 

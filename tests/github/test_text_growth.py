@@ -24,6 +24,8 @@ REPEATED = [
     "```\n", "~~~\n", "<details>", "<b>", "<table><tr><td>", "=", "-", "\n=\n", "1. ", "\n1. ",
     "[^a]:", "[^a]", "\n- [ ] ", ":", "a:b ", "mailto:a@", "\u200b", "\u202e", "e\u0301", "\x00",
     "\r", '<a href="', "<img src=", "\n\n\n[a]: <", "](<", "'", '"', "a`b``c", "**a*b", "[a][",
+    "](u 'a", "](u (a", "<?", "<div\n\n<a '\n\n", "x <a b='", "<b hidden></b>", "\\<b hidden>",
+    "```a b\n", "|\n", "a|b\n-|-\n1|2|3\n", "*a **b ", "[a]: /u\n", "<table hidden>",
     "[![", "\n\t- ", "{", "//", "a/", "a-", "a_", "-a.", "/approve\n",
 ]  # fmt: skip
 
@@ -52,6 +54,17 @@ def test_repetitive_text_of_a_comments_size_is_parsed_quickly(reader: str) -> No
         if seconds > MAX_SECONDS:
             slow[piece] = seconds
     assert not slow
+
+
+@pytest.mark.deep
+def test_many_link_definitions_and_runs_of_backticks_are_read_at_once() -> None:
+    definitions = "".join(f"[a{number}]: /u\n" for number in range(6_000))
+    runs = "".join("`" * length + "x" for length in range(1, 360))
+    began = time.process_time()
+    for text in (definitions, runs):
+        strip_hidden(text)
+        safe_markdown(text)
+    assert time.process_time() - began < 4 * MAX_SECONDS
 
 
 @pytest.mark.parametrize("name", ["a" * 100, "a" * 39 + "/" + "b" * 100])

@@ -9,23 +9,17 @@ from typing import Protocol
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
 from resolver.entrypoints.webhook.worker import Unfinished
-from resolver.errors import ForgeError, WorkspaceError
+from resolver.errors import ForgeError, Refused, WorkspaceError
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Command, Trigger
 from resolver.runs.common import github_forge, run_id
+from resolver.runs.conversation.command_handler import CommandHandler
 from resolver.runs.conversation.commands import (
-    RESUMING_COMMANDS,
-    concerns_earlier_run,
-    find_refusal,
     issue_of_command,
     ledger_for_trigger,
     locate_dispatch,
-    report_no_active_run,
-    report_refused_command,
 )
-from resolver.runs.conversation.help import post_help
-from resolver.runs.conversation.ticks import apply_dashboard_tick
 from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -70,82 +64,69 @@ class CommentCommands:
         return None
 
     def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
-        settings = self.configured.settings()
-        forge = github_forge(settings, trigger.repository, self.configured.host())
+        settings, host = self.configured.settings(), self.configured.host()
+        forge = github_forge(settings, trigger.repository, host)
         located = locate_dispatch(trigger, forge, settings)
         trigger = located if isinstance(located, Trigger) else trigger
         issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
-        trigger = issue_of_command(trigger, forge, issue)
-        label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
-        unfinished = find_unfinished(trigger)
-        if trigger.ticked is not None:
-            return self._handle_tick(trigger, forge, settings)
-        refusal_error = find_refusal(
-            trigger, self._find_older_run(trigger, unfinished), forge, settings
+        command = issue_of_command(trigger, forge, issue)
+        handler = CommandHandler(
+            forge, settings, lambda: ledger_for_trigger(command, settings, host)
         )
-        if refusal_error is not None:
-            logger.info("%s: %s", label, refusal_error.what)
-            if trigger.command in RESUMING_COMMANDS:
-                return trigger  # refused by the run, like any other request for one
-            report_refused_command(
-                trigger, run_id(trigger.key, trigger.at), refusal_error, forge, settings
-            )
-            return None
-        if trigger.command is Command.HELP:
-            post_help(trigger, forge, settings)
-            return None
-        if forge.is_confirmed(trigger):
-            logger.info("%s was handled before", label)
-            return None
-        if trigger.command is Command.STOP:
-            # Stored before the active run is looked up, so that a run that starts at this moment
-            # finds it.
-            self.threads.stopped(trigger)
-        publishes = trigger.command is Command.PUBLISH
-        if publishes and self._find_older_run(trigger, unfinished) is not None:
-            return trigger  # queued behind the active run
-        was_sent = not publishes and self.at_work.steer(trigger)
-        if was_sent or self._stops_waiting_run(trigger, unfinished):
-            logger.info("%s was passed to its run", label)
-            forge.confirm(trigger)
-            return None
-        starts_run = trigger.command in RESUMING_COMMANDS
-        if concerns_earlier_run(trigger):
-            starts_run = self.configured.applies_to_run(trigger)
-        if starts_run:
-            return trigger
-        report_no_active_run(trigger, forge, settings)
-        logger.info("%s applies to no run in progress", label)
-        return None
+        targets = _RunsOfServer(self, forge, find_unfinished(command))
+        handled = handler.handle(command, run_id(command.key, command.at), targets)
+        label = f"{command.command.value} on {command.repository}#{command.number}"
+        logger.info("%s: %s", label, handled.message if handled else "starts a run")
+        return None if handled else command
 
-    def _handle_tick(
-        self, trigger: Trigger, forge: GitHubForge, settings: Settings
-    ) -> Trigger | None:
-        """Handle a ticked box of the dashboard. Return the trigger of a run if it asks for one."""
-        run = run_id(trigger.key, trigger.at)
-        ledger = ledger_for_trigger(trigger, settings, self.configured.host())
-        answer = apply_dashboard_tick(trigger, run, forge, settings, ledger)
-        logger.info("box of run %s: %s", run, answer or "goes on")
-        return None if answer else trigger
 
-    def _find_older_run(self, trigger: Trigger, unfinished: Collection[Trigger]) -> Trigger | None:
+@dataclass(frozen=True)
+class _RunsOfServer:
+    """The server's active and waiting runs. unfinished: the triggers of the runs that wait."""
+
+    commands: CommentCommands
+    forge: GitHubForge
+    unfinished: Collection[Trigger]
+
+    def find_older_run(self, trigger: Trigger) -> Trigger | None:
         """Return the trigger of a run that is active or waits.
 
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        active = self.at_work.started_by(trigger)
-        waiting = [run for run in unfinished if _precedes(run, trigger)]
+        active = self.commands.at_work.started_by(trigger)
+        waiting = [run for run in self.unfinished if _precedes(run, trigger)]
         older = [*([active] if active else []), *waiting]
         requester = trigger.actor.login.casefold()
         others = (run for run in older if run.actor.login.casefold() != requester)
         return next(others, older[0] if older else None)
 
-    @staticmethod
-    def _stops_waiting_run(trigger: Trigger, unfinished: Collection[Trigger]) -> bool:
-        """Return True if the command stops a run that has not started."""
+    def deliver(self, trigger: Trigger, refused: Refused | None) -> bool:
+        """Pass the command to the active run, or stop the runs that wait.
+
+        Returns True if a run has received it, now or before the server was restarted.
+        """
+        if refused is not None:
+            return False
+        if self.forge.is_confirmed(trigger):
+            logger.info("%s was handled before", trigger.key)
+            return True
         is_stop = trigger.command is Command.STOP
-        return is_stop and any(_precedes(run, trigger) for run in unfinished)
+        if is_stop:
+            # Stored before the active run is looked up, so that a run that starts at this moment
+            # finds it.
+            self.commands.threads.stopped(trigger)
+        if trigger.command is Command.PUBLISH:
+            return False
+        was_sent = self.commands.at_work.steer(trigger)
+        stops_waiting = is_stop and any(_precedes(run, trigger) for run in self.unfinished)
+        if was_sent or stops_waiting:
+            self.forge.confirm(trigger)
+        return was_sent or stops_waiting
+
+    def applies_to_run(self, trigger: Trigger) -> bool:
+        """Return True if the conversation's last run left what the command is about."""
+        return self.commands.configured.applies_to_run(trigger)
 
 
 def _precedes(run: Trigger, command: Trigger) -> bool:

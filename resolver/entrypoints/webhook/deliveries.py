@@ -41,15 +41,17 @@ from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Publication, Trigger
 from resolver.models.verification import UNFINISHED
 from resolver.runs.common import github_forge, open_host, run_id
+from resolver.runs.conversation.command_handler import (
+    applies_to_run,
+    concerns_earlier_run,
+    report_no_active_run,
+)
 from resolver.runs.conversation.commands import (
     LOG_COMMANDS,
-    applies_to_run,
     as_new_request,
-    concerns_earlier_run,
     find_run_to_continue,
     locate_dispatch,
     prepare_continuation,
-    report_no_active_run,
 )
 from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline

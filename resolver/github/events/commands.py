@@ -197,40 +197,35 @@ The operator's limits are far lower; this one only keeps absurd numbers out of t
 _MAX_AMOUNTS = 8
 """Maximum number of amounts read from one comment."""
 
-_COMMANDS_BY_NAME = {
-    "stop": Command.STOP,
-    "cancel": Command.STOP,
-    "abort": Command.STOP,
-    "pause": Command.PAUSE,
-    "resume": Command.RESUME,
-    "unpause": Command.RESUME,
-    "continue": Command.CONTINUE,
-    "proceed": Command.CONTINUE,
-    "go on": Command.CONTINUE,
-    "carry on": Command.CONTINUE,
-    "keep going": Command.CONTINUE,
-    "approve": Command.APPROVE,
-    "approved": Command.APPROVE,
-    "deny": Command.DENY,
-    "denied": Command.DENY,
-    "reject": Command.DENY,
-    "rejected": Command.DENY,
+# A text is one of these commands if the phrase is all that its first sentence says. Everything else
+# is a request to the agent, so a phrase that is missing here costs little, and a wrong one much.
+_PHRASES = {
+    Command.STOP: "stop, cancel, abort, stop working, stop working on",
+    Command.PAUSE: "pause",
+    Command.RESUME: "resume, unpause",
+    Command.CONTINUE: "continue, proceed, go on, carry on, keep going, extend",
+    Command.APPROVE: "approve, approved",
+    Command.DENY: "deny, denied, reject, rejected",
+    Command.HELP: "help",
+    Command.PUBLISH: "publish, publish the change, push, push the change",
+    Command.UPDATE: "update, update the branch, update this branch, update the pr, update this pr, "
+    "update this pull request, rebase, rebase on main, rebase onto main, rebase onto master, "
+    "merge main, merge master, merge main into this branch, resolve conflicts, "
+    "resolve the conflicts, resolve merge conflicts, resolve the merge conflicts, "
+    "fix the conflicts, fix the merge conflicts",
 }
-_COMMAND_NAME = re.compile(
-    r"(?:please[ ,]{1,3})?("
-    + "|".join(n.replace(" ", "[ ]") for n in _COMMANDS_BY_NAME)
-    + r")(?![\w'’-])",
-    re.I,
-)
-_DECISIONS = frozenset({Command.APPROVE, Command.DENY})
+_COMMANDS_BY_PHRASE = {
+    phrase: command for command, phrases in _PHRASES.items() for phrase in phrases.split(", ")
+}
 _SLASH_COMMANDS = {
-    **{name: command for name, command in _COMMANDS_BY_NAME.items() if " " not in name},
-    "help": Command.HELP,
+    **{
+        phrase: command
+        for phrase, command in _COMMANDS_BY_PHRASE.items()
+        if phrase.isalpha() and phrase not in {"extend", "push", "rebase"}
+    },
     "ask": Command.QUESTION,
     "review": Command.REVIEW,
     "fix": Command.FIX,
-    "update": Command.UPDATE,
-    "publish": Command.PUBLISH,
 }
 COMMAND_NAMES = tuple(_SLASH_COMMANDS)
 """Slash commands that exist in every repository.
@@ -239,36 +234,17 @@ No agent or skill of a repository can have one of these names.
 """
 
 _SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
-_HELP = re.compile(
-    r"(?:(?:please[ ,]{1,3})?help(?:[ ,]{1,3}please)?|\?|what[ ]can[ ](?:you|i)[ ](?:do|ask)"
-    r"(?:[ ]here)?)[\s.!?]{0,9}",
+_POLITE = r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?"
+_PHRASE = re.compile(
+    rf"{_POLITE}(?P<phrase>{'|'.join(sorted(_COMMANDS_BY_PHRASE, key=len, reverse=True))})"
+    r"(?:[ ](?:(?:the|this)[ ]run|for[ ]now|it|this|that|now|again|please)){0,4}"
+    r"(?![\w'’-])",
     re.I,
 )
-# A conditional approval ("approve, but only if ...") must not count as an approval.
-_CONDITION = re.compile(
-    r"(?:and[ ])?(?:but|if|unless|when|once|after|only|except|not|provided|as[ ]long|until|before"
-    r"|wait|later|pending|assuming|subject|don['’]?t)\b",
-    re.I,
-)
-# Words that may follow a command without turning it into a sentence about something else, such as
-# "stop the run" or "pause for now".
-_FILLER = re.compile(
-    r"(?:[ \t]{1,3}(?:(?:the|this|that|your)[ ](?:run|work|job)|on[ ](?:it|this|that)|for[ ]now"
-    r"|please|now|it|this|that|here|working|work|again))+(?![\w'’-])",
-    re.I,
-)
-# The six-digit number of the action that an approval or denial refers to.
-_NUMBERED = re.compile(r"[ \t]{1,9}(?=`?[0-9]{6}(?![\w.]))")
-_COMMAND_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
-_CONJUNCTION = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b[ \t]{0,9}|(?=[-+$0-9]))", re.I)
-_COURTESY = re.compile(r"(?:please|thanks|thank you|pls)[\s.!]*", re.I)
-_THANKS = re.compile(
-    r"(?:(?:many[ ]|ok(?:ay)?,?[ ])?thanks?(?:[ ](?:you|a[ ]lot|so[ ]much))?(?:[ ]so[ ]much)?"
-    r"|thx|cheers|lgtm|(?:this[ ]|that[ ])?looks?[ ](?:good|great)(?:[ ]to[ ]me)?"
-    r"|perfect|awesome|nice|great|well[ ]done|(?:nice|great|good)[ ](?:work|job|catch|one)"
-    r"|[\s.,!;)\u2764\ufe0f\U0001f389\U0001f44d\U0001f64f\U0001f680]){1,8}",
-    re.I,
-)
+_REVIEW = re.compile(rf"{_POLITE}(?:re-?)?review(?![\w'’-])", re.I)
+_SENTENCE_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
+_CONTINUED = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b|[-+$0-9])", re.I)
+_PUNCTUATION = " \t\n,.;:!?)*_-\u2013\u2014"
 
 _NUMBER = r"(?P<number>[0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{1,30}(?:\.[0-9]{1,4})?|an?|one)"
 _MORE = r"(?:[ ]{1,3}(?:more|further|extra|additional|another))?"
@@ -277,82 +253,57 @@ _AMOUNT = re.compile(
     rf"(?P<dollar>\$[ ]?)?{_NUMBER}(?P<more>{_MORE})"
     r"(?:[ ]{0,3}(?P<unit>iterations?|steps?|replies|turns?|dollars?|usd|\$"
     r"|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![\w'’-]))?"
-    rf"(?P<after>{_MORE})",
+    rf"(?P<after>{_MORE})"
+    # An amount that more words follow is part of a sentence: "with 2 minutes timeouts".
+    r"(?=[ \t]{0,9}(?:$|[\n,.;:!?)*_+&\u2013\u2014]|-[ ]|(?:and|but|please|then)\b))",
     re.I,
 )
-_SEPARATOR = re.compile(r"[ \t]{0,9}(?:[,;&]|\band\b|(?=\+))?[ \t]{0,9}(?:and[ ]{1,3})?", re.I)
-_AMOUNT_PREFIX = re.compile(
-    r"[ \t]{0,9}(?:[,:]?[ \t]{0,9}(?:with|for|and)\b[ \t]{1,9}|[,:]?[ \t]{0,9})", re.I
+_BEFORE_AMOUNT = re.compile(r"[ \t,:]{0,9}(?:(?:with|for|and)[ \t]{1,9})?", re.I)
+_BETWEEN_AMOUNTS = re.compile(r"[ \t,;&]{0,9}(?:and[ \t]{1,9})?", re.I)
+
+_MARKS = "\n.,;:!?&"
+_WORD = re.compile(rf"[\w'’-]+|[{_MARKS}]")
+
+
+def _word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_COURTESIES = _word_set("please pls thanks thank you")
+_PRAISE = _word_set("thanks thank thx cheers lgtm good great perfect awesome nice done wow cool")
+_BESIDE_PRAISE = _word_set(
+    "you a lot so much many very ok okay this that look looks to me well work job catch one"
 )
-_BOUNDARY = re.compile(
-    r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ]|(?:and|but|please|then)\b)", re.I
+_INTERROGATIVES = _word_set("why what how where which who when")
+_ASKING_VERBS = _word_set("does do did is are was were")
+_REQUESTING = _word_set("you we please pls possible")
+_DOCUMENTS = _word_set(
+    "readme docs doc documentation docstring docstrings changelog comment comments guide manual "
+    "test tests"
 )
-_EXTEND = re.compile(r"(?:please[ ,]{1,3})?extend\b(?:[ ](?:it|the run|this run))?", re.I)
-_QUESTION_PREFIX = re.compile(r"question[ \t]{0,3}:[ \t:]{0,9}(?=\S)", re.I)
-# One sentence only: text after a question is usually a request for work.
-_QUESTION = re.compile(
-    r"(?:why|what|how|where|which|who|when|does|do|is|are|was|were|did)(?:['’]s|['’]re)?[ ]"
-    r"(?:(?![.!?;](?:\s|$))[^\n]){1,2000}\?",
-    re.I,
+_REVIEWED = _word_set(
+    "it this that here again now please the these those my our latest last new whole pr prs pull "
+    "request requests change changes diff diffs code commit commits branch patch work"
 )
-_REQUEST_WORDS = re.compile(
-    r"\b(?:you|we|please|pls|possible)\b|^(?:how|what)[ ]about\b|n['’]t\b.{0,20}\b(?:we|you)\b",
-    re.I,
+"""Words that say no more than what `review` alone means."""
+
+_ASPECTS = _word_set(
+    "for with whether if how only just especially mainly focus focusing the this that these those "
+    "my our all"
 )
-_EXPLAIN = re.compile(
-    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?"
-    r"(?:explain|(?:tell|show)[ ](?:me|us))(?:[ ]to[ ](?:me|us))?[ ]"
-    r"(?:why|what|how|where|which|who|when|whether)\b(?![^\n]{0,2000}\b(?:in|into|to)[ ]"
-    r"(?:(?:the|a|an|our|its)[ ])?(?:readme|docs?|documentation|docstrings?|changelog|comments?"
-    r"|guide|manual|tests?)\b)(?:(?![.!?;](?:\s|$))[^\n]){1,2000}[.?]?",
-    re.I,
+"""Words that may follow `review` in a request to look at something specific."""
+
+_CHANGES = _word_set(
+    "fix repair correct change update edit rewrite refactor rename remove delete drop add apply "
+    "implement address resolve commit push merge improve clean make write create replace revert "
+    "rebase adapt adjust solve finish do move extract simplify"
 )
-_CONNECTIVE = re.compile(r"[,&]|\b(?:and|then|also|so)\b", re.I)
-_REVIEW = re.compile(
-    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:re-?)?review(?![\w'’-])"
-    r"(?:[ ]{1,3}(?:please|now|again|it|this|that|here|the[ ]whole"
-    r"|(?:(?:the|this|that|these|those|my|our)[ ])?(?:(?:latest|last|new|whole)[ ])?"
-    r"(?:prs?|pull[ ]requests?|changes?|diffs?|code|commits?|branch|patch|work))(?![\w'’-]))*",
-    re.I,
-)
-_ASPECT = re.compile(
-    r"[ ]{1,3}(?=(?:for|with|whether|if|how|only|just|especially|mainly|focus\w*|the|this|that"
-    r"|these|those|my|our|all)\b)",
-    re.I,
-)
-# A text that also asks for a change is work rather than only a review. The lookbehinds skip nouns
-# such as "the fix".
-_CHANGES = re.compile(
-    r"\b(?:comments|feedback)\b"
-    r"|(?<!the )(?<!this )(?<!that )(?<!these )(?<!those )(?<!my )(?<!our )(?<!a )"
-    r"\b(?:fix|repair|correct|change|update|edit|rewrite|refactor|rename|remove|delete|drop|add"
-    r"|implement|apply|address|resolve|commit|push|merge|improve|clean|make|write|create|replace"
-    r"|revert|rebase|adapt|adjust|solve|finish|do|move|extract|simplify)\b",
-    re.I,
-)
-_UNCHANGED = re.compile(
-    r"\b(?:do[ ]not|don['’]?t|without|never|no[ ]need[ ]to|nothing[ ]to)\b[^.,;:!?\n]{1,60}", re.I
-)
-# An update of the whole branch from its base. Anything more specific is work.
-_BRANCH = r"(?:(?:the|this|my|your)[ ])?(?:pr|pull[ ]request|branch)(?:['’]s[ ]branch)?"
-_BASE = r"(?:(?:the[ ])?(?:base|default|target|main|master)(?:[ ]branch)?)"
-_UPDATE = re.compile(
-    r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?(?:"
-    rf"(?:update|rebase)(?:[ ](?:it|this|{_BRANCH}))?(?:[ ](?:on|onto|from|with|to)[ ]{_BASE})?"
-    rf"|merge[ ](?:in[ ])?{_BASE}(?:[ ](?:in|into)[ ](?:it|this|here|{_BRANCH}))?"
-    rf"|bring[ ](?:it|this|{_BRANCH})[ ]up[ ]to[ ]date(?:[ ](?:with|to)[ ]{_BASE})?"
-    r"|(?:resolve|fix|solve)[ ](?:the[ ]|these[ ]|all[ ]|any[ ])?(?:merge[ ])?conflicts?"
-    rf"(?:[ ]with[ ]{_BASE})?"
-    r")(?:,?[ ]please)?[\s.!?]{0,9}",
-    re.I,
-)
-_PUBLISH = re.compile(
-    r"(?:please[ ,]{1,3})?(?:try[ ]to[ ]|try[ ])?(?:publish|push)(?:ing)?"
-    r"(?:[ ](?:it|this|that|the[ ]change|the[ ]patch|the[ ]branch))?(?:[ ](?:again|now))?"
-    r"(?:[ ]please)?[\s.!]{0,9}",
-    re.I,
-)
-_PUNCTUATION = " \t\n,.;:!?)*_-\u2013\u2014"
+_FEEDBACK = frozenset({"comments", "feedback"})
+"""Who asks to review what others wrote asks to follow it."""
+
+_DETERMINERS = _word_set("the this that these those my our a")
+_NEGATIONS = _word_set("don't don’t not without never no nothing")
+_CONNECTIVES = frozenset(["and", "then", "also", "so", ",", "&"])
 
 
 class Instruction(FrozenModel):
@@ -381,12 +332,12 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
 
     Never raises: text that is not a command is work to do.
 
-    - `stop`, `pause`, `resume`, `approve` and `deny` count only when nothing but a courtesy or a
-      punctuation mark follows. `approve` and `deny` may also be followed by the number of an
-      action.
+    - `stop`, `pause`, `resume` and `deny` count if the first sentence says nothing else. What
+      follows is the reason.
+    - `approve` counts alone, or with the number of an action. Any further text may be a condition.
     - `continue` may also be followed by `with`, `and` or `but`, or by amounts such as `+50
       iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1 hour`) mean `continue` as well.
-    - `help` counts only when it stands alone.
+    - `help`, `publish` and `update` count only when they stand alone.
 
     Args:
         text: The text after the mention.
@@ -396,122 +347,190 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     text = text.strip()
     slash = _SLASH.match(text)
     if slash:
-        return _parse_slash_command(slash[1], text[slash.end() :].strip())
-    if _HELP.fullmatch(text):
+        return _read_slash_command(slash[1], text[slash.end() :].strip())
+    if "?" in text and not text.strip("?!. \t\n"):
         return Instruction(command=Command.HELP)
-    question = _parse_question(text)
-    if question:
-        return Instruction(command=Command.QUESTION, text=question)
-    review = _parse_review(text)
-    if review is not None and (pull_request or not review.text):
-        return review
-    if pull_request and _UPDATE.fullmatch(text):
-        return Instruction(command=Command.UPDATE)
-    if _PUBLISH.fullmatch(text):
-        return Instruction(command=Command.PUBLISH)
-    return _parse_command(text)
+    return (
+        _read_question(text)
+        or _read_review(text, pull_request)
+        or _read_command(text, pull_request)
+        or _read_amounts(text)
+        or Instruction(text=text)
+    )
 
 
 def asks_for_nothing(text: str) -> bool:
     """Return True if the text after a mention only thanks or praises and expects no answer."""
-    return _THANKS.fullmatch(text) is not None
+    words = {word for word in _words(text) if word not in _MARKS}
+    return bool(words & _PRAISE) and words <= _PRAISE | _BESIDE_PRAISE
 
 
-def _parse_slash_command(name: str, text: str) -> Instruction:
-    """Parse a slash and a name: a built-in command, or an agent or skill of the repository."""
+def _words(text: str) -> list[str]:
+    """Return the words and the punctuation marks of a text in lower case."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _read_slash_command(name: str, text: str) -> Instruction:
+    """Read a slash and a name: a built-in command, or an agent or skill of the repository."""
     command = _SLASH_COMMANDS.get(name.lower())
     if command is None:
         return Instruction(named=name, text=text)
     if command is Command.HELP or (command is Command.QUESTION and not text):
         return Instruction(command=Command.HELP)
-    if command is Command.APPROVE and not _is_unconditional(text):
+    if command is Command.APPROVE and not _is_plain_approval(text):
         return Instruction(text=f"{name} {text}")
     if command is Command.CONTINUE:
-        parsed = _parse_command(f"{name} {text}")
-        if parsed.command is command:
-            return parsed
+        return _read_continuation(text, 0) or Instruction(command=command, text=text)
     return Instruction(command=command, text=text)
 
 
-def _parse_command(text: str) -> Instruction:
-    """Parse a command for an existing run. Text that is not one is returned as work."""
-    match = _COMMAND_NAME.match(text)
+def _read_command(text: str, pull_request: bool) -> Instruction | None:
+    """Read one of the phrases, and what may follow it; None if the text is anything else."""
+    match = _PHRASE.match(text)
     if match is None:
-        return _parse_bare_extension(text)
-    command = _COMMANDS_BY_NAME[" ".join(match[1].lower().split())]
-    filler = _FILLER.match(text, match.end())
-    end = filler.end() if filler else match.end()
+        return None
+    phrase, end = match["phrase"].lower(), match.end()
+    command, rest = _COMMANDS_BY_PHRASE[phrase], text[end:]
+    if command in {Command.HELP, Command.PUBLISH, Command.UPDATE}:
+        is_possible = pull_request or command is not Command.UPDATE
+        return Instruction(command=command) if is_possible and not _without_courtesy(rest) else None
     if command is Command.CONTINUE:
-        extension, amounts_end = _sum_amounts(text, end, require_sign=False)
-        if extension is not None:
-            return Instruction(
-                command=command, extension=extension, text=_remaining_text(text, amounts_end)
-            )
-        conjunction = _CONJUNCTION.match(text, end)
-        if conjunction:
-            return Instruction(command=command, text=_remaining_text(text, conjunction.end()))
-    number_gap = _NUMBERED.match(text, end) if command in _DECISIONS else None
-    if number_gap:
-        end = number_gap.end()
-    elif not _COMMAND_END.match(text, end):
-        return Instruction(text=text)
-    if command is Command.APPROVE and not _is_unconditional(text[end:].lstrip(" \t")):
-        return Instruction(text=text)
-    return Instruction(command=command, text=_remaining_text(text, end))
+        return _read_continuation(text, end, needs_amount=phrase == "extend")
+    is_decision = command in {Command.APPROVE, Command.DENY}
+    is_numbered = is_decision and split_decision_number(rest)[0]
+    if not is_numbered and not _SENTENCE_END.match(rest):
+        return None
+    if command is Command.APPROVE and not _is_plain_approval(rest):
+        return None
+    return Instruction(command=command, text=_without_courtesy(rest))
 
 
-def _is_unconditional(text: str) -> bool:
-    """Return True if the text after `approve` does not restrict or retract the approval.
+def _is_plain_approval(text: str) -> bool:
+    """Return True if the text after `approve` can't restrict or retract the approval.
 
-    The number of an action may stand between the two.
+    The number of an action may stand between the two. No list of words could name all the ways to
+    make a condition, so thanks are all that may follow.
     """
     _, text = split_decision_number(text)
-    return not text.startswith("?") and not _CONDITION.match(text.lstrip(_PUNCTUATION))
+    is_alone = text.strip(_PUNCTUATION).lower() in {"", *_COURTESIES}
+    return "?" not in text and (is_alone or asks_for_nothing(text))
 
 
-def _parse_review(text: str) -> Instruction | None:
-    """Parse a request for a review, with what to look at as its text.
+def _read_continuation(text: str, start: int, *, needs_amount: bool = False) -> Instruction | None:
+    """Read what follows `continue` at `start`; None if it is part of a sentence."""
+    extension, end = _sum_amounts(text, start, require_sign=False)
+    is_end = _SENTENCE_END.match(text, start) or _CONTINUED.match(text, start)
+    if extension is None and (needs_amount or not is_end):
+        return None
+    return Instruction(
+        command=Command.CONTINUE,
+        extension=extension or Extension(),
+        text=_without_courtesy(text[end:]),
+    )
 
-    Return None when the text asks for something else, or for more than a review.
+
+def _read_amounts(text: str) -> Instruction | None:
+    """Read amounts without a command (`+$2`, `1 hour more`)."""
+    extension, end = _sum_amounts(text, 0, require_sign=True)
+    if extension is None:
+        return None
+    return Instruction(
+        command=Command.CONTINUE, extension=extension, text=_without_courtesy(text[end:])
+    )
+
+
+def _without_courtesy(text: str) -> str:
+    """Return the text after a command without what joins it, or "" when it is only a courtesy."""
+    text = text.lstrip(_PUNCTUATION).strip()
+    joint = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", text, re.I)
+    text = text[joint.end() :].strip() if joint else text
+    return "" if all(word in _COURTESIES or word in _MARKS for word in _words(text)) else text
+
+
+def _read_question(text: str) -> Instruction | None:
+    """Read a question about the code; None if the text may be anything else.
+
+    It is one sentence: text after a question is usually a request for work.
+    """
+    prefix, colon, question = text.partition(":")
+    if colon and prefix.strip(" \t").lower() == "question" and question.strip(" \t\n:"):
+        return Instruction(command=Command.QUESTION, text=question.lstrip(" \t:").strip())
+    if "\n" in text or any(mark + " " in text for mark in ".!?;"):
+        return None
+    words = _words(text)
+    if _asks(words) or _asks_to_explain(words):
+        return Instruction(command=Command.QUESTION, text=text)
+    return None
+
+
+def _asks(words: list[str]) -> bool:
+    """Return True if a sentence is a question, and not a polite request."""
+    if len(words) < 3 or words[-1] != "?" or words[1] == "about":
+        return False
+    first = re.split("['’]", words[0])[0]
+    return first in _INTERROGATIVES | _ASKING_VERBS and not _REQUESTING.intersection(words)
+
+
+def _asks_to_explain(words: list[str]) -> bool:
+    """Return True if a sentence asks to explain something in the comment, and nothing more."""
+    if words[1:2] == ["you"] and words[0] in {"can", "could", "would", "will"}:
+        words = words[2:]
+    if words[:1] == ["please"]:
+        words = words[1:]
+    verb = 2 if words[:1] in (["tell"], ["show"]) and words[1:2] in (["me"], ["us"]) else 1
+    is_explain = verb == 2 or words[:1] == ["explain"]
+    if not is_explain or not _INTERROGATIVES.union({"whether"}).intersection(
+        words[verb : verb + 1]
+    ):
+        return False
+    for position, word in enumerate(words):
+        if word in _DOCUMENTS and {"in", "into", "to"}.intersection(words[position - 2 : position]):
+            return False
+        if word in _CONNECTIVES:
+            return not _asks_for_change(words[position:])
+    return True
+
+
+def _read_review(text: str, pull_request: bool) -> Instruction | None:
+    """Read a request for a review, with what to look at as its text.
+
+    None when the text asks for something else, or for more than a review. On an issue, a review of
+    something is work, and only a bare request is answered.
     """
     match = _REVIEW.match(text)
-    if match is None or _CHANGES.search(_UNCHANGED.sub("", text[match.end() :])):
+    if match is None or _asks_for_change(_words(text[match.end() :])):
         return None
-    if not _COMMAND_END.match(text, match.end()) and not _ASPECT.match(text, match.end()):
+    sentence = _SENTENCE_END.search(text, match.end())
+    end = sentence.start() if sentence else len(text)
+    words = _words(text[match.end() : end])
+    if _REVIEWED.issuperset(words):
+        subject = _without_courtesy(text[end:])
+    elif words[0] in _ASPECTS:
+        subject = text[match.end() :].strip()
+    else:
         return None
-    subject = text[match.end() :].lstrip(_PUNCTUATION).strip()
-    return Instruction(command=Command.REVIEW, text="" if _COURTESY.fullmatch(subject) else subject)
-
-
-def _parse_question(text: str) -> str:
-    """Return the text of a question about the code, or "" when the text may be anything else."""
-    prefix = _QUESTION_PREFIX.match(text)
-    if prefix:
-        return text[prefix.end() :].strip()
-    if _EXPLAIN.fullmatch(text):
-        connective = _CONNECTIVE.search(text)
-        return "" if connective and _CHANGES.search(text, connective.end()) else text
-    return text if _QUESTION.fullmatch(text) and not _REQUEST_WORDS.search(text) else ""
-
-
-def _parse_bare_extension(text: str) -> Instruction:
-    """Parse amounts without a command name (`+$2`, `extend by 1 hour`). Other text is work."""
-    extend = _EXTEND.match(text)
-    extension, amounts_end = _sum_amounts(
-        text, extend.end() if extend else 0, require_sign=extend is None
+    return (
+        Instruction(command=Command.REVIEW, text=subject) if pull_request or not subject else None
     )
-    if extension is None:
-        return Instruction(text=text)
-    remaining_text = _remaining_text(text, amounts_end)
-    return Instruction(command=Command.CONTINUE, extension=extension, text=remaining_text)
 
 
-def _remaining_text(text: str, start: int) -> str:
-    """Return the text that remains after position `start`, or "" when it is only a courtesy."""
-    remaining = text[start:].lstrip(_PUNCTUATION)
-    conjunction = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", remaining, re.I)
-    remaining_text = remaining[conjunction.end() :].strip() if conjunction else remaining.strip()
-    return "" if _COURTESY.fullmatch(remaining_text) else remaining_text
+def _asks_for_change(words: list[str]) -> bool:
+    """Return True if a text asks to change something.
+
+    A verb after a negation asks for nothing, and one after a determiner is a noun ("the fix").
+    """
+    is_negated, previous = False, ""
+    if not _FEEDBACK.isdisjoint(words):
+        return True
+    for word in words:
+        if word in _NEGATIONS:
+            is_negated = True
+        elif word in _CONNECTIVES or word in _MARKS:
+            is_negated = False
+        elif word in _CHANGES and not is_negated and previous not in _DETERMINERS:
+            return True
+        previous = word
+    return False
 
 
 def _sum_amounts(text: str, start: int, *, require_sign: bool) -> tuple[Extension | None, int]:
@@ -526,36 +545,24 @@ def _sum_amounts(text: str, start: int, *, require_sign: bool) -> tuple[Extensio
         require_sign: Require the first amount to say that it is an addition ("+", "more",
             "another").
     """
-    prefix = _AMOUNT_PREFIX.match(text, start)
-    position = prefix.end() if prefix and not require_sign else start
-    total: Extension | None = None
+    prefix = None if require_sign else _BEFORE_AMOUNT.match(text, start)
+    position = prefix.end() if prefix else start
+    total, end = None, start
     for _ in range(_MAX_AMOUNTS):
         match = _AMOUNT.match(text, position)
-        amount = _parse_amount(match) if match else None
-        if match is None or amount is None or not _is_amount_end(text, match.end()):
+        amount = _read_amount(match) if match else None
+        if match is None or amount is None:
             break
-        if (
-            require_sign
-            and total is None
-            and not (match["plus"] or match["more"] or match["after"])
-        ):
+        is_addition = match["plus"] or match["more"] or match["after"]
+        if require_sign and total is None and not is_addition:
             break
-        total = _add_extensions(total or Extension(), amount)
-        end = match.end()
-        separator = _SEPARATOR.match(text, end)
-        position = separator.end() if separator else end
-    return total, end if total else start
+        total, end = _add_extensions(total or Extension(), amount), match.end()
+        between = _BETWEEN_AMOUNTS.match(text, end)
+        position = between.end() if between else end
+    return total, end
 
 
-def _is_amount_end(text: str, end: int) -> bool:
-    """Return True if an amount ends at `end` or is followed by another one.
-
-    Otherwise it is part of a longer phrase.
-    """
-    return bool(_BOUNDARY.match(text, end)) or re.match(r"[ ]{0,3}\+", text[end:]) is not None
-
-
-def _parse_amount(match: "re.Match[str]") -> Extension | None:
+def _read_amount(match: "re.Match[str]") -> Extension | None:
     """Return the extension that one matched amount stands for, or None if it is invalid."""
     word = match["number"].lower()
     number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))

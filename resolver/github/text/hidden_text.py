@@ -1,8 +1,12 @@
 """Removes from a GitHub text what people who read it there cannot see, before a model reads it.
 
-This covers invisible characters, HTML comments, hidden elements, hidden attributes, link titles,
-and unused link and footnote definitions. Code is left alone: there all of this is visible. What is
-removed is counted and described for a person.
+This covers invisible characters, HTML comments, hidden elements, hidden attributes, unfinished
+tags, link titles, info strings of code blocks, surplus table cells, and unused link and footnote
+definitions. Code is left alone: there all of this is visible. What is removed is counted and
+described for a person.
+
+The text is edited and not rendered, because people paste code without marking it as code, and a
+model has to see `__init__`, `<module>` and indentation as they were written.
 
 Hidden text is a way to give a model instructions that no reviewer notices (prompt injection).
 """
@@ -15,6 +19,17 @@ from typing import Any
 
 from resolver.github.text.drawn import strip_drawn
 from resolver.github.text.markdown import block_parser, link_parser, without_invisible
+from resolver.github.text.raw_html import (
+    RawHtml,
+    code_regions,
+    end_of_element,
+    has_hidden_html,
+    is_hiding_tag,
+    is_plain_image,
+    read_raw_html,
+    region_at,
+    without_hidden_attributes,
+)
 
 _MAX_PASSES = 8
 """Maximum number of passes over a text. Joining what is left can form hidden text again."""
@@ -32,47 +47,28 @@ _MAX_TABLE_CELLS = 10_000
 People write hundreds at most.
 """
 
-_MAX_SEARCHED_TAGS = 200
-"""Maximum number of tags that are searched for the end of a hidden element."""
-
 _BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
 _DELIMITER_ROW_CHARACTERS = frozenset(" \t>*+-0123456789.):|")
 """Characters of the delimiter row of a table, also within lists and quotes."""
 
-_CAN_HIDE = re.compile(r"[<\[$]|(?i:mermaid|math)")
-_TAG = re.compile(
-    r"""<(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9-]*)
-    (?P<attributes>(?:\s(?:[^<>"']|"[^"]{0,1000}"|'[^']{0,1000}'){0,1000})?)/?>""",
-    re.X,
-)
-_ATTRIBUTE = re.compile(
-    r"""([A-Za-z_:][\w:.-]*)(?:\s*=\s*("[^"]{0,1000}"|'[^']{0,1000}'|[^\s"'=<>`]{1,1000}))?"""
-)
-_SHOWN_ATTRIBUTES = {"href", "src", "open", "align", "width", "height", "colspan", "rowspan"}
-_EMPTY_COMMENT = re.compile("<!---?>")
-_HIDDEN_STYLE = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0|font-size\s*:\s*0|"
-    r"(?<![\w-])color\s*:\s*(?:transparent|white|\#fff)",
-    re.I,
-)
-_HIDDEN_ELEMENTS = {
-    "script", "style", "template", "noscript", "iframe", "object", "title", "head", "svg",
-    "noembed", "noframes", "datalist",
-}  # fmt: skip
+_CAN_HIDE = re.compile(r"[<\[$|]|```|~~~")
 _LINK_TITLE = re.compile(
-    r"""(\]\([ \t\n]{0,10}<?[^()\s<>]{0,2000}>?)[ \t\n]{1,10}
-    (?:"[^"\n]{0,2000}"|'[^'\n]{0,2000}')[ \t\n]{0,10}\)""",
+    r"""(\]\([ \t\n]*+
+      (?:<[^<>\n]*>|(?>(?:[^()\s<>\\]+|\\\S|\((?>(?:[^()\s\\]+|\\\S)*)\))*))
+    )[ \t\n]++
+    (?:"(?>(?:[^"\\\n]+|\\.|\n(?![ \t]*\n))*)"
+      |'(?>(?:[^'\\\n]+|\\.|\n(?![ \t]*\n))*)'
+      |\((?>(?:[^()\\\n]+|\\.|\n(?![ \t]*\n))*)\)
+    )[ \t\n]*+\)""",
     re.X,
 )
-_FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]{1,200})\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
-_LINE_PREFIX = re.compile(r"[\s>*+\-0-9.)]*")
-
+_LANGUAGE = re.compile(r"[\w+#.:/-]{1,30}", re.A)
+_PIPE = re.compile(r"(?<!\\)\|")
+_FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]+)\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
 ALT = "alternative text"
 """The label under which an `<img>` is counted that hides only its alternative text."""
 
 _UNREADABLE_REST = "text behind too many open brackets or cells"
-
-Region = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -88,18 +84,26 @@ def strip_hidden(text: str) -> CleanedText:
     removals: Counter[str] = Counter()
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     visible_text = without_invisible(text)
-    removals["invisible character"] += len(text) - len(visible_text)
-    if not _CAN_HIDE.search(visible_text):
-        return CleanedText(visible_text, _describe_removals(removals))
-    end = _end_of_tables(visible_text)
-    removals[_UNREADABLE_REST] += end < len(visible_text)
-    visible_text = visible_text[:end]
+    invisible_characters = len(text) - len(visible_text)
+    removals["invisible character"] += invisible_characters
+    if invisible_characters and _CAN_HIDE.search(text):
+        # `<!--` before an invisible character and `>` begins a comment, without it this is all.
+        visible_text = without_invisible(_strip_shown_as_nothing(text, removals))
+    if _CAN_HIDE.search(visible_text):
+        visible_text = _strip_shown_as_nothing(visible_text, removals)
+    return CleanedText(visible_text, _describe_removals(removals))
+
+
+def _strip_shown_as_nothing(text: str, removals: Counter[str]) -> str:
+    """Return the text without markup that GitHub does not show."""
+    end = _end_of_tables(text)
+    removals[_UNREADABLE_REST] += end < len(text)
+    visible_text = text[:end]
     # Repeat until nothing changes: removing one construct can join the text around it into another.
     for _ in range(_MAX_PASSES):
-        previous, visible_text = (
-            visible_text,
-            _strip_markup(visible_text, code_regions(visible_text), removals),
-        )
+        previous = visible_text
+        visible_text = _strip_markup(read_raw_html(visible_text), removals)
+        visible_text = _strip_block_text(visible_text, removals)
         visible_text = _strip_definitions(visible_text, removals)
         if visible_text == previous:
             visible_text = strip_drawn(visible_text, code_regions(visible_text), removals)
@@ -107,19 +111,19 @@ def strip_hidden(text: str) -> CleanedText:
             break
     else:
         visible_text = strip_drawn(visible_text, code_regions(visible_text), removals)
-    if _has_hidden_html(visible_text):
+    if has_hidden_html(visible_text):
         # What looked like code to this module is not code to the parser: clean everything.
         for _ in range(_MAX_PASSES):
-            previous, visible_text = (
-                visible_text,
-                _strip_definitions(_strip_markup(visible_text, [], removals), removals),
-            )
+            previous = visible_text
+            everything = [(0, len(visible_text))]
+            visible_text = _strip_markup(RawHtml(visible_text, [], everything, []), removals)
+            visible_text = _strip_definitions(visible_text, removals)
             if visible_text == previous:
                 break
-    if _has_hidden_html(visible_text):
+    if has_hidden_html(visible_text):
         removals["text that hides other text"] += 1
         visible_text = visible_text.replace("<", "&lt;")
-    return CleanedText(visible_text, _describe_removals(removals))
+    return _strip_titled_lines(visible_text, removals)
 
 
 def _describe_removals(removals: Counter[str]) -> tuple[str, ...]:
@@ -177,195 +181,110 @@ def _format_count(count: int, kind: str) -> str:
     return f"{count} {kind}" if count == 1 else f"{count:,} {kind}s"
 
 
-def _has_hidden_html(text: str) -> bool:
-    if "<" not in text:
-        return False
-    tokens = link_parser().parse(text)
-    html = [token.content for token in tokens if token.type == "html_block"]
-    html += [
-        child.content
-        for token in tokens
-        for child in token.children or []
-        if child.type == "html_inline"
-    ]
-    return any(
-        "<!" in part or "<?" in part or any(_is_hiding_tag(tag) for tag in _TAG.finditer(part))
-        for part in html
-    )
-
-
-def _line_starts(text: str) -> list[int]:
-    return [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
-
-
-def code_regions(text: str) -> list[Region]:
-    """Return the offsets of code blocks and code spans, in order."""
-    starts = _line_starts(text)
-    regions: list[Region] = []
-    row_regions: set[Region] = set()
-    for token in block_parser().parse(text):
-        if token.map is None:
-            continue
-        first, last = (min(starts[min(line, len(starts) - 1)], len(text)) for line in token.map)
-        if token.type in {"fence", "code_block"}:
-            regions.append((first, last))
-        elif token.type in {"inline", "tr_open"} and (first, last) not in row_regions:
-            row_regions.add((first, last))  # all cells of a table row have the position of the row
-            regions.extend(_code_spans(text, first, last))
-    return sorted(regions)
-
-
-def _code_spans(text: str, start: int, end: int) -> list[Region]:
-    """Return the code spans between two offsets.
-
-    As in CommonMark, the leftmost of backslash escape, code span and HTML tag takes precedence. See
-    https://spec.commonmark.org/0.31.2/#code-spans
-    """
-    spans: list[Region] = []
-    runs: dict[int, list[int]] = {}
-    for run in re.compile("`+").finditer(text, start, end):
-        runs.setdefault(len(run[0]), []).append(run.start())
-    position = start
-    while position < end:
-        character = text[position]
-        if character == "\\":
-            position += 2
-        elif character == "`":
-            length = len(re.compile("`+").match(text, position, end)[0])  # type: ignore[index]
-            closers = runs.get(length, [])
-            index = bisect_right(closers, position + length - 1)
-            if index < len(closers):
-                spans.append((position, closers[index] + length))
-                position = closers[index] + length
-            else:
-                position += length
-        elif character == "<":
-            tag = _TAG.match(text, position, end)
-            position = tag.end() if tag else position + 1
-        else:
-            position += 1
-    return spans
-
-
-def _strip_markup(text: str, code: list[Region], removals: Counter[str]) -> str:
+def _strip_markup(markup: RawHtml, removals: Counter[str]) -> str:
+    text = _strip_titles(markup, removals)
+    if text != markup.text:
+        return text  # offsets have changed; tags are left to the next pass
     parts: list[str] = []
-    starts = [region[0] for region in code]
     copied_end = 0
     position = text.find("<")
     while position != -1:
-        region_index = bisect_right(starts, position) - 1
-        if region_index >= 0 and position < code[region_index][1]:
-            position = text.find("<", code[region_index][1])
+        region = region_at(markup.code, position)
+        if region is not None:
+            position = text.find("<", region[1])
             continue
-        end, replacement = _find_hidden_construct(text, position, removals)
+        end, replacement = _find_hidden_construct(markup, position, removals)
         if end > position:
             parts += [text[copied_end:position], replacement]
             copied_end = end
         position = text.find("<", max(end, position + 1))
-    result = "".join([*parts, text[copied_end:]])
-    if code and parts:
-        return result  # offsets have changed; link titles are left to the next pass
-    return _strip_titles(result, code, removals)
+    return "".join([*parts, text[copied_end:]])
 
 
-def _strip_titles(text: str, code: list[Region], removals: Counter[str]) -> str:
+def _strip_titles(markup: RawHtml, removals: Counter[str]) -> str:
     def remove_title(match: re.Match[str]) -> str:
-        if any(first <= match.start() < last for first, last in code):
+        position = match.start()
+        is_raw = region_at(markup.code, position) or region_at(markup.html, position)
+        if is_raw or match.end() > markup.end_of_lines(position):
             return match[0]
         removals["link title"] += 1
         return f"{match[1]})"
 
-    return _LINK_TITLE.sub(remove_title, text)
+    return _LINK_TITLE.sub(remove_title, markup.text)
 
 
-def _find_hidden_construct(text: str, position: int, removals: Counter[str]) -> tuple[int, str]:
+def _strip_titled_lines(text: str, removals: Counter[str]) -> str:
+    """Return the text without the lines of links whose titles only the parser finds."""
+    if "](" not in text:
+        return text
+    lines = text.split("\n")
+    for token in link_parser().parse(text):
+        if token.map and any(child.attrs.get("title") for child in token.children or ()):
+            removals["link title"] += 1
+            lines[token.map[0] : token.map[1]] = [""] * (token.map[1] - token.map[0])
+    return "\n".join(lines)
+
+
+def _strip_block_text(text: str, removals: Counter[str]) -> str:
+    """Return the text without info strings of code blocks, except the language, and without the
+    cells of a table that are beyond its last column."""
+    lines = text.split("\n")
+    columns = 0
+    is_body = False
+    for token in block_parser().parse(text):
+        if token.type in {"table_open", "tbody_open"}:
+            columns, is_body = (0, False) if token.type == "table_open" else (columns, True)
+        elif token.type == "th_open":
+            columns += 1
+        elif token.type == "tr_open" and is_body and token.map:
+            row = _without_surplus_cells(lines[token.map[0]], columns)
+            removals["surplus table cell"] += row != lines[token.map[0]]
+            lines[token.map[0]] = row
+        elif token.type == "fence" and token.map and token.info.strip():
+            info = token.info.strip()
+            language = info.split()[0] if _LANGUAGE.fullmatch(info.split()[0]) else ""
+            if language != info:
+                removals["code block info string"] += 1
+                opening = lines[token.map[0]].rstrip().removesuffix(info)
+                lines[token.map[0]] = f"{opening}{language}"
+    return "\n".join(lines)
+
+
+def _without_surplus_cells(row: str, columns: int) -> str:
+    ends = [pipe.start() for pipe in _PIPE.finditer(row)]
+    if ends and not row[: ends[0]].strip(" \t>"):
+        del ends[0]
+    if len(ends) < columns or not row[ends[columns - 1] + 1 :].strip():
+        return row
+    return row[: ends[columns - 1] + 1]
+
+
+def _find_hidden_construct(
+    markup: RawHtml, position: int, removals: Counter[str]
+) -> tuple[int, str]:
     """Return where the hidden construct at `position` ends and its replacement.
 
     Returns `position` itself if nothing is hidden there.
     """
-    empty_comment = _EMPTY_COMMENT.match(text, position)
-    if empty_comment:
+    end_of_comment = markup.end_of_comment(position)
+    if end_of_comment > position:
         removals["HTML comment"] += 1
-        return empty_comment.end(), ""
-    for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")):
-        if text.startswith(opening, position):
-            removals["HTML comment"] += 1
-            end = text.find(closing, position + len(opening))
-            return (
-                _end_of_unclosed_comment(text, position) if end == -1 else end + len(closing)
-            ), ""
-    tag = _TAG.match(text, position)
+        return end_of_comment, ""
+    tag = markup.tag_at(position)
     if tag is None:
-        return position, ""
-    if _is_hiding_tag(tag):
-        end = _end_of_element(text, tag)
+        end = markup.end_of_unfinished_tag(position)
+        removals["unfinished HTML tag"] += end > position
+        return end, ""
+    if is_hiding_tag(tag):
+        end = end_of_element(markup, tag)
         removals["hidden element"] += 1
         return end, ""
-    visible_tag = _without_hidden_attributes(tag)
+    visible_tag = without_hidden_attributes(tag)
     if visible_tag == tag[0]:
         return position, ""
-    is_plain = _is_plain_image(tag)
+    is_plain = is_plain_image(tag)
     removals[ALT if is_plain else "HTML tag with attributes that aren't shown"] += 1
     return tag.end(), visible_tag
-
-
-def _end_of_unclosed_comment(text: str, position: int) -> int:
-    """Return the end of an unterminated comment.
-
-    It hides the rest of the text if it begins a line, else the rest of its paragraph.
-    """
-    line = text[text.rfind("\n", 0, position) + 1 : position]
-    if _LINE_PREFIX.fullmatch(line):
-        return len(text)
-    end = text.find("\n\n", position)
-    return len(text) if end == -1 else end
-
-
-def _is_hiding_tag(tag: re.Match[str]) -> bool:
-    if tag["close"]:
-        return False
-    if tag["name"].lower() in _HIDDEN_ELEMENTS:
-        return True
-    for name, value in _ATTRIBUTE.findall(tag["attributes"]):
-        if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN_STYLE.search(value)):
-            return True
-    return False
-
-
-def _end_of_element(text: str, tag: re.Match[str]) -> int:
-    if tag[0].endswith("/>"):
-        return tag.end()
-    depth = 1
-    same_name = re.compile(rf"<(/?){re.escape(tag['name'])}\b[^<>]{{0,2000}}>", re.I)
-    for index, match in enumerate(same_name.finditer(text, tag.end())):
-        if index == _MAX_SEARCHED_TAGS:
-            # Drop the rest: nothing hidden may remain, and searching further takes too long.
-            return len(text)
-        depth += -1 if match[1] else 1
-        if depth == 0:
-            return match.end()
-    # GitHub shows an unclosed <script> as text; an unclosed hidden element hides all the rest.
-    return tag.end() if tag["name"].lower() in _HIDDEN_ELEMENTS else len(text)
-
-
-def _without_hidden_attributes(tag: re.Match[str]) -> str:
-    if not tag["attributes"].strip():
-        return tag[0]
-    attributes = _ATTRIBUTE.findall(tag["attributes"])
-    if all(name.lower() in _SHOWN_ATTRIBUTES for name, _ in attributes):
-        return tag[0]
-    visible_attributes = [
-        f" {name}={value}" if value else f" {name}"
-        for name, value in attributes
-        if name.lower() in _SHOWN_ATTRIBUTES
-    ]
-    return f"<{tag['close']}{tag['name']}{''.join(visible_attributes)}>"
-
-
-def _is_plain_image(tag: re.Match[str]) -> bool:
-    """Return True for an `<img>` such as GitHub writes for a file that was dropped into a text."""
-    names = {name.lower() for name, _ in _ATTRIBUTE.findall(tag["attributes"])}
-    return tag["name"].lower() == "img" and names <= _SHOWN_ATTRIBUTES | {"alt"}
 
 
 def _strip_definitions(text: str, removals: Counter[str]) -> str:

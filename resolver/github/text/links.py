@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from resolver.github.text.hidden_text import Region, code_regions, strip_hidden
+from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.raw_html import Region, code_regions
 
 MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""

@@ -1,5 +1,4 @@
-"""Handles comment commands in the entry points: finds the conversation that a command is about,
-determines if an active run has taken it, and answers if there is nothing that it applies to.
+"""Finds the conversation that an event is about, and the earlier run that it continues.
 
 Two kinds of events don't name their conversation: a dispatch, which has only a number, and a failed
 check.
@@ -7,9 +6,8 @@ check.
 
 import heapq
 import logging
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,18 +15,15 @@ from pathlib import Path
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.errors import ForgeError, LogError, NotAllowed, Refused, RunStopped, WorkspaceError
+from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
 from resolver.git.git import Credential
 from resolver.github.comments.check_places import CheckPlaces
-from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
 from resolver.runs.common import github_forge
-from resolver.runs.conversation.help import post_help
-from resolver.runs.conversation.ticks import apply_dashboard_tick
-from resolver.runs.conversation.watch import CommentWatch, authorize_steering
+from resolver.runs.conversation.watch import CommentWatch
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.resuming.archive import archive_log, fetch_newest_first
 from resolver.runs.resuming.continuation import (
@@ -38,9 +33,7 @@ from resolver.runs.resuming.continuation import (
     EarlierRun,
     continue_from_log,
     find_unpublished_run,
-    has_change,
     is_change_run,
-    is_waiting_for_person,
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
@@ -123,9 +116,6 @@ RESUMING_COMMANDS = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH
 LOG_COMMANDS = RESUMING_COMMANDS | DECISION_COMMANDS
 """The commands that continue from an earlier run's log."""
 
-CONFIRMATION_WAIT_FACTOR = 1.5
-"""Multiple of the watch interval that a job waits for the active run to take a command."""
-
 
 def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
     """Return the trigger, about its issue if it was asked on a pull request of Resolver's.
@@ -147,134 +137,6 @@ def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = N
     if issue == trigger.number:
         return trigger  # the last run worked on the pull request itself
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
-
-
-def wait_for_confirmation(trigger: Trigger, forge: GitHubForge, seconds: float) -> bool:
-    """Return True if an active run in another process takes the command within about `seconds`.
-
-    The processes share nothing, so the reaction that the other run adds to the comment is the
-    signal.
-    """
-    deadline = time.monotonic() + CONFIRMATION_WAIT_FACTOR * seconds
-    while not forge.is_confirmed(trigger):
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(min(2.0, max(0.1, seconds / 5)))
-    return True
-
-
-def find_refusal(
-    trigger: Trigger, running: Trigger | None, forge: GitHubForge, settings: Settings
-) -> Refused | None:
-    """Return the error if the person may not use this command, else None."""
-    try:
-        authorize_steering(trigger, running, forge, settings.access_policy)
-    except Refused as refused:
-        return refused
-    return None
-
-
-@dataclass(frozen=True)
-class CommentCommandResult:
-    """Result of a command that starts no run. message: text for the job's log."""
-
-    message: str
-    state: str
-    exit_code: int = 0
-
-
-def answer_in_job(
-    trigger: Trigger, run: str, forge: GitHubForge, settings: Settings, host: RunHost
-) -> CommentCommandResult | None:
-    """Handle a command in a GitHub Actions job that its comment has started.
-
-    The run that it is addressed to may be active in another job. Returns None if this job is to do
-    a run.
-    """
-    if trigger.ticked is not None:
-        message = apply_dashboard_tick(
-            trigger, run, forge, settings, ledger_for_trigger(trigger, settings, host)
-        )
-        return CommentCommandResult(message, "ticked") if message else None
-    refusal = find_refusal(trigger, None, forge, settings)
-    if trigger.command is Command.HELP and refusal is None:
-        post_help(trigger, forge, settings)
-        return CommentCommandResult("The available commands are listed in a comment.", "help")
-    starts_run = trigger.command in RESUMING_COMMANDS
-    if refusal is not None and starts_run:
-        return None  # refused by the pipeline, like any other request for a run
-    is_for_active_run = trigger.command not in {Command.HELP, Command.PUBLISH}
-    if is_for_active_run and wait_for_confirmation(
-        trigger, forge, settings.comment_interval_seconds.commands
-    ):
-        return CommentCommandResult("The run in progress has received it.", "taken")
-    if refusal is not None:
-        report_refused_command(trigger, run, refusal, forge, settings)
-        return CommentCommandResult(refusal.what, "refused", refusal.exit_code)
-    if concerns_earlier_run(trigger):
-        starts_run = _applies_to_archived_run(trigger, run, settings, host)
-    if starts_run:
-        return None
-    report_no_active_run(trigger, forge, settings)
-    return CommentCommandResult("No run is in progress here.", "nothing")
-
-
-def concerns_earlier_run(trigger: Trigger) -> bool:
-    """Return True if the command applies to something that an earlier run left: an action that
-    waits for approval, or a change that is not public."""
-    return trigger.command in DECISION_COMMANDS or trigger.command is Command.PUBLISH
-
-
-def applies_to_run(trigger: Trigger, earlier: EarlierRun | None) -> bool:
-    """Return True if the earlier run left something that such a command applies to."""
-    if earlier is None:
-        return False
-    return (
-        has_change(earlier)
-        if trigger.command is Command.PUBLISH
-        else is_waiting_for_person(earlier)
-    )
-
-
-def _applies_to_archived_run(trigger: Trigger, run: str, settings: Settings, host: RunHost) -> bool:
-    """Return True if the newest archived run left something that the command applies to."""
-    with temporary_directory() as folder:
-        try:
-            _, earlier = find_archived_work(trigger, run, settings, host, Path(folder))
-        except (WorkspaceError, LogError, ForgeError) as error:
-            logger.warning("%s", error.what)
-            return False
-        return applies_to_run(trigger, earlier)
-
-
-def report_refused_command(
-    trigger: Trigger, run: str, refused: Refused, forge: GitHubForge, settings: Settings
-) -> None:
-    """Report the refusal once for each person and conversation, like that of any other request.
-
-    It is not reported if the operator has set `refusals` to "silent".
-    """
-    if isinstance(refused, NotAllowed) and settings.refusals == "silent":
-        logger.warning("refused: %s", refused.what)
-        return
-    forge.comment(
-        Report(
-            trigger=trigger, run=run, mention=settings.mention, failure=failure_from_error(refused)
-        )
-    )
-
-
-def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
-    """Answer with one line, because the person waits for something to stop or to pause."""
-    forge.acknowledge(trigger)
-    text = render(
-        "comments/nothing_at_work.md.j2",
-        stops=trigger.command is Command.STOP,
-        decides=trigger.command in DECISION_COMMANDS,
-        publishes=trigger.command is Command.PUBLISH,
-        mention=settings.mention,
-    )
-    forge.say(trigger, text.strip())
 
 
 def repository_clone_url(settings: Settings, repository: str) -> str:

@@ -162,9 +162,8 @@ def test_a_hostile_instruction_is_parsed_quickly(text: str) -> None:
         "rebase onto main",
         "can you rebase this, please?",
         "merge main into this branch",
-        "bring this pull request up to date with the base branch",
         "resolve the merge conflicts",
-        "fix the conflicts with main!",
+        "fix the conflicts!",
         "/update",
     ],
 )
@@ -186,6 +185,7 @@ def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text
         "resolve conflicts in foo.py",
         "merge this PR",
         "rebase the parser's error positions",
+        "bring this pull request up to date and say what was in conflict",
     ],
 )
 def test_an_update_with_more_text_is_work(text: str) -> None:
@@ -193,7 +193,7 @@ def test_an_update_with_more_text_is_work(text: str) -> None:
     assert (asked.command, asked.text) == (Command.FIX, text)
 
 
-@pytest.mark.parametrize("text", ["publish", "publish again", "try to publish it.", "/publish"])
+@pytest.mark.parametrize("text", ["publish", "publish again", "please publish it.", "/publish"])
 def test_publishing_is_tried_again_when_that_is_all_that_is_said(text: str) -> None:
     assert read_instruction(text).command is Command.PUBLISH
     assert read_instruction("publish the docs").command is Command.FIX

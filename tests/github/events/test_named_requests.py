@@ -24,8 +24,7 @@ def read(text: str, *, pull: bool = False) -> tuple[Command, str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["help", "Help!", "please help", "help please", "?", "/help", "/help me", "/HELP",
-     "what can you do?", "what can I ask here", "/ask"],
+    ["help", "Help!", "please help", "help please", "?", "/help", "/help me", "/HELP", "/ask"],
 )  # fmt: skip
 def test_help_is_asked_for_alone(text: str) -> None:
     assert read(text) == (Command.HELP, "")
@@ -60,7 +59,7 @@ def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> 
         ("approve", Command.APPROVE, ""),
         ("Approved!", Command.APPROVE, ""),
         ("please approve it, thanks", Command.APPROVE, ""),
-        ("approve. It only touches /tmp", Command.APPROVE, "It only touches /tmp"),
+        ("approve, looks good!", Command.APPROVE, "looks good!"),
         ("deny", Command.DENY, ""),
         ("deny: that is the production key", Command.DENY, "that is the production key"),
         ("reject this", Command.DENY, ""),
@@ -96,6 +95,12 @@ def test_an_answer_to_a_run_is_a_complete_instruction(
         "approve 482913?",
         "approve 482913, but only when the tests pass",
         "/approve 482913 if it is safe",
+        "approve. It only touches /tmp, doesn't it",
+        "approve, as soon as the tests pass",
+        "approve, given that nothing else changes",
+        "approve: sofern die Tests durchlaufen",
+        "/approve in case it is safe",
+        "approve, thanks, after the release",
         "approve 48 rows of the table",
         "approve 482913.5 in parse()",
         "approval rules are wrong",

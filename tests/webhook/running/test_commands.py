@@ -185,7 +185,7 @@ def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, pl
     [told] = until(thread.told)
     assert "No run is in progress" in told
     thread.again(stop)
-    told_twice = f"stop on {thread.repository}#{thread.issue.number} applies to no run"
+    told_twice = f"stop on {thread.repository}#{thread.issue.number}: No run is in progress here"
     until(lambda: server.log.count(told_twice) == 2)
     assert not plans.times("others")
     assert len(thread.told()) == 1
