@@ -7,6 +7,7 @@ import base64
 import os
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -171,7 +172,10 @@ class Actions:
     def _report_changes(self, _: "Parameters") -> Mapping[str, Any]:
         if self._comparison is not None:
             self._comparison.close()
-        self._comparison = compare_tree(self._paths.root, self._paths.scratch, self._paths.git)
+        self._comparison = None
+        # A tree that can't be compared in time costs the reports, not the run.
+        with suppress(ActionFailed):
+            self._comparison = compare_tree(self._paths.root, self._paths.scratch, self._paths.git)
         return {}
 
     def _changes(self) -> Mapping[str, Any]:

@@ -23,6 +23,10 @@ from .wire import ActionFailed, ChangeResult, CheckoutResult, SettleResult
 TIMEOUT_SECONDS = 240.0
 """Seconds that one git command may take; less than the host waits for an answer."""
 
+COMPARISON_SECONDS = 20.0
+"""Seconds that a git command may take that compares the tree after an action; less than the host
+waits after the action's own timeout."""
+
 MAX_BYTES = 1 << 30
 """Maximum total size in bytes of the new and changed files that are exported."""
 
@@ -109,7 +113,8 @@ def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
 def compare_tree(root: str, scratch: str, git: str) -> TreeComparison:
     """Return a comparison that starts with the present state of the root."""
     folder = os.path.join(scratch, "comparison")
-    return TreeComparison(root, _private_git_dir(scratch), folder, _runner(root, scratch, git))
+    run = _runner(root, scratch, git, COMPARISON_SECONDS)
+    return TreeComparison(root, _private_git_dir(scratch), folder, run)
 
 
 def export_change(
@@ -228,8 +233,8 @@ def _private_git_dir(scratch: str) -> str:
     return os.path.join(scratch, "repository.git")
 
 
-def _runner(root: str, scratch: str, git: str) -> setup_files.Run:
-    return lambda args, place: _run(git, list(args), root, scratch, place)
+def _runner(root: str, scratch: str, git: str, timeout: float = TIMEOUT_SECONDS) -> setup_files.Run:
+    return lambda args, place: _run(git, list(args), root, scratch, place, timeout=timeout)
 
 
 def _link(source: str, target: str) -> str:
@@ -348,6 +353,7 @@ def _run(
     accepted: tuple[int, ...] = (0,),
     stdin: bytes = b"",
     stdout: IO[bytes] | None = None,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> bytes:
     """Run git and return its stdout, which is empty if `stdout` names a file.
 
@@ -357,7 +363,7 @@ def _run(
     accepted: exit codes that are not a failure.
     Raises ActionFailed with the end of stderr if git fails.
     """
-    process = _call(git, args, cwd, home, variables, stdin, stdout)
+    process = _call(git, args, cwd, home, variables, stdin, stdout, timeout)
     if process.returncode not in accepted:
         error_lines = process.stderr.decode("utf-8", "replace").splitlines()
         error_end = "\n".join(error_lines[-10:])[-2000:]
@@ -373,6 +379,7 @@ def _call(
     variables: Mapping[str, str],
     stdin: bytes,
     stdout: IO[bytes] | None = None,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git and return the finished process. Raises ActionFailed at a timeout."""
     try:
@@ -383,12 +390,12 @@ def _call(
             input=stdin,
             stdout=stdout or subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise ActionFailed(
-            f"git {_command(args)} did not end within {TIMEOUT_SECONDS:.0f} seconds"
+            f"git {_command(args)} did not end within {timeout:.0f} seconds"
         ) from error
     except OSError as error:
         raise ActionFailed(f"git can't be run: {error}") from error
