@@ -261,7 +261,7 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     assert says in lines[0] and 1 <= body.count(words) <= 3
     [next_] = [line for line in lines if line.startswith("**What next:**")]
     assert what_next in next_ and "`@agent continue`" in next_
-    assert (ending == "waiting") is not ("What the agent ran" in body and "pytest -q" in body)
+    assert (ending == "waiting") is not ("What the agent executed" in body and "pytest -q" in body)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, PullRequest
+from resolver.models.verification import DISABLED
 from resolver.trace.markdown import utf16_length
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
@@ -33,6 +34,9 @@ def issue(github: GitHubServer) -> Issue:
         github.grant(login, NAME, "write")
     github.world.teams["octo/core"] = {"ann": "active"}
     return issue
+
+
+UNVERIFIED = {"unverified": "not_verified", "verification": DISABLED, "draft": True}
 
 
 def opened(github: GitHubServer, report: Report, token: str = "") -> tuple[PullRequest, Issue]:
@@ -405,10 +409,12 @@ def test_an_unverified_addition_makes_it_a_draft_until_one_is_verified(
     github: GitHubServer, issue: Issue
 ) -> None:
     _, found = opened(github, report_on(issue))
-    unverified = on_pull(issue, found, "multiplies", unverified="unchecked", draft=True)
+    unverified = on_pull(
+        issue, found, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
+    )
     pull = forge_for(github).update_existing_pull_request(unverified)
     assert pull and pull.draft and found.pull and found.pull.draft
-    assert "**The newest commit is not verified:** no check was run" in found.body
+    assert "**The newest commit is not verified:** verification is disabled" in found.body
     forge_for(github).update_existing_pull_request(on_pull(issue, found, "divides"))
     assert not found.pull.draft and "not verified:" not in found.body
 
@@ -419,7 +425,9 @@ def test_a_pull_request_that_a_person_marked_as_ready_is_not_made_a_draft(
     _, found = opened(github, report_on(issue, draft=True))
     assert found.pull is not None
     found.pull.draft = False
-    unverified = on_pull(issue, found, "multiplies", unverified="unchecked", draft=True)
+    unverified = on_pull(
+        issue, found, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
+    )
     forge_for(github).update_existing_pull_request(unverified)
     assert not found.pull.draft and "is not verified" in found.body
 
@@ -428,7 +436,9 @@ def test_an_addition_changes_nothing_of_a_pull_request_of_a_person(
     github: GitHubServer, issue: Issue
 ) -> None:
     theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
-    unverified = on_pull(issue, theirs, "multiplies", unverified="unchecked", draft=True)
+    unverified = on_pull(
+        issue, theirs, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
+    )
     before = len(github.writes())
     assert forge_for(github).update_existing_pull_request(unverified) is None
     assert theirs.pull and not theirs.pull.draft and len(github.writes()) == before
