@@ -29,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.config.condenser_names import PARAMETERS, parse_condenser
+from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.controller.controller import AgentController
 from resolver.events import actions as a
 from resolver.events import observations as o

@@ -78,8 +78,7 @@ from resolver.runs.prepare import (
     load_task,
     open_run_log,
 )
-from resolver.runs.quotas.admission import read_refs, reserve_quota
-from resolver.runs.quotas.stopping import watch_dashboard_stops
+from resolver.runs.quotas.admission import read_refs, reserve_quota, watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
     is_answer_run,

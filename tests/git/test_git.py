@@ -8,7 +8,7 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git import git as host_git
 from resolver.git.git import HostGit, ObjectCache, create_bare_repository
-from resolver.git.orphan_commits import OrphanCommit, write_orphans
+from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scene import make_repository, plain_git, write
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from resolver.git.git import HostGit, create_bare_repository
-from resolver.git.orphan_commits import OrphanCommit, write_orphans
+from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from tests.parts.github import GitHubServer

@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-from resolver.llm.certificates import trusted_certificates
+from resolver.llm.library import trusted_certificates
 
 
 def test_clients_share_what_was_loaded() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.git.orphan_commits import OrphanCommit
+from resolver.git.remote import OrphanCommit
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion, QuotaLedger
 from resolver.runs.quotas.ledger_ref import DAMAGED, FILE, REF, AccompanyingPush, LedgerRef
 from tests.parts.github import GitHubServer

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.config.condenser_names import NO_CONDENSER, CondenserStage
+from resolver.config.agent_settings import NO_CONDENSER, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.rules import (
@@ -57,7 +57,7 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     ),
     "importance": _importance,
 }
-"""Factories by name. `resolver.config.condenser_names` has the same names and the parameters that
+"""Factories by name. `resolver.config.agent_settings` has the same names and the parameters that
 each accepts."""
 
 

@@ -6,10 +6,14 @@ An error of the ledger never fails a run; it is logged as a warning in the job's
 import hashlib
 import logging
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
+from resolver.controller.control import Control, Stop
 from resolver.errors import (
     ForgeError,
     LogError,
@@ -40,6 +44,7 @@ from resolver.github.events.quota_ledger import (
 )
 from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
+from resolver.runs.common import background_poll
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
 from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
@@ -389,3 +394,52 @@ def _was_notified_today(request: RunRequest, board: DashboardForge, now: datetim
     except ForgeError as error:
         logger.warning("%s", error.what)
         return True  # no comment is better than one for every request
+
+
+logger = logging.getLogger("resolver.runs.quotas")
+
+MIN_POLL_SECONDS = 1.0
+"""Minimum seconds between two polls; each makes up to two small git requests."""
+
+
+@dataclass(frozen=True)
+class DashboardStopPoller:
+    """Polls the ledger for a stop of the run with this key. seconds: between two polls."""
+
+    ledger_ref: LedgerRef
+    key: str
+    control: Control
+    seconds: float
+
+    def run(self, ended: threading.Event) -> None:
+        """Poll until `ended` is set or the run was stopped. Errors are logged."""
+        last = ""
+        while not ended.wait(self.seconds):
+            try:
+                # The ledger is only fetched if its ref has changed since the last poll.
+                tip = self.ledger_ref.tip()
+                run = self.ledger_ref.read().run_of(self.key) if tip != last else None
+            except ResolverError as error:
+                logger.warning("%s", error.what)
+                continue
+            last = tip
+            if run is not None and run.stop_by:
+                self.control.send(Stop(by=run.stop_by))
+                return
+
+
+@contextmanager
+def watch_dashboard_stops(
+    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
+) -> Iterator[None]:
+    """Show the run on the dashboard, and poll for its stop box while the block runs."""
+    show_run_on_dashboard(request, settings, accepted, forge)
+    interval = settings.comment_interval_seconds.commands
+    if accepted.reservation is None or not settings.dashboard or not interval:
+        yield
+        return
+    seconds = max(interval, MIN_POLL_SECONDS)
+    ledger_ref = ledger_for_run(request, settings)
+    poller = DashboardStopPoller(ledger_ref, accepted.reservation.key, request.control, seconds)
+    with background_poll(poller.run, "stops"):
+        yield

@@ -26,8 +26,7 @@ from resolver.git.git import (
     failure,
     fetch_arguments,
 )
-from resolver.git.orphan_commits import OrphanCommit, write_orphans
-from resolver.git.remote import check_url
+from resolver.git.remote import OrphanCommit, check_url, write_orphans
 from resolver.github.events.quota_ledger import (
     MAX_LEDGER_BYTES,
     LedgerVersion,

@@ -16,8 +16,7 @@ from pathlib import Path
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import LogError
 from resolver.git.git import Credential, HostGit, create_bare_repository, failure, fetch_arguments
-from resolver.git.orphan_commits import OrphanCommit, write_orphans
-from resolver.git.remote import OBJECT_ID, check_url
+from resolver.git.remote import OBJECT_ID, OrphanCommit, check_url, write_orphans
 from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MAX_CHANGE_BYTES, OUTCOME
 from resolver.runs.resuming.continuation import MAX_OUTCOME_BYTES, EarlierRun
 

@@ -12,7 +12,7 @@ from resolver.agents.definitions import AvailableTools, Definitions, read_defini
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
 from resolver.agents.tools import did_you_mean
-from resolver.config.condenser_names import parse_condenser
+from resolver.config.agent_settings import parse_condenser
 from resolver.config.settings import Settings
 from resolver.controller.confirmation import (
     Analyzer,

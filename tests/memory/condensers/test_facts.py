@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from pydantic_core import from_json
 
-from resolver.config.condenser_names import parse_condenser
+from resolver.config.agent_settings import parse_condenser
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import observations as o

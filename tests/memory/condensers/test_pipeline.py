@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.config.condenser_names import PARAMETERS, parse_condenser
+from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.memory.condensers.registry import CONDENSER_FACTORIES, Parts, make_condenser

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.config.condenser_names import NO_CONDENSER, PARAMETERS, parse_condenser
+from resolver.config.agent_settings import NO_CONDENSER, PARAMETERS, parse_condenser
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
