@@ -21,6 +21,7 @@ from resolver.git.history import (
     fetch_tips,
     first_parents,
     select_commits,
+    select_linear,
 )
 from resolver.git.remote import OBJECT_ID, RefListing, check_url, list_refs
 
@@ -119,7 +120,15 @@ def clone_url(
     object_id = commit or listing.refs[ref]
     tip = Tip(BASE_REF, object_id, commit or ref, depth)
     git = new_clone(folder, len(object_id))
-    fetch_tips(git, Remote(url, credential, listing.supports_filters, cache), [tip])
+    remote = Remote(url, credential, listing.supports_filters, cache)
+    # The commit graph need not be fetched if it is known already.
+    history = listing.history if depth > 1 else None
+    is_known = history is not None and history.commits[0] == object_id
+    selection = select_linear(history, depth) if history and is_known else None
+    if selection is not None:
+        fetch_selected(git, remote, [tip], selection)
+    else:
+        fetch_tips(git, remote, [tip])
     return CloneBase(_read_base(git, tip.name, url), ref.removeprefix("refs/heads/"))
 
 

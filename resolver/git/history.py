@@ -18,7 +18,7 @@ from pathlib import Path
 from resolver.config.temporary_directory import temporary_directory
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, create_bare_repository
-from resolver.git.remote import fetch
+from resolver.git.remote import LinearHistory, fetch
 
 LEVELS_PER_REQUEST = 25
 """Levels of the commit graph that one request reads.
@@ -285,6 +285,14 @@ def select_commits(graph: CommitGraph, tips: Sequence[Tip]) -> Selection:
     selection = Selection(interior | (merged_commits - oldest_commits))
     selection.close(graph.git, [tip.commit for tip in tips])
     return selection
+
+
+def select_linear(history: LinearHistory, count: int) -> Selection | None:
+    """Return the newest `count` commits of a branch, None if they are not all known."""
+    commits = history.commits[:count]
+    if len(commits) == count:
+        return Selection(set(commits[:-1]), {commits[-1]})
+    return Selection(set(commits)) if history.has_root else None
 
 
 def fetch_selected(git: HostGit, remote: Remote, tips: Sequence[Tip], selection: Selection) -> None:

@@ -54,6 +54,17 @@ def _without_userinfo(url: str) -> str:
 
 
 @dataclass(frozen=True)
+class LinearHistory:
+    """The newest commits of a branch, newest first. None of them is a merge.
+
+    has_root: True if the last one has no parent.
+    """
+
+    commits: tuple[str, ...]
+    has_root: bool
+
+
+@dataclass(frozen=True)
 class RefListing:
     """The refs and capabilities of a repository.
 
@@ -61,11 +72,13 @@ class RefListing:
     default: the full name of the default branch, None if it has no commit.
     supports_filters: True if the server supports shallow fetches, and fetches without trees and
         files.
+    history: the newest commits of the default branch, if they are known and linear.
     """
 
     refs: dict[str, str]
     default: str | None
     supports_filters: bool
+    history: LinearHistory | None = None
 
 
 def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> RefListing:

@@ -22,7 +22,7 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions, read_issue_templates
 from resolver.git.pull_request import with_code
 from resolver.git.push import issue_branch_prefix
-from resolver.git.remote import RefListing
+from resolver.git.remote import LinearHistory, RefListing
 from resolver.git.workspace import (
     Workspace,
     with_default_branch,
@@ -222,7 +222,9 @@ def _known_refs(
         return None
     branch = f"refs/heads/{snapshot.branch}"
     # GitHub's servers can leave out trees and files.
-    return RefListing({branch: snapshot.tip}, branch, supports_filters=True)
+    commits = snapshot.linear_history
+    history = LinearHistory(commits, snapshot.has_root) if commits else None
+    return RefListing({branch: snapshot.tip}, branch, supports_filters=True, history=history)
 
 
 def configure(

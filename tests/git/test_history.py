@@ -9,9 +9,19 @@ import pytest
 from resolver.git.git import HostGit
 from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
+from resolver.git.remote import LinearHistory, RefListing
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
-from tests.git.scene import AT, US, Scene, commit_all, enter_sandbox, plain_git, write
+from tests.git.scene import (
+    AT,
+    US,
+    Scene,
+    commit_all,
+    enter_sandbox,
+    make_repository,
+    plain_git,
+    write,
+)
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
 
@@ -266,3 +276,31 @@ def test_a_shallow_checkout_keeps_its_boundary(served: Served, tmp_path: Path) -
     root, _ = enter_sandbox(workspace, tmp_path)
     assert _chain(root) == _chain(path)
     _is_whole(root)
+
+
+@pytest.mark.parametrize(("known", "depth", "expected"), [(4, 3, 3), (3, 3, 3), (5, 9, 5)])
+def test_a_known_linear_history_is_fetched_without_the_commit_graph(
+    tmp_path: Path, known: int, depth: int, expected: int
+) -> None:
+    source = make_repository(tmp_path / "source", {"a.txt": "0\n"})
+    for number in range(1, 5):
+        write(source, "a.txt", f"{number}\n")
+        commit_all(source)
+    ids = plain_git(source, "rev-list", "HEAD").split()
+    plain_git(tmp_path, "clone", "-q", "--bare", str(source), "served/ann/line.git")
+    posts: list[str] = []
+    app = git_http_app(tmp_path / "served", token_gate([""]))
+
+    def counted(environ, start_response):  # type: ignore[no-untyped-def]
+        posts.extend(["post"] * (environ["REQUEST_METHOD"] == "POST"))
+        return app(environ, start_response)
+
+    with serve(counted) as address:
+        branch = "refs/heads/main"
+        history = LinearHistory(tuple(ids[:known]), known == len(ids))
+        listing = RefListing({branch: ids[0]}, branch, supports_filters=True, history=history)
+        url = f"{address.url}/ann/line.git"
+        workspace = Workspace.clone(url, tmp_path / "clone", depth=depth, listing=listing)
+    assert len(posts) == 1
+    assert plain_git(workspace.folder, "rev-list", workspace.base).split() == ids[:expected]
+    _is_whole(workspace.folder)

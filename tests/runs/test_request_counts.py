@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 from scripts.structure import ProcessRecorder
+from tests.git.scene import plain_git
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.runs import bash, finish
 from tests.runs.test_github import FIX, SUMMARY, Scene, scene
@@ -33,8 +34,8 @@ API = (
     (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
 )
 GIT = (
-    (r"calc\.git/info/refs\?service=git-upload-pack", "the commit graph, the commits", 2),
-    (r"calc\.git/git-upload-pack", "their objects", 2),
+    (r"calc\.git/info/refs\?service=git-upload-pack", "the commits", 1),
+    (r"calc\.git/git-upload-pack", "their objects", 1),
     (r"calc\.git/info/refs\?service=git-receive-pack", "ledger, branch, ledger with log", 3),
     (r"calc\.git/git-receive-pack", "what is pushed", 3),
 )
@@ -74,6 +75,21 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(scene:
     programs = Counter(recorder.processes)
     assert programs["git"] > 0
     assert len(recorder.processes) <= MOST_PROCESSES, programs
+
+
+def test_the_commit_graph_is_fetched_if_the_history_has_merges(scene: Scene) -> None:
+    """A whole run, because the history is read by one stage and used by another."""
+    path = scene.github.repository("octo/calc").git.path
+    tree = "main^{tree}"
+    side = plain_git(path, "commit-tree", tree, "-p", "main", "-m", "Work")
+    merge = plain_git(path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge")
+    plain_git(path, "update-ref", "refs/heads/main", merge)
+    scene.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
+    done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    requests = [shown(made) for made in scene.github.requests if made.kind == "git"]
+    assert sum("git-upload-pack" in request for request in requests) == 4
+    assert len(requests) <= 10
 
 
 def test_later_runs_of_a_repository_take_as_few_requests_of_git(scene: Scene) -> None:

@@ -17,13 +17,19 @@ from resolver.github.client.resources import query_graphql
 
 logger = logging.getLogger("resolver.github")
 
+MAX_HISTORY = 50
+"""Maximum number of commits of the default branch whose parents are read."""
+
 MAX_LISTED_REFS = 100
 """Maximum number of refs below the prefix that are listed."""
 
 _QUERY = """
 query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: String!) {
   repository(owner: $owner, name: $name) {
-    defaultBranchRef { name target { oid } }
+    defaultBranchRef { name target {
+      oid
+      ... on Commit { history(first: %d) { nodes { oid parents(first: 2) { nodes { oid } } } } }
+    } }
     ref(qualifiedName: $ref) { target {
       oid
       ... on Commit { file(path: $path) { object { ... on Blob { text isTruncated } } } }
@@ -44,8 +50,26 @@ class _File(BaseModel):
     blob: _Blob | None = Field(alias="object", default=None)
 
 
+class _Parent(BaseModel):
+    oid: str
+
+
+class _Parents(BaseModel):
+    nodes: list[_Parent] = []
+
+
+class _Commit(BaseModel):
+    oid: str
+    parents: _Parents
+
+
+class _History(BaseModel):
+    nodes: list[_Commit] = []
+
+
 class _Target(BaseModel):
     oid: str
+    history: _History = _History()
     file: _File | None = None
 
 
@@ -88,6 +112,9 @@ class RepositorySnapshot:
     """The state of a repository at one moment.
 
     branch, tip: name and commit of the default branch, "" if it has no commit.
+    linear_history: the newest commits of the default branch, newest first, if none of them is a
+        merge.
+    has_root: True if the last of these commits has no parent.
     ref_tip: the commit of the ref, "" if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
     ref_names: the names of the refs below the prefix, without it.
@@ -96,6 +123,8 @@ class RepositorySnapshot:
 
     branch: str = ""
     tip: str = ""
+    linear_history: tuple[str, ...] = ()
+    has_root: bool = False
     ref_tip: str = ""
     content: str | None = None
     ref_names: tuple[str, ...] = ()
@@ -125,7 +154,7 @@ def read_snapshot(
     hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.asking(f"read the refs of {repository}", "contents: read"):
-            graphql = _QUERY % (MAX_LISTED_REFS, siblings)
+            graphql = _QUERY % (MAX_HISTORY, MAX_LISTED_REFS, siblings)
             answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
             repository_data = _Repository.model_validate(answer["repository"])
     except ForgeError as error:
@@ -136,7 +165,11 @@ def read_snapshot(
         if repository_data.ref and repository_data.ref.target.file
         else None
     )
+    history = repository_data.default.target.history.nodes if repository_data.default else []
+    is_linear = _is_linear(history)
     return RepositorySnapshot(
+        linear_history=tuple(commit.oid for commit in history) if is_linear else (),
+        has_root=is_linear and not history[-1].parents.nodes,
         branch=repository_data.default.name if repository_data.default else "",
         tip=repository_data.default.target.oid if repository_data.default else "",
         ref_tip=repository_data.ref.target.oid if repository_data.ref else "",
@@ -146,3 +179,10 @@ def read_snapshot(
         else (),
         siblings=frozenset(sibling for alias, sibling in aliases.items() if answer.get(alias)),
     )
+
+
+def _is_linear(history: Sequence[_Commit]) -> bool:
+    """Return True if each commit is the only parent of the commit before it."""
+    parents = [[parent.oid for parent in commit.parents.nodes] for commit in history]
+    expected = [[commit.oid] for commit in history[1:]]
+    return bool(history) and parents[:-1] == expected and len(parents[-1]) <= 1
