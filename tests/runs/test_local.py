@@ -85,7 +85,7 @@ def test_the_patch_applies_to_the_base_and_gives_the_tree(
     done = command_line.call_resolve(checkout)
     body = done.outcome["pull_request"]["body"]
     assert "Left out of the change" in body and "pycache" in body
-    assert "| `blob.bin` | new | **binary** |" in body and ".pyc" not in body
+    assert "| `blob.bin` | new | **binary** |" in body and ".pyc` |" not in body
     assert "calc.cpython" not in git(checkout, "ls-tree", "-r", done.outcome["commit"])
     git(checkout, "worktree", "add", "-q", str(tmp_path / "other"), done.outcome["base"])
     git(tmp_path / "other", "apply", "--index", str(done.output / "patch.diff"))

@@ -90,7 +90,7 @@ def test_the_main_agent_hands_the_search_over_and_fixes_what_was_found(
     [result] = [event for event in done.events if isinstance(event, DelegateResult)]
     assert result.outputs["places"][0]["path"] == "shop/price.py"
     assert "- shop/price.py:2 total: takes one away\n" in result.content
-    assert "- shop/price.py:90-99: was made up (not there" in result.content
+    assert "- shop/price.py:90-99: was made up (not found" in result.content
     inner = [parse_logged_event(e.event) for e in done.events if isinstance(e, DelegateEvent)]
     assert [type(e) for e in inner if isinstance(e, CodeSearch | CodeResult | Finish)] == [
         CodeSearch,

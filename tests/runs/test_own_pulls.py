@@ -80,7 +80,7 @@ def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
     scene.github.fail_next("PATCH", r"/pulls/\d+$", 422)
     scene.endpoint.script(bash("echo 1 > one.txt"), finish("Add one\n\nThere is one."))
     right(scene.ask("@agent and one", on=pull))
-    comment = scene.bot_comments()[-1]
+    comment = scene.told(pull)[-1]
     assert "Resolver pushed the commit" in comment and "could not update the text of" in comment
     assert "**The newest commit is not verified:** verification is disabled" in comment
 

@@ -272,7 +272,7 @@ def _word_set(words: str) -> frozenset[str]:
 _COURTESIES = _word_set("please pls thanks thank you")
 _PRAISE = _word_set("thanks thank thx cheers lgtm good great perfect awesome nice done wow cool")
 _BESIDE_PRAISE = _word_set(
-    "you a lot so much many very ok okay this that look looks to me well work job catch one"
+    "you a lot so much many very and ok okay this that look looks to me well work job catch one"
 )
 _INTERROGATIVES = _word_set("why what how where which who when")
 _ASKING_VERBS = _word_set("does do did is are was were")
