@@ -260,7 +260,7 @@ def verify_in_two_runs(on_github: OnGitHub, **environment: str) -> str:
     assert (evidence["verdict"], evidence["reason"]) == ("verified", "")
     assert evidence["reproduction"] == ["tests.test_calc.CalcTest.test_add"]
     executed = [e.key for e in log if isinstance(e, CheckExecuted)]
-    assert len(executed) == len(set(executed)) == 2
+    assert len(executed) == len(set(executed)) == 3
     return str(outcome["run"])
 
 

@@ -241,7 +241,7 @@ def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(scene: Revi
     assert [r.state for r in scene.pull.reviews] == ["COMMENTED"], "a draft was left"
     noted = [m.get("content") for m in scene.endpoint.requests[-1].body["messages"]]
     assert any("its parts on that side: 7-14" in str(each) for each in noted)
-    assert any("other.py is no file of the diff" in str(each) for each in noted)
+    assert any("other.py is not a file of the diff" in str(each) for each in noted)
 
 
 def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) -> None:

@@ -465,7 +465,7 @@ def _read_question(text: str) -> Instruction | None:
 
 def _asks(words: list[str]) -> bool:
     """Return True if a sentence is a question, and not a polite request."""
-    if len(words) < 3 or words[-1] != "?" or words[1] == "about":
+    if len(words) < 2 or words[-1] != "?" or words[1] == "about":
         return False
     first = re.split("['’]", words[0])[0]
     return first in _INTERROGATIVES | _ASKING_VERBS and not _REQUESTING.intersection(words)
