@@ -45,7 +45,7 @@ from resolver.github.comments.pull_request_text import (
     with_title,
 )
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.verification_text import verification_values
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.markdown import code_span
 from resolver.models.run import Actor, PullRequest
 
@@ -399,7 +399,7 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
     warning = render(
         "comments/_unverified.md.j2",
         unverified=report.unverified,
-        verification=verification_values(report, LEVELS[-1].output),
+        verification=tabulate_verification(report, LEVELS[-1].output),
     ).strip()
     new_body = add_newest_section(
         body, marker, new_text, keep_earlier=is_addition, run=report.run, warning=warning
