@@ -83,7 +83,6 @@ class PublishRequest:
                 "branch": publication.branch,
                 "pull_request": publication.pull_request,
                 "review": publication.review,
-                "publication_method": publication.how,
                 "publication": publication,
                 "unverified": unverified,
                 "draft": is_draft(self.settings.draft, unverified),

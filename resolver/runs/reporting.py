@@ -173,7 +173,6 @@ def build_report(
         publishable=publishing_route(values, failure),
         pending_approval=pending_approval or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
-        publication_method=publication.how,
         publication=publication,
         retry_until=request.retry_until if outage_of(values, failure) else None,
     )

@@ -266,7 +266,7 @@ def _reply_commands(report: Report) -> ReplyCommands:
 def _publication(report: Report) -> PublicationFacts:
     pull = report.pull_request
     return PublicationFacts(
-        how=report.publication_method,
+        how=report.publication.how,
         pull_request=pull,
         pull_request_title=single_line(pull.title) if pull else "",
         branch=code_span(shorten_text(report.branch or "", 300)),
