@@ -4,11 +4,15 @@ A missing variable is an error, not an empty string. Templates whose name ends i
 escaped; all others are plain text or markdown, and the caller escapes untrusted values.
 """
 
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def folder() -> Path:
@@ -31,6 +35,11 @@ def _environment() -> Environment:
     )
 
 
-def render(name: str, **values: Any) -> str:
-    """Return the template `prompts/<name>` rendered with `values`."""
-    return _environment().get_template(name).render(**values)
+def render(name: str, *contexts: "DataclassInstance", **values: Any) -> str:
+    """Return the template `prompts/<name>` rendered with the fields of `contexts` and `values`."""
+    context_values = {
+        field.name: getattr(context, field.name)
+        for context in contexts
+        for field in fields(context)
+    }
+    return _environment().get_template(name).render(**context_values, **values)

@@ -25,13 +25,13 @@ from resolver.git.push import branch_name, fast_forward_branch, free_branch
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication, TriggerKind
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange
+from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 
 
 def push_signed_commits(
     builder: CommitBuilder, commit: str, branch: str, previous: str
-) -> str | None:
-    """Set `branch` of the task's repository to a signed copy of the commit; return the copy's id.
+) -> PushedCommit | None:
+    """Set `branch` of the task's repository to a signed copy of the commit; return the copy.
 
     previous: the commit that the branch holds now, "" for a new branch. Returns None if signed
     commits are not enabled, or the account can't sign. Raises PushRefused and BranchTaken as a push
@@ -52,11 +52,8 @@ def push_signed_commits(
         published = signer.put(commits, read, branch, previous)
     except ForgeError as error:
         raise _as_push_refusal(error) from error
-    if not published.signed:
-        notice = render("run/not_signed.md.j2").strip()
-        if notice not in builder.request.notices:
-            builder.request.notices.append(notice)
-    return published.id
+    notices = () if published.signed else (render("run/not_signed.md.j2").strip(),)
+    return PushedCommit(published.id, notices)
 
 
 def _as_push_refusal(error: ForgeError) -> ResolverError:
@@ -75,10 +72,10 @@ MAX_ATTEMPTS = 5
 """Maximum number of attempts if others write to the branch at the same time."""
 
 
-def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, str]:
-    """Publish the commit under a free branch name; return that name and the published commit's id.
+def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommit]:
+    """Publish the commit under a free branch name; return that name and the published commit.
 
-    The id differs from `commit` if GitHub has made a signed commit instead. The name is logged
+    Its id differs from `commit` if GitHub has made a signed commit instead. The name is logged
     before the push, so that a later attempt finds the branch of one that was killed.
     """
     request, forge = builder.request, builder.forge
@@ -109,8 +106,8 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, str]:
     )
 
 
-def _try_branch(builder: CommitBuilder, commit: str, branch: str) -> str:
-    """Create `branch` at the commit and return the published commit, "" if the name is taken.
+def _try_branch(builder: CommitBuilder, commit: str, branch: str) -> PushedCommit | None:
+    """Create `branch` at the commit and return the published commit, None if the name is taken.
 
     It differs from `commit` if it is a signed copy.
     """
@@ -124,16 +121,16 @@ def _try_branch(builder: CommitBuilder, commit: str, branch: str) -> str:
             retries = RetryPolicy(request.settings.retry_seconds.github_writes)
             workspace.push(commit, branch, source, request.credential(), retries)
     except BranchTaken:
-        return ""
-    return commit
+        return None
+    return PushedCommit(commit)
 
 
 def advance_branch(
     builder: CommitBuilder, commit: str, branch: str, url: str, previous: str
-) -> str:
+) -> PushedCommit | None:
     """Move `branch` at `url` from `previous` to its descendant `commit`.
 
-    Returns the commit that the branch then holds, which may be a signed copy, or "" if it holds
+    Returns the commit that the branch then holds, which may be a signed copy, or None if it holds
     something else by now. Raises PushRefused if the server rejects the push.
     """
     credential = builder.request.credential()
@@ -149,8 +146,8 @@ def advance_branch(
             builder.workspace.git, commit, branch, url, credential, previous, retries
         )
     except BranchTaken:
-        return ""
-    return commit
+        return None
+    return PushedCommit(commit)
 
 
 @dataclass(frozen=True)
@@ -163,6 +160,7 @@ class AppliedChange:
 
     commit: str
     status: Literal["pushed", "unchanged"]
+    notices: tuple[str, ...] = ()
 
 
 def apply_to_branch(
@@ -170,7 +168,7 @@ def apply_to_branch(
     change: PlannedChange,
     branch: str,
     read_tip: Callable[[], str],
-    push: Callable[[str, str], str],
+    push: Callable[[str, str], PushedCommit | None],
 ) -> AppliedChange | None:
     """Apply the change to the tip of a branch; return None if git can't do so without a conflict.
 
@@ -179,7 +177,7 @@ def apply_to_branch(
     branch: name of the branch, for messages.
     read_tip: returns the commit that the branch holds now.
     push: moves the branch to the commit in the first argument if it holds the one in the second. It
-        returns the commit that the branch then holds, or "" if the branch was moved in between.
+        returns the commit that the branch then holds, or None if it was moved in between.
 
     Raises the errors of these two functions, PolicyViolation if the policy rejects the change on
     top of the new tip, and ForgeError if the branch is moved during each of MAX_ATTEMPTS attempts.
@@ -198,8 +196,8 @@ def apply_to_branch(
             return None
         if new_commit == tip:
             return AppliedChange(tip, "unchanged")
-        if published_commit := push(new_commit, tip):
-            return AppliedChange(published_commit, "pushed")
+        if pushed := push(new_commit, tip):
+            return AppliedChange(pushed.id, "pushed", pushed.notices)
     raise ForgeError(
         f"{branch} received new pushes again and again",
         "try again when there is less activity on the branch",

@@ -5,7 +5,7 @@ co-authors, a message and the id of the run.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -52,11 +52,9 @@ class PublishRequest:
     committed_at: date of the commits. It is the same in each attempt of a run, so that each attempt
         makes the same commits.
     credential: called for each use, because a token may expire.
-    report: the report as it is before anything is published.
+    report: the report as it is before anything is published, without notices about publishing.
     continuation: the earlier run that this one continues, None if there is none.
     log: records the branch name before the push; None if no agent has worked.
-    notices: what the reader of the pull request should know about how the change was published.
-        Publishing adds to it.
     """
 
     run: str
@@ -69,11 +67,10 @@ class PublishRequest:
     report: Report
     continuation: Continuation | None = None
     log: RunLog | None = None
-    notices: list[str] = field(default_factory=list)
 
-    def report_with(self, publication: Publication) -> Report:
+    def report_with(self, change: "PushedChange") -> Report:
         """Return the report of the run with what has been published so far."""
-        report = self.report
+        report, publication = self.report, change.publication
         has_untouched_conflicts = any(conflict.untouched for conflict in publication.conflicts)
         unverified: Unverified = "untouched" if has_untouched_conflicts else report.unverified
         commit = publication.commit or self.patch.commit
@@ -83,11 +80,10 @@ class PublishRequest:
                 "branch": publication.branch,
                 "pull_request": publication.pull_request,
                 "review": publication.review,
-                "publication_method": publication.how,
                 "publication": publication,
                 "unverified": unverified,
                 "draft": is_draft(self.settings.draft, unverified),
-                "warnings": (*report.warnings, *self.notices),
+                "warnings": (*report.warnings, *change.notices),
             }
         )
 
@@ -97,10 +93,27 @@ class PushedChange:
     """A change that was pushed, or kept as a patch.
 
     proposed_base: the branch to open a pull request against, "" for none.
+    notices: what the reader of the pull request should know about how the change was published.
     """
 
     publication: Publication
     proposed_base: str = ""
+    notices: tuple[str, ...] = ()
+
+    def with_earlier_notices(self, notices: tuple[str, ...]) -> "PushedChange":
+        """Return the change with the notices of earlier steps before its own."""
+        return replace(self, notices=(*notices, *self.notices)) if notices else self
+
+
+@dataclass(frozen=True)
+class PushedCommit:
+    """A commit that a branch holds after a push.
+
+    notices: what the reader of the pull request should know about the push.
+    """
+
+    id: str
+    notices: tuple[str, ...] = ()
 
 
 PUBLIC_HOST = "github.com"

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from resolver.config.templates import render
 from resolver.errors import ForgeError, PushRefused
@@ -24,6 +25,7 @@ from resolver.publishing.commit_builder import (
     PlannedChange,
     PublishRequest,
     PushedChange,
+    PushedCommit,
 )
 from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_to_pull_request
 from resolver.publishing.update_branch import publish_merge
@@ -65,15 +67,16 @@ def describe_unpublished(request: PublishRequest) -> Publication:
     return Publication(pull_request=PullRequest(title=title, body=body))
 
 
-def publish(builder: CommitBuilder) -> Iterator[Publication]:
-    """Commit, push and open the pull request; yield the publication after each step.
+def publish(builder: CommitBuilder) -> Iterator[PushedChange]:
+    """Commit, push and open the pull request; yield what is public after each step.
 
     If a step fails, the caller knows what the steps before it have published. Each step
     recognizes what an earlier attempt of the run has already done.
     """
     started = time.monotonic()
     if builder.workspace.pull is None:
-        pushed = _publish_on_earlier_branch(builder) or _publish_new_branch(builder)
+        added, notices = _publish_on_earlier_branch(builder)
+        pushed = (added or _publish_new_branch(builder)).with_earlier_notices(notices)
     elif builder.workspace.pull.conflicts:
         pushed = publish_merge(builder)
     else:
@@ -83,116 +86,123 @@ def publish(builder: CommitBuilder) -> Iterator[Publication]:
 
 def propose(
     builder: CommitBuilder, pushed: PushedChange, started: float, *, update_text: bool = True
-) -> Iterator[Publication]:
+) -> Iterator[PushedChange]:
     """Open the pull request of a pushed change, or update the text of the one it was pushed to.
 
     started: when publishing started, on the monotonic clock in seconds.
     update_text: update the text of the pull request that the change was pushed to.
     """
-    publication = pushed.publication
-    yield publication
-    if publication.how == "unchanged":
+    yield pushed
+    if pushed.publication.how == "unchanged":
         return
     if pushed.proposed_base:
-        publication = _open_pull_request(builder, pushed)
-        yield publication
-    elif update_text and publication.how in {"pushed", "updated"}:
-        publication = _update_text(builder, publication)
-        yield publication
+        pushed = _open_pull_request(builder, pushed)
+        yield pushed
+    elif update_text and pushed.publication.how in {"pushed", "updated"}:
+        pushed = _update_text(builder, pushed)
+        yield pushed
     if builder.request.log:
-        pull = publication.pull_request
-        where = (pull.url if pull else "") or publication.branch or ""
+        pull = pushed.publication.pull_request
+        where = (pull.url if pull else "") or pushed.publication.branch or ""
         builder.request.log.stage("published", where, time.monotonic() - started)
 
 
-def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> Publication:
-    """Open the pull request and return the publication with it."""
+def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedChange:
+    """Open the pull request and return the change with it."""
     request, publication = builder.request, pushed.publication
-    report = request.report_with(publication)
+    report = request.report_with(pushed)
     task = request.task.model_copy(update={"base_branch": pushed.proposed_base})
     with_base = report.model_copy(update={"task": task})
     pull = builder.forge.open_pull_request(with_base, publication.branch or "")
-    return publication.model_copy(update={"pull_request": pull})
+    return _with_pull_request(pushed, pull)
 
 
-def _update_text(builder: CommitBuilder, publication: Publication) -> Publication:
+def _with_pull_request(pushed: PushedChange, pull: PullRequest) -> PushedChange:
+    publication = pushed.publication.model_copy(update={"pull_request": pull})
+    return replace(pushed, publication=publication)
+
+
+def _update_text(builder: CommitBuilder, pushed: PushedChange) -> PushedChange:
     """Update the text of the pull request that the change was pushed to, if Resolver has opened it.
 
     A failure only adds a notice; the change remains published.
     """
     try:
-        pull = builder.forge.update_existing_pull_request(builder.request.report_with(publication))
+        pull = builder.forge.update_existing_pull_request(builder.request.report_with(pushed))
     except ForgeError as error:
-        builder.request.notices.append(f"{error.what}; {error.next_step}")
-        return publication
-    return publication.model_copy(update={"pull_request": pull}) if pull else publication
+        return replace(pushed, notices=(*pushed.notices, f"{error.what}; {error.next_step}"))
+    return _with_pull_request(pushed, pull) if pull else pushed
 
 
 def _publish_new_branch(builder: CommitBuilder) -> PushedChange:
     """Publish the change on a new branch."""
     request, base = builder.request, builder.workspace.base
     commit = builder.commit(request.patch.tree, base)
+    notices: tuple[str, ...] = ()
     is_local = request.trigger.kind is TriggerKind.LOCAL
     if request.settings.base_moved != "leave" and not is_local and request.task.follows is None:
-        commit = _commit_on_newest_base(builder, base) or commit
-    branch, published_commit = create_branch(builder, commit)
-    return _with_proposal(builder, Publication(branch=branch, commit=published_commit))
+        newest_commit, notices = _commit_on_newest_base(builder, base)
+        commit = newest_commit or commit
+    branch, pushed = create_branch(builder, commit)
+    return _propose_branch(builder, branch, pushed, notices)
 
 
-def _with_proposal(builder: CommitBuilder, publication: Publication) -> PushedChange:
-    return PushedChange(publication, proposed_base=builder.request.task.base_branch)
+def _propose_branch(
+    builder: CommitBuilder, branch: str, pushed: PushedCommit, notices: tuple[str, ...]
+) -> PushedChange:
+    publication = Publication(branch=branch, commit=pushed.id)
+    return PushedChange(publication, builder.request.task.base_branch, (*notices, *pushed.notices))
 
 
-def _commit_on_newest_base(builder: CommitBuilder, base: str) -> str | None:
-    """Return a commit of the change on top of the newest commit of the base branch.
+def _commit_on_newest_base(builder: CommitBuilder, base: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return a commit of the change on top of the newest commit of the base branch, and notices.
 
-    Returns None if the base branch has not moved, or the change can't be applied to it or is
+    The commit is None if the base branch has not moved, or the change can't be applied to it or is
     already there. In the latter two cases, a notice says so.
     """
     request = builder.request
     task, patch, credential = request.task, request.patch, request.credential()
     tip = fetch_tip(builder.workspace.git, task.source, task.base_branch, credential)
     if tip is None or tip == base:
-        return None
+        return None, ()
     commit = builder.apply(PlannedChange(base, patch.tree), tip)
     if commit is None or commit == tip:
         notice = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
-        request.notices.append(notice.strip())
-        return None
-    return commit
+        return None, (notice.strip(),)
+    return commit, ()
 
 
-def _publish_on_earlier_branch(builder: CommitBuilder) -> PushedChange | None:
+def _publish_on_earlier_branch(
+    builder: CommitBuilder,
+) -> tuple[PushedChange | None, tuple[str, ...]]:
     """Add a commit to the branch that this run continues, or to the branch that it follows up.
 
-    Returns None if there is no such branch, or it can't be used. In the second case, a notice says
-    why: the pull request is merged or closed, the branch is protected, or others have pushed
-    commits to it that conflict with the change. Their commits are left alone.
+    Returns the pushed change and notices. The change is None if there is no such branch, or it
+    can't be used. In the second case, a notice says why: the pull request is merged or closed, the
+    branch is protected, or others have pushed commits to it that conflict with the change. Their
+    commits are left alone.
     """
-    request, earlier = builder.request, _find_earlier_publication(builder)
+    earlier = _find_earlier_publication(builder)
     if not earlier.branch or not earlier.commit or not earlier.pull_request:
-        return None
+        return None, ()
     if not earlier.branch.startswith(PREFIX):
-        return None  # Resolver writes only branches with the prefix, so it did not create this one
+        # Resolver writes only branches with the prefix, so it did not create this one.
+        return None, ()
     if builder.forge.open_head(earlier.branch) is None:
         return _publish_follow_up(builder, earlier)
     try:
-        return _with_proposal(
-            builder, _push_to_branch(builder, earlier, earlier.branch, earlier.commit)
-        )
+        return _push_to_branch(builder, earlier, earlier.branch, earlier.commit), ()
     except BranchUnavailable as unavailable:
-        _explain_not_added(request, earlier, unavailable.why)
-        return None
+        return None, (_explain_not_added(earlier, unavailable.why),)
     except PushRefused as refused:
         if not refused.branch_only:
             raise
-        _explain_not_added(request, earlier, "protected")
-        return None
+        return None, (_explain_not_added(earlier, "protected"),)
 
 
 def _push_to_branch(
     builder: CommitBuilder, earlier: Publication, branch: str, published_commit: str
-) -> Publication:
+) -> PushedChange:
     """Apply the change to the branch of the earlier run.
 
     Raises BranchUnavailable with a reason that the template `run/not_added.md.j2` knows.
@@ -205,7 +215,7 @@ def _push_to_branch(
             raise BranchUnavailable("rewritten")
         return tip
 
-    def push(commit: str, tip: str) -> str:
+    def push(commit: str, tip: str) -> PushedCommit | None:
         return advance_branch(builder, commit, branch, source, tip)
 
     read_tip()  # fetches the published commits into the clone, which `change_since` needs
@@ -215,31 +225,32 @@ def _push_to_branch(
         raise BranchUnavailable("moved")
     if applied.status == "unchanged":
         unchanged = {"how": "unchanged", "commit": applied.commit, "comment_url": None}
-        return earlier.model_copy(update=unchanged)
-    return Publication(branch=branch, commit=applied.commit, how="added")
+        publication = earlier.model_copy(update=unchanged)
+    else:
+        publication = Publication(branch=branch, commit=applied.commit, how="added")
+    return PushedChange(publication, builder.request.task.base_branch, applied.notices)
 
 
-def _publish_follow_up(builder: CommitBuilder, earlier: Publication) -> PushedChange | None:
+def _publish_follow_up(
+    builder: CommitBuilder, earlier: Publication
+) -> tuple[PushedChange | None, tuple[str, ...]]:
     """Publish a follow-up whose pull request is merged or closed, on top of the base branch.
 
-    It contains only what the follow-up has changed. Returns None if all of the work is to be
-    published.
+    It contains only what the follow-up has changed. Returns the pushed change and notices. The
+    change is None if all of the work is to be published.
     """
     request, task = builder.request, builder.request.task
     if task.follows is None or earlier.commit != task.follows.head:
-        _explain_not_added(request, earlier, "closed")
-        return None
+        return None, (_explain_not_added(earlier, "closed"),)
     credential = request.credential()
     tip = fetch_tip(builder.workspace.git, task.source, task.base_branch, credential)
     commit = builder.replay_since(task.follows.head, tip) if tip else None
     if commit is None:
-        _explain_not_added(request, earlier, "closed")
-        return None
+        return None, (_explain_not_added(earlier, "closed"),)
     if commit == tip:
-        return PushedChange(earlier.model_copy(update={"how": "unchanged"}))
-    _explain_not_added(request, earlier, "left")
-    branch, published_commit = create_branch(builder, commit)
-    return _with_proposal(builder, Publication(branch=branch, commit=published_commit))
+        return PushedChange(earlier.model_copy(update={"how": "unchanged"})), ()
+    branch, pushed = create_branch(builder, commit)
+    return _propose_branch(builder, branch, pushed, (_explain_not_added(earlier, "left"),)), ()
 
 
 def _find_earlier_publication(builder: CommitBuilder) -> Publication:
@@ -254,13 +265,12 @@ def _find_earlier_publication(builder: CommitBuilder) -> Publication:
     return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
 
 
-def _explain_not_added(request: PublishRequest, earlier: Publication, reason: str) -> None:
-    """Add a notice that says why the change was not added to the earlier branch."""
+def _explain_not_added(earlier: Publication, reason: str) -> str:
+    """Return a notice that says why the change was not added to the earlier branch."""
     pull = earlier.pull_request
-    notice = render(
+    return render(
         "run/not_added.md.j2",
         why=reason,
         number=pull.number if pull else None,
         branch=earlier.branch,
-    )
-    request.notices.append(notice.strip())
+    ).strip()

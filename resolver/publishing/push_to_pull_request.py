@@ -20,7 +20,12 @@ from resolver.publishing.branches import (
     change_since,
     create_branch,
 )
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedChange
+from resolver.publishing.commit_builder import (
+    CommitBuilder,
+    PlannedChange,
+    PushedChange,
+    PushedCommit,
+)
 
 _CONFLICTS_WITH_CHANGE = "that can't be combined with the change automatically"
 
@@ -131,12 +136,12 @@ def publish_to_pull_request(builder: CommitBuilder) -> PushedChange:
     try:
         builder = refresh_pull_request(builder)
         change = plan_change(builder)
-        return PushedChange(_apply_change(builder, change))
+        return _apply_change(builder, change)
     except BranchUnavailable as unavailable:
         return separate_branch(builder, builder.commit(change.tree, change.parent), unavailable)
 
 
-def _apply_change(builder: CommitBuilder, change: PlannedChange) -> Publication:
+def _apply_change(builder: CommitBuilder, change: PlannedChange) -> PushedChange:
     branch = get_pull_request(builder).head_branch
     applied = apply_to_branch(
         builder,
@@ -149,7 +154,8 @@ def _apply_change(builder: CommitBuilder, change: PlannedChange) -> Publication:
         raise BranchUnavailable(
             f"somebody pushed to {branch} during the run, and {_CONFLICTS_WITH_CHANGE}"
         )
-    return published_change(builder, applied.commit, applied.status)
+    publication = published_change(builder, applied.commit, applied.status)
+    return PushedChange(publication, notices=applied.notices)
 
 
 def get_pull_request(builder: CommitBuilder) -> PullRequestContext:
@@ -202,10 +208,10 @@ def fetch_branch_tip(builder: CommitBuilder) -> str:
     return tip
 
 
-def push_change(builder: CommitBuilder, commit: str, tip: str) -> str:
+def push_change(builder: CommitBuilder, commit: str, tip: str) -> PushedCommit | None:
     """Move the pull request's branch from `tip` to the commit.
 
-    Returns the commit that the branch then holds, "" if it was moved in between. Raises
+    Returns the commit that the branch then holds, None if it was moved in between. Raises
     BranchUnavailable if the server rejects the push for a reason that doesn't apply to other
     branches, else PushRefused.
     """
@@ -227,7 +233,7 @@ def separate_branch(
     is_merge: True for a merge. ForgeError is raised instead of returning a patch, which can't
         represent a merge.
     """
-    request, pull = builder.request, get_pull_request(builder)
+    pull = get_pull_request(builder)
     if pull.is_fork and (obstacle := find_branch_obstacle(builder, commit, unavailable)):
         if is_merge:
             raise ForgeError(
@@ -248,12 +254,10 @@ def separate_branch(
     notice = render(
         "run/beside.md.j2", pull=pull, why=unavailable.why, base=base, targets_head=targets_head
     )
-    request.notices.append(notice.strip())
-    branch, published_commit = create_branch(builder, commit)
-    publication = Publication(
-        branch=branch, commit=published_commit, how="beside", why=unavailable.why
-    )
-    return PushedChange(publication, proposed_base=base)
+    branch, pushed = create_branch(builder, commit)
+    publication = Publication(branch=branch, commit=pushed.id, how="beside", why=unavailable.why)
+    notices = (notice.strip(), *pushed.notices)
+    return PushedChange(publication, proposed_base=base, notices=notices)
 
 
 def find_branch_obstacle(

@@ -28,13 +28,12 @@ from resolver.models.run import (
     Command,
     Outcome,
     Patch,
-    Publication,
     ResolvedConflict,
     RunState,
     Task,
 )
 from resolver.publishing.branches import MAX_ATTEMPTS
-from resolver.publishing.commit_builder import CommitBuilder, PushedChange
+from resolver.publishing.commit_builder import CommitBuilder, PushedChange, PushedCommit
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
     fetch_branch_tip,
@@ -138,23 +137,24 @@ def publish_clean_merge(builder: CommitBuilder) -> PushedChange:
     """Publish git's merge of the base into the current tip of the branch."""
     pull = get_pull_request(builder)
     try:
-        return PushedChange(_push_clean_merge(refresh_pull_request(builder)))
+        return _push_clean_merge(refresh_pull_request(builder))
     except BranchUnavailable as unavailable:
         tree = merge(builder.workspace.git, pull.head, pull.base).tree
         merge_commit = builder.commit(tree, pull.head, pull.base)
         return separate_branch(builder, merge_commit, unavailable, is_merge=True)
 
 
-def _push_clean_merge(builder: CommitBuilder) -> Publication:
+def _push_clean_merge(builder: CommitBuilder) -> PushedChange:
     """Merge the base into the tip and push the merge; start over if the branch has moved."""
     pull, git = get_pull_request(builder), builder.workspace.git
     merge_commit = ""
     for _ in range(MAX_ATTEMPTS):
         tip = fetch_branch_tip(builder)
         if merge_commit and is_ancestor(git, merge_commit, tip):
-            return published_change(builder, merge_commit, "updated")
+            return PushedChange(published_change(builder, merge_commit, "updated"))
         if is_ancestor(git, pull.base, tip):
-            return published_change(builder, tip, "unchanged")  # somebody else has merged the base
+            # Somebody else has merged the base.
+            return PushedChange(published_change(builder, tip, "unchanged"))
         merged = merge(git, tip, pull.base)
         if merged.conflicts:
             raise ForgeError(
@@ -163,8 +163,9 @@ def _push_clean_merge(builder: CommitBuilder) -> Publication:
                 _ASK_AGAIN,
             )
         merge_commit = builder.commit(merged.tree, tip, pull.base)
-        if published_commit := push_change(builder, merge_commit, tip):
-            return published_change(builder, published_commit, "updated")
+        if pushed := push_change(builder, merge_commit, tip):
+            publication = published_change(builder, pushed.id, "updated")
+            return PushedChange(publication, notices=pushed.notices)
     raise ForgeError(f"{pull.head_branch} received new pushes again and again", _ASK_AGAIN)
 
 
@@ -208,7 +209,7 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
         )
         for conflict in resolutions
     )
-    pushed = _publish_merge(builder)
+    pushed = _publish_merge(builder).with_earlier_notices(_describe_extra_changes(builder, pull))
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
     return replace(pushed, publication=publication)
 
@@ -217,7 +218,6 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
     """Push the merge to the branch if the branch still has the head that was merged."""
     pull = get_pull_request(builder)
     merge_commit = builder.commit(builder.request.patch.tree, pull.head, pull.base)
-    builder.request.notices.extend(_describe_extra_changes(builder, pull))
     try:
         builder = refresh_pull_request(builder)
         if plan_change(builder).parent != pull.head:
@@ -226,23 +226,21 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
         # The conflicts were resolved for one pair of commits. On another tip the resolution might
         # not apply, so unlike other changes, it is not applied to a branch that has moved.
         tip = fetch_branch_tip(builder)
-        published_commit = (
-            merge_commit if is_ancestor(builder.workspace.git, merge_commit, tip) else ""
-        )
-        if not published_commit and tip == pull.head:
-            published_commit = push_change(builder, merge_commit, tip)
-        if not published_commit:
+        is_published = is_ancestor(builder.workspace.git, merge_commit, tip)
+        pushed = PushedCommit(merge_commit) if is_published else None
+        if pushed is None and tip == pull.head:
+            pushed = push_change(builder, merge_commit, tip)
+        if pushed is None:
             raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
     except BranchUnavailable as unavailable:
         return separate_branch(builder, merge_commit, unavailable, is_merge=True)
-    return PushedChange(published_change(builder, published_commit, "updated"))
+    publication = published_change(builder, pushed.id, "updated")
+    return PushedChange(publication, notices=pushed.notices)
 
 
-def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> list[str]:
+def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> tuple[str, ...]:
     """Return a notice if the agent changed files in which there was no conflict."""
     patch = builder.request.patch
     changed_files = read_patch(builder.workspace.git, patch.base, patch.tree, 0).files
     paths = [file.path for file in changed_files if file.path not in pull.conflicts]
-    if not paths:
-        return []
-    return [render("run/merge_touches.md.j2", paths=paths).strip()]
+    return (render("run/merge_touches.md.j2", paths=paths).strip(),) if paths else ()

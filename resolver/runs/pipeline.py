@@ -36,7 +36,12 @@ from resolver.models.run import (
     RunState,
 )
 from resolver.models.verification import Verification
-from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, patch_policy_of
+from resolver.publishing.commit_builder import (
+    CommitBuilder,
+    PublishRequest,
+    PushedChange,
+    patch_policy_of,
+)
 from resolver.publishing.links import code_linker
 from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
 from resolver.publishing.pull_request import (
@@ -234,8 +239,8 @@ def _update_branch(
     if pushed.publication.how == "unchanged":
         outcome = update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
-    for publication in propose(builder, pushed, started, update_text=False):
-        yield (values := values.with_value(_published(publication, builder)))
+    for change in propose(builder, pushed, started, update_text=False):
+        yield (values := values.with_value(_published(change)))
 
 
 def _work_and_publish(
@@ -448,15 +453,12 @@ def _publish_change(
     if not prepared.request.publish:
         yield PublishedRun(describe_unpublished(builder.request))
         return
-    published = PublishedRun(Publication())
-    for publication in publish(builder):
-        published = _published(publication, builder)
-        yield published
-    publish_verification(
-        published.publication, builder.request.report_with(published.publication), forge
-    )
-    pending_checks = report_pending_checks(published.publication, forge)
-    yield replace(published, warnings=(*published.warnings, *pending_checks))
+    change = PushedChange(Publication())
+    for change in publish(builder):
+        yield _published(change)
+    publish_verification(change.publication, builder.request.report_with(change), forge)
+    pending_checks = report_pending_checks(change.publication, forge)
+    yield PublishedRun(change.publication, (*change.notices, *pending_checks))
 
 
 def _answer_threads(
@@ -470,9 +472,9 @@ def _answer_threads(
     return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published(publication: Publication, builder: CommitBuilder) -> PublishedRun:
-    """Return the publication with the notices that publishing has collected."""
-    return PublishedRun(publication, tuple(builder.request.notices))
+def _published(change: PushedChange) -> PublishedRun:
+    """Return what is public of a change, with the notices about it as warnings."""
+    return PublishedRun(change.publication, change.notices)
 
 
 def _commit_builder(

@@ -128,14 +128,16 @@ def build_report(
     values: StageValues,
     failure: RunFailure | None = None,
     pending_approval: PendingApproval | None = None,
+    *,
+    include_trace: bool = False,
 ) -> Report:
     """Return the report with everything that people are told about the run.
 
+    include_trace: render the trace, which only comments show.
     pending_approval: the action that waits for approval now; by default the one at the end of the
         log.
     """
     request, settings, log = values.current_request, values.current_settings, values.log
-    events = log.state.events if log else ()
     unverified = find_missing_verification(values)
     publication = values.publication
     pull = publication.pull_request
@@ -165,7 +167,9 @@ def build_report(
         **({"conventions": prepared.conventions} if prepared else {}),
         preferences=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=render_comment_trace(events, RESERVED_TRACE_LENGTH) if log else "",
+        trace_markdown=render_comment_trace(log.state.events, RESERVED_TRACE_LENGTH)
+        if log and include_trace
+        else "",
         log_url=request.log_url,
         page=request.page,
         progress_comment_id=values.progress.comment_id if values.progress else None,
@@ -173,7 +177,6 @@ def build_report(
         publishable=publishing_route(values, failure),
         pending_approval=pending_approval or (pending_approval_in(log.state) if log else None),
         answers=is_answer_run(values),
-        publication_method=publication.how,
         publication=publication,
         retry_until=request.retry_until if outage_of(values, failure) else None,
     )

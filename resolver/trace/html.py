@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Literal
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -23,7 +23,15 @@ from resolver.config.templates import render
 from resolver.events.log import Event, dump_line
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
-from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep, detail_label
+from resolver.trace.view import (
+    Entry,
+    Mood,
+    TraceBlock,
+    TraceHeader,
+    TraceNote,
+    TraceStep,
+    detail_label,
+)
 
 _MARKDOWN_RULES = [
     "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
@@ -85,8 +93,7 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
     """
     view = build_view(events)
     tokens = view.header.tokens
-    return render(
-        "trace/page.html.j2",
+    page = TracePage(
         policy=content_policy(),
         refresh=refresh,
         notices=notices,
@@ -97,45 +104,125 @@ def render_html(events: Iterable[Event], refresh: int = 0, notices: Sequence[str
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
         time=duration(view.header.seconds),
-        entries=[_entry(entry, "step") for entry in view.entries],
+        entries=tuple(_entry(entry, "step") for entry in view.entries),
     )
+    return render("trace/page.html.j2", page)
 
 
-def _entry(entry: Entry, parent_anchor: str) -> dict[str, Any]:
-    """Return the variables of the template for one entry.
+@dataclass(frozen=True)
+class DiffLine:
+    """One line of a diff. sort: its CSS class; "" for none."""
+
+    text: str
+    sort: str
+
+
+@dataclass(frozen=True)
+class HtmlBlock:
+    """A text in a fixed-width font.
+
+    last: the last line, shown while the text is folded.
+    diff: the lines of a diff; empty for any other text.
+    open: True if a folded text is unfolded from the start.
+    asked: True for an action, False for an output.
+    """
+
+    label: str
+    last: str
+    text: str
+    diff: tuple[DiffLine, ...]
+    folded: bool
+    open: bool
+    asked: bool
+
+
+@dataclass(frozen=True)
+class HtmlNote:
+    """A note. number: always 0, which tells it from a step."""
+
+    sort: str
+    label: str
+    text: str
+    blocks: tuple[HtmlBlock, ...]
+    number: Literal[0] = 0
+
+
+@dataclass(frozen=True)
+class HtmlStep:
+    """A step. anchor: its id in the page. meta: time and cost. The rest is as in `TraceStep`."""
+
+    number: int
+    anchor: str
+    nested: "tuple[HtmlEntry, ...]"
+    nested_label: str
+    verb: str
+    subject: str
+    badge: str
+    mood: Mood
+    meta: str
+    thought: str
+    words: str
+    blocks: tuple[HtmlBlock, ...]
+    images: tuple[str, ...]
+
+
+HtmlEntry = HtmlStep | HtmlNote
+
+
+@dataclass(frozen=True)
+class TracePage:
+    """The values that the template of the page reads.
+
+    policy: the Content-Security-Policy.
+    refresh: seconds after which the browser reloads the page; 0 for never.
+    notices: sentences about the page itself.
+    asked, said: the request and the agent's final message as HTML.
+    """
+
+    policy: str
+    refresh: int
+    notices: Sequence[str]
+    header: TraceHeader
+    asked: Markup
+    said: Markup
+    tokens_in: str
+    tokens_cached: str
+    tokens_out: str
+    time: str
+    entries: tuple[HtmlEntry, ...]
+
+
+def _entry(entry: Entry, parent_anchor: str) -> HtmlEntry:
+    """Return one entry as the template shows it.
 
     parent_anchor: anchor of the parent, with which this entry's anchor begins.
     """
     if isinstance(entry, TraceNote):
         blocks = (
-            [_block_values(TraceBlock(entry.detail), detail_label(entry), is_folded=True)]
+            (_block(TraceBlock(entry.detail), detail_label(entry), is_folded=True),)
             if entry.detail
-            else []
+            else ()
         )
-        label = entry.sort.capitalize()
-        return {**asdict(entry), "number": 0, "label": label, "blocks": blocks}
-    action_blocks = [_block_values(entry.action, "Action", is_action=True)] if entry.action else []
-    return {
-        "number": entry.number,
-        "anchor": f"{parent_anchor}-{entry.number}",
-        "nested": [
-            _entry(nested_entry, f"{parent_anchor}-{entry.number}") for nested_entry in entry.nested
-        ],
-        "nested_label": f"What it did ({plural(entry.nested_steps, 'step')})",
-        "verb": entry.verb,
-        "subject": entry.subject,
-        "badge": entry.badge,
-        "mood": entry.mood,
-        "meta": _meta(entry),
-        "thought": truncate_text(entry.thought, MAX_TEXT_LENGTH),
-        "words": truncate_text(entry.words, MAX_TEXT_LENGTH),
-        "blocks": action_blocks
-        + [
-            _block_values(block, "Output", has_failed=entry.mood == "bad")
-            for block in entry.outputs
-        ],
-        "images": entry.images,
-    }
+        return HtmlNote(entry.sort, entry.sort.capitalize(), entry.text, blocks)
+    has_failed = entry.mood == "bad"
+    action = (_block(entry.action, "Action", is_action=True),) if entry.action else ()
+    anchor = f"{parent_anchor}-{entry.number}"
+    return HtmlStep(
+        number=entry.number,
+        anchor=anchor,
+        nested=tuple(_entry(nested_entry, anchor) for nested_entry in entry.nested),
+        nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
+        verb=entry.verb,
+        subject=entry.subject,
+        badge=entry.badge,
+        mood=entry.mood,
+        meta=_meta(entry),
+        thought=truncate_text(entry.thought, MAX_TEXT_LENGTH),
+        words=truncate_text(entry.words, MAX_TEXT_LENGTH),
+        blocks=action
+        + tuple(_block(block, "Output", has_failed=has_failed) for block in entry.outputs),
+        images=entry.images,
+    )
 
 
 def _meta(step: TraceStep) -> str:
@@ -144,29 +231,29 @@ def _meta(step: TraceStep) -> str:
     return " · ".join(facts)
 
 
-def _block_values(
+def _block(
     block: TraceBlock,
     label: str,
     is_folded: bool = False,
     is_action: bool = False,
     has_failed: bool = False,
-) -> dict[str, Any]:
-    """Return the variables of the template for a block of text."""
+) -> HtmlBlock:
+    """Return a block of text as the template shows it."""
     text = truncate_text(block.text, MAX_TEXT_LENGTH)
     lines = block.text.count("\n") + 1
     is_diff = block.language == "diff" and lines <= _MAX_COLOURED_LINES
     is_long = lines > MAX_UNFOLDED_LINES or len(text) > 8_000
     last_line = text[-2_000:].rstrip().rpartition("\n")[2]
-    return {
-        "label": f"{label}, {plural(lines, 'line')}",
-        "last": "" if is_action or is_folded else one_line(last_line),
-        "text": text,
-        "diff": [_diff_line(line) for line in text.split("\n")] if is_diff else [],
-        "folded": is_folded or (is_long and not is_diff),
+    return HtmlBlock(
+        label=f"{label}, {plural(lines, 'line')}",
+        last="" if is_action or is_folded else one_line(last_line),
+        text=text,
+        diff=tuple(_diff_line(line) for line in text.split("\n")) if is_diff else (),
+        folded=is_folded or (is_long and not is_diff),
         # Readers mostly come for the reason of a failure.
-        "open": has_failed and lines <= MAX_OPEN_LINES,
-        "asked": is_action,
-    }
+        open=has_failed and lines <= MAX_OPEN_LINES,
+        asked=is_action,
+    )
 
 
 _LINE_SORTS = (
@@ -179,9 +266,9 @@ _LINE_SORTS = (
 )
 
 
-def _diff_line(text: str) -> dict[str, str]:
+def _diff_line(text: str) -> DiffLine:
     sort = next((sort for start, sort in _LINE_SORTS if text.startswith(start)), "")
-    return {"text": text, "sort": sort}
+    return DiffLine(text, sort)
 
 
 # Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON

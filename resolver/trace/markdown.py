@@ -9,8 +9,7 @@ references and links are made inert. Texts and layout are in prompts/trace/.
 import html
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from resolver.config.templates import render
 from resolver.events.log import Event
@@ -59,7 +58,7 @@ def render_markdown(events: Iterable[Event]) -> str:
     """Return trace.md with all texts in full."""
     view = build_view(events)
     entries = [_entry(entry, None) for entry in view.entries]
-    return render("trace/trace.md.j2", **_header(view.header), entries=entries)
+    return render("trace/trace.md.j2", _header(view.header), entries=entries)
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
@@ -70,7 +69,8 @@ def render_comment_trace(events: Iterable[Event], limit: int) -> str:
     small even for the frame.
     """
     view = build_view(events)
-    frame = render("trace/comment.md.j2", **_header(view.header))
+    iterations = plural(view.header.iterations, "iteration")
+    frame = render("trace/comment.md.j2", iterations=iterations, slot=_ENTRIES_SLOT)
     opening, _, closing = frame.rpartition(_ENTRIES_SLOT)
     remaining = limit - utf16_length(opening) - utf16_length(closing)
     if remaining < _GAP_LENGTH:
@@ -228,8 +228,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         for nested_entry in entry.nested
         if text_limit is None or isinstance(nested_entry, TraceStep)
     ]
-    return render(
-        "trace/step.md.j2",
+    step = MarkdownStep(
         whole=text_limit is None,
         number=entry.number,
         verb=prose(entry.verb),
@@ -237,17 +236,18 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         facts=" · ".join(_facts(entry)),
         thought=quoted(_truncate(entry.thought, text_limit)),
         words=quoted(_truncate(entry.words, text_limit)),
-        blocks=[
+        blocks=tuple(
             _block(block, label, text_limit)
             for block, label in blocks_with_labels
             if text_limit != 0
-        ],
+        ),
         images=len(entry.images),
-        nested=[_entry(nested_entry, text_limit) for nested_entry in nested_entries]
+        nested=tuple(_entry(nested_entry, text_limit) for nested_entry in nested_entries)
         if text_limit != 0
-        else [],
+        else (),
         nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
     )
+    return render("trace/step.md.j2", step)
 
 
 def _facts(step: TraceStep) -> list[str]:
@@ -257,14 +257,74 @@ def _facts(step: TraceStep) -> list[str]:
     return facts
 
 
-def _block(block: TraceBlock, label: str, text_limit: int | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class MarkdownBlock:
+    """A text in a code block (`fence`), folded if it is long."""
+
+    label: str
+    fence: str
+    folded: bool
+
+
+@dataclass(frozen=True)
+class MarkdownStep:
+    """One step as the template shows it.
+
+    whole: True in trace.md, False in a comment.
+    facts: result, time and cost on one line.
+    images: number of pictures.
+    nested: the delegate's entries, rendered.
+    """
+
+    whole: bool
+    number: int
+    verb: str
+    subject: str
+    facts: str
+    thought: str
+    words: str
+    blocks: tuple[MarkdownBlock, ...]
+    images: int
+    nested: tuple[str, ...]
+    nested_label: str
+
+
+@dataclass(frozen=True)
+class MarkdownHeader:
+    """The header of trace.md. `TraceHeader` describes the fields."""
+
+    title: str
+    issue: str
+    request: str
+    asked_by: str
+    state: str
+    reason: str
+    verdict: str
+    closing: str
+    left_out: tuple[str, ...]
+    model: str
+    agent: str
+    runtime: str
+    base: str
+    version: str
+    started: str
+    cost: str
+    parts: tuple[str, ...]
+    tokens_in: str
+    tokens_cached: str
+    tokens_out: str
+    iterations: str
+    time: str
+
+
+def _block(block: TraceBlock, label: str, text_limit: int | None) -> MarkdownBlock:
     text = _truncate(block.text, text_limit)
     lines = block.text.count("\n") + 1
-    return {
-        "label": f"{label}, {plural(lines, 'line')}",
-        "fence": fenced(text, block.language),
-        "folded": text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000,
-    }
+    return MarkdownBlock(
+        label=f"{label}, {plural(lines, 'line')}",
+        fence=fenced(text, block.language),
+        folded=text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000,
+    )
 
 
 def _truncate(text: str, text_limit: int | None) -> str:
@@ -273,31 +333,30 @@ def _truncate(text: str, text_limit: int | None) -> str:
     return truncate_text(text, text_limit) if text_limit else ""
 
 
-def _header(header: TraceHeader) -> dict[str, Any]:
-    """Return the variables of the templates for the header."""
+def _header(header: TraceHeader) -> MarkdownHeader:
+    """Return the header as markdown."""
     tokens = header.tokens
-    return {
-        "slot": _ENTRIES_SLOT,
-        "title": prose(header.title),
-        "issue": inline_code(header.repository + (f"#{header.number}" if header.number else "")),
-        "request": quoted(header.request),
-        "asked_by": inline_code(header.asked_by),
-        "state": f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
-        "reason": prose(header.reason),
-        "verdict": prose(header.verdict),
-        "closing": quoted(header.closing),
-        "left_out": [prose(text) for text in header.left_out],
-        "model": inline_code(header.model),
-        "agent": inline_code(header.agent),
-        "runtime": inline_code(header.runtime),
-        "base": inline_code(header.base),
-        "version": inline_code(header.version),
-        "started": header.started,
-        "cost": header.price,
-        "parts": [prose(text) for text in header.parts],
-        "tokens_in": f"{tokens.input:,}",
-        "tokens_cached": f"{tokens.cached:,}",
-        "tokens_out": f"{tokens.output:,}",
-        "iterations": plural(header.iterations, "iteration"),
-        "time": duration(header.seconds),
-    }
+    return MarkdownHeader(
+        title=prose(header.title),
+        issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
+        request=quoted(header.request),
+        asked_by=inline_code(header.asked_by),
+        state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
+        reason=prose(header.reason),
+        verdict=prose(header.verdict),
+        closing=quoted(header.closing),
+        left_out=tuple(prose(text) for text in header.left_out),
+        model=inline_code(header.model),
+        agent=inline_code(header.agent),
+        runtime=inline_code(header.runtime),
+        base=inline_code(header.base),
+        version=inline_code(header.version),
+        started=header.started,
+        cost=header.price,
+        parts=tuple(prose(text) for text in header.parts),
+        tokens_in=f"{tokens.input:,}",
+        tokens_cached=f"{tokens.cached:,}",
+        tokens_out=f"{tokens.output:,}",
+        iterations=plural(header.iterations, "iteration"),
+        time=duration(header.seconds),
+    )

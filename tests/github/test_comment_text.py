@@ -132,7 +132,7 @@ def test_a_kept_change_is_offered_for_publication(
     patch = Publication(pull_request=PULL, how="patch", patch="--- a", why="it is protected")
     kept = {"publishable": publishable, "continues": True}
     if ending is Ending.PULL_REQUEST:
-        kept |= {"publication_method": "patch", "publication": patch}
+        kept |= {"publication": patch}
     body = comment_body(ended(ending).model_copy(update=kept))
     assert is_closed(body) and "  " not in body.partition("**What next:**")[2].partition("\n")[0]
     if offer:
@@ -227,7 +227,6 @@ def test_a_comment_says_whose_version_of_a_conflict_was_kept(
     report = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
-        publication_method="updated",
         publication=published,
         pull_request=PULL,
     )
@@ -377,7 +376,6 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
         task=reports.task(asked, pull=pull),
         unverified="not_verified",
         draft=True,
-        publication_method=how,
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
         pull_request=PULL.model_copy(update={"draft": True}),
     )
@@ -423,7 +421,6 @@ def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and
         reports.report(
             trigger=asked,
             task=reports.task(asked, pull=pull),
-            publication_method="pushed",
             unverified="not_verified",
             verification=DISABLED,
             draft=True,

@@ -10,7 +10,7 @@ from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
-from resolver.models.run import FileChange, Patch, PullRequest
+from resolver.models.run import FileChange, Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED
 from resolver.trace.markdown import utf16_length
 from tests.github import reports
@@ -149,7 +149,7 @@ def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> 
 
 def test_another_commit_requests_no_review_again(github: GitHubServer, issue: Issue) -> None:
     opened(github, wished(issue, PullRequestPreferences()))
-    _, found = opened(github, wished(issue, ALL, publication_method="added"))
+    _, found = opened(github, wished(issue, ALL, publication=Publication(how="added")))
     assert asked(found) == (set(), set())
 
 
@@ -227,7 +227,12 @@ def later(issue: Issue, message: str, **changes: Any) -> Report:
     """A report of a run that has gone on with the same work."""
     trigger = reports.trigger(number=issue.number, comment_id=None, key="issue_comment:99")
     outcome = reports.outcome(f"{message}\n\nAnd why it is {message}.")
-    values = {"trigger": trigger, "outcome": outcome, "run": "run-2", "publication_method": "added"}
+    values = {
+        "trigger": trigger,
+        "outcome": outcome,
+        "run": "run-2",
+        "publication": Publication(how="added"),
+    }
     return report_on(issue, **{**values, **changes})
 
 
@@ -343,7 +348,7 @@ def on_pull(issue: Issue, pull: Issue, message: str, **changes: Any) -> Report:
         "task": reports.task(asked, pull=context),
         "outcome": reports.outcome(f"{message}\n\nAnd why it is {message}."),
         "run": message,
-        "publication_method": "pushed",
+        "publication": Publication(how="pushed"),
     }
     return report_on(issue, **{**values, **changes})
 

@@ -14,7 +14,7 @@ from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.comment_text import LEVELS
 from resolver.github.comments.report import Report
-from resolver.github.comments.verification_text import verification_values
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import shorten_text, visible
 from resolver.models.verification import CaseResult, Verification, VerificationReason
@@ -34,7 +34,7 @@ def publish_check_run(
     access: GitHubAccess, repository: Repository, report: Report, commit: str
 ) -> None:
     """Create the check run of the commit, unless this run has created it. Raises ForgeError."""
-    verification, values = report.verification, verification_values(report, LEVELS[1].output)
+    verification, values = report.verification, tabulate_verification(report, LEVELS[1].output)
     if verification is None or values is None or verification.reason == "disabled":
         return
     what, permission = f"create a check run for {commit[:12]}", "checks: write"

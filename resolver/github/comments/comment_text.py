@@ -9,13 +9,30 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from resolver.config.templates import render
-from resolver.github.comments.critique_text import critique_values
+from resolver.github.comments.comment_contexts import (
+    AgentMessage,
+    ApprovalRequest,
+    Assessments,
+    CommentContext,
+    ConflictRow,
+    DraftStatus,
+    EndingFacts,
+    ExecutedCommand,
+    FileRow,
+    PublicationFacts,
+    PushedChangeSummary,
+    ReplyCommands,
+    ReviewSummary,
+    RunFacts,
+    WorkSummary,
+)
+from resolver.github.comments.critique_text import summarize_critique
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.verification_text import verification_values
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
     code_span,
@@ -106,6 +123,9 @@ _STATUS_LABELS = {
 }
 
 
+_URL = re.compile(r"https?://[^\s<>()]+")
+
+
 @dataclass(frozen=True)
 class Detail:
     """Limits for one level of detail in a comment.
@@ -146,77 +166,116 @@ def _render_to_fit(template: str, report: Report, marker: str, message: str) -> 
     """
     trace = report.trace_markdown.strip()
     for detail in LEVELS:
-        values = template_values(report, message, detail)
-        text = _render_comment(template, marker, values, "")
+        context = comment_context(report, message, detail)
+        text = _render_comment(template, marker, context, "")
         trace_limit = MAX_BODY - utf16_length(text) - 500
         if trace_limit >= min(utf16_length(trace), RESERVED_TRACE_LENGTH):
             break
-    return _render_comment(template, marker, values, fit(trace, trace_limit)) if trace else text
+    return _render_comment(template, marker, context, fit(trace, trace_limit)) if trace else text
 
 
-def _render_comment(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
-    text = render(template, **values, trace=trace).strip()
+def _render_comment(template: str, marker: str, context: CommentContext, trace: str) -> str:
+    text = render(template, *context, trace=trace).strip()
     text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
 
-def template_values(report: Report, message: str, detail: Detail) -> dict[str, Any]:
+def comment_context(report: Report, message: str, detail: Detail) -> CommentContext:
     """Return the values that the templates of comments and pull requests are rendered with."""
-    outcome, trigger, failure = report.outcome, report.trigger, report.failure
-    issue = trigger.subject
+    return CommentContext(
+        message=_message(report, message, detail),
+        ending=_ending(report),
+        work=_work(report, detail),
+        run=_run_facts(report, detail),
+        reply=_reply_commands(report),
+        publication=_publication(report),
+        assessments=Assessments(
+            verification=tabulate_verification(report, detail.output),
+            critique=summarize_critique(report.critique) if report.critique else None,
+            review=_review(report),
+            wanted=_approval_request(report),
+        ),
+    )
+
+
+def _message(report: Report, message: str, detail: Detail) -> AgentMessage:
+    return AgentMessage(
+        summary=safe_markdown(message, own_issue=report.trigger.subject, limit=detail.message),
+        summary_is_cut=utf16_length(message) > detail.message,
+        sections=_sections(report, detail.message // len(_SECTIONS)),
+    )
+
+
+def _ending(report: Report) -> EndingFacts:
+    outcome, failure = report.outcome, report.failure
+    return EndingFacts(
+        unfinished=outcome is not None and not is_whole(report),
+        reason=_as_sentence(outcome.reason) if outcome else "",
+        cause=failure.cause if failure else outcome.because if outcome else "",
+        declined=outcome.declined if outcome else "",
+        what=_as_sentence(failure.what if failure else ""),
+        next_step=_capitalize(_as_sentence(_next_step(report))),
+        retry_until=f"{report.retry_until:%Y-%m-%d %H:%M} UTC" if report.retry_until else "",
+    )
+
+
+def _work(report: Report, detail: Detail) -> WorkSummary:
     # Scratch files go last, so that they do not crowd out the change itself.
     files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
     commands = report.commands
-    return {
-        "issue": issue,
-        "closes": issue is not None and outcome is not None and is_whole(report),
-        "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
-        "sections": _sections(report, detail.message // len(_SECTIONS)),
-        "summary_is_cut": utf16_length(message) > detail.message,
-        "unfinished": outcome is not None and not is_whole(report),
-        "reason": _as_sentence(outcome.reason) if outcome else "",
-        "files": [_file_values(change) for change in files[: detail.files]],
-        "files_left_out": max(0, len(files) - detail.files),
-        "verification": verification_values(report, detail.output),
-        "critique": critique_values(report),
-        "commands": [_command(each, detail.output) for each in commands[-detail.commands :]],
-        "commands_left_out": max(0, len(commands) - detail.commands),
-        "pull_request": report.pull_request,
-        "pull_request_title": single_line(report.pull_request.title) if report.pull_request else "",
-        "branch": code_span(shorten_text(report.branch or "", 300)),
-        "commit": code_span(report.patch.commit or "") if report.patch else "",
-        "run": code_span(report.run),
-        "seen": _describe_version(report),
-        "numbers": _cost_rows(report),
-        "requester": code_span(trigger.actor.login),
-        "login": single_line(trigger.actor.login, 100),
-        "instruction": single_line(trigger.instruction, 300),
-        "by_way": _REQUEST_METHODS.get(trigger.kind, ""),
-        "check": code_span(trigger.check, in_table=True) if trigger.check else "",
-        "local": trigger.kind is TriggerKind.LOCAL,
-        "mention": code_span(report.mention),
-        "continues": report.continues,
-        "go_on": code_span(f"{report.mention} continue"),
-        "extend": code_span(f"{report.mention} continue {_example_extension(report)}"),
-        "how": report.publication_method,
-        "unverified": report.unverified,
-        "draft": _draft_values(report),
-        "follows": bool(report.task and report.task.follows),
-        "pushed": _pushed_values(report),
-        "cause": failure.cause if failure else outcome.because if outcome else "",
-        "declined": outcome.declined if outcome else "",
-        "publishable": report.publishable,
-        "retry_until": f"{report.retry_until:%Y-%m-%d %H:%M} UTC" if report.retry_until else "",
-        "publish": code_span(f"{report.mention} publish"),
-        "wanted": _approval_values(report),
-        "review": _review(report),
-        "left_out": _limit_lines(report.task.left_out if report.task else (), detail.lines),
-        "warnings": _limit_lines(report.warnings, detail.lines),
-        "what": _as_sentence(failure.what if failure else ""),
-        "next_step": _capitalize(_as_sentence(_next_step(report))),
-        "page": report.page if re.fullmatch(r"https?://[^\s<>()]+", report.page) else "",
-        "log_url": report.log_url if re.fullmatch(r"https?://[^\s<>()]+", report.log_url) else "",
-    }
+    return WorkSummary(
+        files=tuple(_file_row(change) for change in files[: detail.files]),
+        files_left_out=max(0, len(files) - detail.files),
+        commands=tuple(_command(each, detail.output) for each in commands[-detail.commands :]),
+        commands_left_out=max(0, len(commands) - detail.commands),
+    )
+
+
+def _run_facts(report: Report, detail: Detail) -> RunFacts:
+    trigger = report.trigger
+    return RunFacts(
+        run=code_span(report.run),
+        issue=trigger.subject,
+        closes=trigger.subject is not None and is_whole(report),
+        requester=code_span(trigger.actor.login),
+        login=single_line(trigger.actor.login, 100),
+        instruction=single_line(trigger.instruction, 300),
+        by_way=_REQUEST_METHODS.get(trigger.kind, ""),
+        check=code_span(trigger.check, in_table=True) if trigger.check else "",
+        local=trigger.kind is TriggerKind.LOCAL,
+        seen=_describe_version(report),
+        numbers=_cost_rows(report),
+        left_out=_limit_lines(report.task.left_out if report.task else (), detail.lines),
+        page=report.page if _URL.fullmatch(report.page) else "",
+        log_url=report.log_url if _URL.fullmatch(report.log_url) else "",
+        warnings=_limit_lines(report.warnings, detail.lines),
+    )
+
+
+def _reply_commands(report: Report) -> ReplyCommands:
+    return ReplyCommands(
+        mention=code_span(report.mention),
+        continues=report.continues,
+        go_on=code_span(f"{report.mention} continue"),
+        extend=code_span(f"{report.mention} continue {_example_extension(report)}"),
+        publishable=report.publishable,
+        publish=code_span(f"{report.mention} publish"),
+    )
+
+
+def _publication(report: Report) -> PublicationFacts:
+    pull = report.pull_request
+    return PublicationFacts(
+        how=report.publication.how,
+        pull_request=pull,
+        pull_request_title=single_line(pull.title) if pull else "",
+        branch=code_span(shorten_text(report.branch or "", 300)),
+        commit=code_span(report.patch.commit or "") if report.patch else "",
+        unverified=report.unverified,
+        draft=_draft_status(report),
+        follows=bool(report.task and report.task.follows),
+        pushed=_pushed_change(report),
+    )
 
 
 def _next_step(report: Report) -> str:
@@ -249,7 +308,7 @@ def _describe_version(report: Report) -> str:
     )
 
 
-def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
+def _sections(report: Report, limit: int) -> tuple[tuple[str, str], ...]:
     """Return heading and text of each part of the agent's final message that is not empty.
 
     Each text is escaped and shortened separately, so that markup left open in one part does not
@@ -257,30 +316,30 @@ def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
     """
     outcome, issue = report.outcome, report.trigger.subject
     if outcome is None:
-        return []
+        return ()
     parts = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
-    return [
+    return tuple(
         (heading, safe_markdown(text, own_issue=issue, limit=limit))
         for heading, text in parts
         if text.strip()
-    ]
+    )
 
 
-def _review(report: Report) -> dict[str, str] | None:
-    """Return the template values of a published review, other than the review's own text."""
+def _review(report: Report) -> ReviewSummary | None:
+    """Return a published review, other than the review's own text; None if there is none."""
     review = report.review
     if review is None:
         return None
     pull = report.task.pull if report.task else None
     parts = [_format_count(review.placed, "comment"), _format_count(review.beside, "remark")]
     findings = " and ".join(part for part in parts if part) or "no comments on lines"
-    return {
-        "url": review.url if re.fullmatch(r"https?://[^\s<>()]+", review.url) else "",
-        "commit": code_span(review.commit[:12]),
-        "findings": findings,
-        "verdict": review.verdict.value,
-        "moved": _capitalize(_as_sentence(pull.moved)) if pull else "",
-    }
+    return ReviewSummary(
+        url=review.url if _URL.fullmatch(review.url) else "",
+        commit=code_span(review.commit[:12]),
+        findings=findings,
+        verdict=review.verdict.value,
+        moved=_capitalize(_as_sentence(pull.moved)) if pull else "",
+    )
 
 
 def _format_count(count: int, noun: str) -> str:
@@ -288,63 +347,54 @@ def _format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
 
 
-def _draft_values(report: Report) -> dict[str, bool] | None:
-    """Return the template values of Resolver's pull request if it is a draft, else None.
-
-    `wanted` is true if Resolver made it a draft on purpose; `again` is true if it was not a draft
-    before this run.
-    """
+def _draft_status(report: Report) -> DraftStatus | None:
+    """Return the status of Resolver's pull request if it is a draft, else None."""
     pull = report.pull_request
     if pull is None or not pull.draft:
         return None
     pull_before = report.task.pull if report.task else None
     became_draft = pull_before is not None and not pull_before.is_draft
-    return {"wanted": report.draft, "again": became_draft}
+    return DraftStatus(wanted=report.draft, again=became_draft)
 
 
-def _pushed_values(report: Report) -> dict[str, Any]:
-    """Return the template values of a change to a pull request that existed before the run."""
+def _pushed_change(report: Report) -> PushedChangeSummary:
+    """Return the change to a pull request that existed before the run."""
     publication, pull = report.publication, report.task.pull if report.task else None
     patch = publication.patch
-    return {
-        "branch": code_span(shorten_text(publication.branch or "", 300)),
-        "repository": code_span(publication.repository) if publication.repository else "",
-        "commit": code_span((publication.commit or "")[:12]),
-        "url": publication.commit_url
-        if re.fullmatch(r"https?://[^\s<>()]+", publication.commit_url)
-        else "",
-        "base": code_span(pull.base_branch if pull else ""),
-        "conflicts": ", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
-        "settled": [
-            {"path": code_span(each.path), "kept": each.kept, "untouched": each.untouched}
+    return PushedChangeSummary(
+        branch=code_span(shorten_text(publication.branch or "", 300)),
+        repository=code_span(publication.repository) if publication.repository else "",
+        commit=code_span((publication.commit or "")[:12]),
+        url=publication.commit_url if _URL.fullmatch(publication.commit_url) else "",
+        base=code_span(pull.base_branch if pull else ""),
+        conflicts=", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
+        settled=tuple(
+            ConflictRow(path=code_span(each.path), kept=each.kept, untouched=each.untouched)
             for each in publication.conflicts[:50]
-        ],
-        "settled_left_out": max(0, len(publication.conflicts) - 50),
-        "head": code_span(pull.head_branch if pull else ""),
-        "why": single_line(publication.why, 500),
-        "patch": fence(patch, "diff") if patch else "",
-        "apply": code_span("git am"),
-    }
+        ),
+        settled_left_out=max(0, len(publication.conflicts) - 50),
+        head=code_span(pull.head_branch if pull else ""),
+        why=single_line(publication.why, 500),
+        patch=fence(patch, "diff") if patch else "",
+        apply=code_span("git am"),
+    )
 
 
-def _approval_values(report: Report) -> dict[str, Any] | None:
-    """Return the template values of an action that waits for approval.
-
-    They include the commands with which a person approves or denies it.
-    """
+def _approval_request(report: Report) -> ApprovalRequest | None:
+    """Return the action that waits for approval; None if there is none."""
     requested_action = report.pending_approval
     if requested_action is None:
         return None
     language = {"cmd_run": "bash", "ipython_run_cell": "python"}.get(requested_action.kind, "text")
-    return {
-        "kind": code_span(requested_action.kind),
-        "level": requested_action.level.value,
-        "reasons": [single_line(reason, 300) for reason in requested_action.reasons],
-        "block": fence(with_invisible_shown(requested_action.text), language),
-        "approve": code_span(f"{report.mention} approve {requested_action.number}".strip()),
-        "deny": code_span(f"{report.mention} deny <reason>"),
-        "waits": report.outcome is None,
-    }
+    return ApprovalRequest(
+        kind=code_span(requested_action.kind),
+        level=requested_action.level.value,
+        reasons=tuple(single_line(reason, 300) for reason in requested_action.reasons),
+        block=fence(with_invisible_shown(requested_action.text), language),
+        approve=code_span(f"{report.mention} approve {requested_action.number}".strip()),
+        deny=code_span(f"{report.mention} deny <reason>"),
+        waits=report.outcome is None,
+    )
 
 
 def _example_extension(report: Report) -> str:
@@ -359,11 +409,11 @@ def is_whole(report: Report) -> bool:
     return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
 
 
-def _cost_rows(report: Report) -> list[tuple[str, str]]:
+def _cost_rows(report: Report) -> tuple[tuple[str, str], ...]:
     """Return what the run cost, as pairs of name and value."""
     outcome = report.outcome
     if outcome is None:
-        return []
+        return ()
     tokens = outcome.tokens
     cached = f", {tokens.cached:,} of them cached" if tokens.cached else ""
     rows = [
@@ -374,10 +424,10 @@ def _cost_rows(report: Report) -> list[tuple[str, str]]:
     ]
     if report.model:
         rows.append(("Model", code_span(shorten_text(report.model, 100), in_table=True)))
-    return rows
+    return tuple(rows)
 
 
-def _file_values(change: FileChange) -> dict[str, str | bool]:
+def _file_row(change: FileChange) -> FileRow:
     line_counts = f"+{change.additions} −{change.deletions}"
     if change.additions is None or change.deletions is None:
         line_counts = "**binary**" if change.status == "added" else "binary"
@@ -386,29 +436,29 @@ def _file_values(change: FileChange) -> dict[str, str | bool]:
         if change.status == "modified" and change.old_mode != change.new_mode
         else ""
     )
-    return {
-        "path": code_span(shorten_text(change.path, 300), in_table=True),
-        "status": _STATUS_LABELS[change.status] + mode,
-        "lines": line_counts,
-        "scratch": looks_like_scratch(change),
-    }
+    return FileRow(
+        path=code_span(shorten_text(change.path, 300), in_table=True),
+        status=_STATUS_LABELS[change.status] + mode,
+        lines=line_counts,
+        scratch=looks_like_scratch(change),
+    )
 
 
-def _command(command: CheckedCommand, limit: int) -> dict[str, str]:
+def _command(command: CheckedCommand, limit: int) -> ExecutedCommand:
     ended = "did not end" if command.exit_code is None else f"exit code {command.exit_code}"
     output = visible(command.output_tail).strip("\n")
     line = shorten_text(" ".join(visible(command.command).split()), 200)
-    return {
-        "command": code_span(line),
-        "html": html.escape(line),
-        "ended": ended,
-        "output": fence(keep_last_lines(output, limit)) if output.strip() else "",
-    }
+    return ExecutedCommand(
+        command=code_span(line),
+        html=html.escape(line),
+        ended=ended,
+        output=fence(keep_last_lines(output, limit)) if output.strip() else "",
+    )
 
 
-def _limit_lines(lines: Sequence[str], max_lines: int) -> list[str]:
-    limited = [single_line(line, 300) for line in lines[:max_lines]]
-    return limited + ([f"and {len(lines) - max_lines} more"] if len(lines) > max_lines else [])
+def _limit_lines(lines: Sequence[str], max_lines: int) -> tuple[str, ...]:
+    limited = tuple(single_line(line, 300) for line in lines[:max_lines])
+    return limited + ((f"and {len(lines) - max_lines} more",) if len(lines) > max_lines else ())
 
 
 def _as_sentence(text: str) -> str:

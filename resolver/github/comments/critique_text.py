@@ -3,28 +3,44 @@
 Everything in it was written by a model, so all of it is escaped here.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
-from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, shorten_text, single_line, visible
+from resolver.models.critique import Critique, CritiqueAnswer
 from resolver.trace.plain import money, one_line
 
 
-def critique_values(report: Report) -> dict[str, Any] | None:
-    """Return the template values of the opinion; None if there is none."""
-    critique = report.critique
-    if critique is None:
-        return None
-    return {
-        "addresses_issue": critique.addresses_issue,
-        "reason": single_line(critique.reason, 600),
-        "unrelated": [
-            {
-                "path": code_span(shorten_text(one_line(visible(each.path)), 200)),
-                "reason": single_line(each.reason, 200),
-            }
+@dataclass(frozen=True)
+class UnrelatedFileRow:
+    """A file that looks unrelated to the issue, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CritiqueSummary:
+    """A model's opinion on the change. cost: empty if the price is unknown."""
+
+    addresses_issue: CritiqueAnswer
+    reason: str
+    unrelated: tuple[UnrelatedFileRow, ...]
+    model: str
+    cost: str
+
+
+def summarize_critique(critique: Critique) -> CritiqueSummary:
+    """Return the opinion as the templates show it."""
+    return CritiqueSummary(
+        addresses_issue=critique.addresses_issue,
+        reason=single_line(critique.reason, 600),
+        unrelated=tuple(
+            UnrelatedFileRow(
+                path=code_span(shorten_text(one_line(visible(each.path)), 200)),
+                reason=single_line(each.reason, 200),
+            )
             for each in critique.unrelated
-        ],
-        "model": code_span(shorten_text(one_line(visible(critique.model)), 100)),
-        "cost": "" if critique.cost is None else money(critique.cost),
-    }
+        ),
+        model=code_span(shorten_text(one_line(visible(critique.model)), 100)),
+        cost="" if critique.cost is None else money(critique.cost),
+    )

@@ -45,7 +45,7 @@ from resolver.github.comments.pull_request_text import (
     with_title,
 )
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.verification_text import verification_values
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.markdown import code_span
 from resolver.models.run import Actor, PullRequest
 
@@ -322,9 +322,9 @@ def update_pull_request(
 
     Returns None, and changes nothing, if it is not Resolver's own or not open. Raises ForgeError.
     """
-    if report.publication_method not in _CHANGES_OF_WORKED_ON_PULL:
+    if report.publication.how not in _CHANGES_OF_WORKED_ON_PULL:
         raise UsageError(
-            f"#{number} does not hold what was {report.publication_method}",
+            f"#{number} does not hold what was {report.publication.how}",
             "bring up the one that it is in",
         )
     operation = f"update the text of #{number}"
@@ -364,7 +364,7 @@ def _apply_update(
 
 def adds_to_existing(report: Report) -> bool:
     """Return True if the change is an addition to a pull request that existed before."""
-    return report.publication_method in _CHANGES_OF_WORKED_ON_PULL | {"added"}
+    return report.publication.how in _CHANGES_OF_WORKED_ON_PULL | {"added"}
 
 
 def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, str]:
@@ -374,13 +374,13 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
     same holds for a separately requested addition, which is not the whole change; then the title
     changes only if the agent says that it covers too little.
     """
-    if report.publication_method in {"unchanged", "patch"}:
+    if report.publication.how in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
-    is_on_worked_pull = report.publication_method in _CHANGES_OF_WORKED_ON_PULL
+    is_on_worked_pull = report.publication.how in _CHANGES_OF_WORKED_ON_PULL
     is_follow_up = (
         report.task is not None
         and report.task.follows is not None
-        and report.publication_method == "added"
+        and report.publication.how == "added"
     )
     is_addition = is_on_worked_pull or is_follow_up
     if title_is_ours(title, body):
@@ -399,7 +399,7 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
     warning = render(
         "comments/_unverified.md.j2",
         unverified=report.unverified,
-        verification=verification_values(report, LEVELS[-1].output),
+        verification=tabulate_verification(report, LEVELS[-1].output),
     ).strip()
     new_body = add_newest_section(
         body, marker, new_text, keep_earlier=is_addition, run=report.run, warning=warning

@@ -9,8 +9,9 @@ import logging
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -85,14 +86,65 @@ class RunProgress(FrozenModel):
         return ActiveRunMarker(self.run, self.since, self.until, self.job)
 
 
-def progress_body(progress: RunProgress) -> str:
-    """Return the comment of an active run, without the plan if it would be too long."""
+@dataclass(frozen=True)
+class PlanRow:
+    """One step of the agent's plan."""
+
+    title: str
+    status: Literal["todo", "doing", "done"]
+
+
+@dataclass(frozen=True)
+class ProgressSummary:
+    """The values that the template of the progress comment reads.
+
+    stop, resume: comments that stop and resume the run, as inline code.
+    asked: time of the request.
+    thing: what the request is about.
+    base: the first digits of the cloned commit as inline code.
+    most: maximum number of iterations; 0 if unknown.
+    spent: cost so far; empty if it is unknown.
+    most_planned: maximum number of steps of the plan that are shown.
+    The other fields are as in `RunProgress`.
+    """
+
+    stop: str
+    resume: str
+    run: str
+    since: str
+    asked: str
+    thing: Literal["pull request", "issue"]
+    kind: Literal["change", "review", "answer"]
+    waits: str
+    paused: bool
+    read: bool
+    base: str
+    sandbox: bool
+    iterations: int
+    most: int
+    spent: str
+    plan: tuple[PlanRow, ...]
+    most_planned: int
+    changed_files: int
+    reproduced: int
+    worked: bool
+    published: bool
+    verifies: bool
+    verifying: bool
+    verdict: VerificationVerdict | None
+    log_url: str
+
+
+_KINDS: dict[Command, Literal["review", "answer"]] = {
+    Command.REVIEW: "review",
+    Command.QUESTION: "answer",
+}
+
+
+def summarize_progress(progress: RunProgress) -> ProgressSummary:
+    """Return the progress as the template of its comment shows it."""
     trigger = progress.trigger
-    kinds = {Command.REVIEW: "review", Command.QUESTION: "answer"}
-    text = render(
-        "comments/progress.md.j2",
-        login=single_line(trigger.actor.login, 100),
-        mention=code_span(progress.mention),
+    return ProgressSummary(
         stop=code_span(f"{progress.mention} stop"),
         run=code_span(progress.run),
         since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
@@ -107,13 +159,11 @@ def progress_body(progress: RunProgress) -> str:
         iterations=progress.iterations,
         most=progress.max_iterations,
         spent="" if progress.cost is None else money(progress.cost),
-        plan=[
-            {"title": single_line(item.title, 200), "status": item.status} for item in progress.plan
-        ],
+        plan=tuple(PlanRow(single_line(item.title, 200), item.status) for item in progress.plan),
         most_planned=MAX_PLAN_ITEMS,
         changed_files=progress.changed_files,
         reproduced=progress.reproduced,
-        kind=kinds.get(trigger.command, "change"),
+        kind=_KINDS.get(trigger.command, "change"),
         worked=progress.worked,
         published=progress.published,
         verifies=progress.verifies,
@@ -121,7 +171,12 @@ def progress_body(progress: RunProgress) -> str:
         verdict=progress.verdict,
         log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
     )
-    marker = at_work_marker(trigger.key, progress.at_work)
+
+
+def progress_body(progress: RunProgress) -> str:
+    """Return the comment of an active run, without the plan if it would be too long."""
+    text = render("comments/progress.md.j2", summarize_progress(progress))
+    marker = at_work_marker(progress.trigger.key, progress.at_work)
     text = re.sub(r"\n{3,}", "\n\n", text.strip())
     body = f"{marker}\n\n{text}\n"
     if utf16_length(body) > MAX_BODY:

@@ -16,11 +16,12 @@ from functools import lru_cache
 from typing import Literal
 
 from resolver.config.templates import render
+from resolver.github.comments.comment_contexts import PullRequestSections
 from resolver.github.comments.comment_text import (
     LEVELS,
+    comment_context,
     is_whole,
     looks_like_scratch,
-    template_values,
 )
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import (
@@ -431,15 +432,19 @@ def render_parts(report: Report, level: int) -> dict[Part, str]:
     has_sections = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
-    values = template_values(report, rest if has_sections else rest or message, LEVELS[level])
-    values["told"] = dict(values["sections"])
-    values["start"], values["careful"] = _files_to_review(
-        report.patch.files if report.patch else ()
+    context = comment_context(report, rest if has_sections else rest or message, LEVELS[level])
+    start, careful = _files_to_review(report.patch.files if report.patch else ())
+    sections = PullRequestSections(
+        told=dict(context.message.sections),
+        start=tuple(start),
+        careful=tuple(careful),
+        changelog=tuple(code_span(shorten_text(path, 200)) for path in _changelog(report)[:3]),
+        fold_files=len(context.work.files) > 6,
     )
-    values["changelog"] = [code_span(shorten_text(path, 200)) for path in _changelog(report)[:3]]
-    values["fold_files"] = len(values["files"]) > 6
     rendered = {
-        part: render("comments/pull_request_part.md.j2", part=part.value, **values).strip()
+        part: render(
+            "comments/pull_request_part.md.j2", *context, sections, part=part.value
+        ).strip()
         for part in Part
     }
     return {part: re.sub(r"\n{3,}", "\n\n", text) for part, text in rendered.items()}

@@ -31,7 +31,6 @@ from resolver.models.run import (
     Outcome,
     Patch,
     Publication,
-    PublicationMethod,
     PullRequest,
     RunState,
     Task,
@@ -190,9 +189,6 @@ class Report(FrozenModel):
     )
     progress_comment_id: int | None = Field(
         default=None, description="The id of the run's progress comment, if there is one."
-    )
-    publication_method: PublicationMethod = Field(
-        default="new", description="How the change was published, as in `Publication`."
     )
     retry_until: datetime | None = Field(
         default=None, description="Time until which the run is repeated after an outage."

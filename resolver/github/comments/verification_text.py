@@ -6,7 +6,7 @@ Names of tests, commands and outputs come out of sandboxes, so all of them are e
 import html
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
@@ -16,8 +16,11 @@ from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
     TamperingFinding,
+    TamperingKind,
     UnpreparedEnvironment,
     Verification,
+    VerificationReason,
+    VerificationVerdict,
     totals_of,
 )
 from resolver.trace.plain import duration
@@ -31,8 +34,132 @@ MAX_CHECKS = 10
 """Maximum number of rows in the table of checks."""
 
 
-def verification_values(report: Report, output_limit: int) -> dict[str, Any] | None:
-    """Return the template values of the verification; None if there was nothing to verify.
+@dataclass(frozen=True)
+class NamedTests:
+    """Names of tests: the first ones. count: number of all of them."""
+
+    count: int
+    names: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How an execution of a check ended.
+
+    exit_code: None if it did not end.
+    has_tests: True if it reported the result of each test.
+    """
+
+    exit_code: int | None
+    has_tests: bool
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One check without the change (`base`) and with it (`head`), and the numbers of tests."""
+
+    command: str
+    base: CheckResult | None
+    head: CheckResult | None
+    fixed: int
+    broken: int
+    added: int
+    skipped: int
+    time: str
+
+
+@dataclass(frozen=True)
+class FlakyTest:
+    """A flaky test, and how often it passed and failed."""
+
+    id: str
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class FlakyTests:
+    """The first flaky tests of a check."""
+
+    tests: tuple[FlakyTest, ...]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class TamperingRow:
+    """A part of the change that may make checks pass. detail: the changed text."""
+
+    kind: TamperingKind
+    where: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class OmittedCheckRow:
+    """A check that was not executed, and why."""
+
+    command: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class UnpreparedSummary:
+    """Why there is no environment for the change. paths: changed files that alter it."""
+
+    paths: NamedTests
+    cause: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class FailedCheckOutput:
+    """The output of a check that fails. command: escaped as HTML. output: in a code block."""
+
+    command: str
+    output: str
+
+
+@dataclass(frozen=True)
+class VerificationTable:
+    """The verification of a change.
+
+    reproduction: tests that fail without the change and pass with it.
+    broken: tests that pass without the change and fail with it.
+    missing: tests that did not run with the change.
+    proves_nothing: tests of the change that pass without it.
+    broken_tests: tests of the change that could not be run without it.
+    omitted: checks that were not executed.
+    rows: one for each check.
+    is_partial: True if only the tests that the change affects were executed.
+    base, head: links to the commits that were compared.
+    outputs: of the checks that fail with the change.
+    """
+
+    verdict: VerificationVerdict
+    reason: VerificationReason
+    reproduction: NamedTests
+    broken: NamedTests
+    flaky: tuple[FlakyTests, ...]
+    missing: NamedTests
+    proves_nothing: NamedTests
+    broken_tests: NamedTests
+    tampering: tuple[TamperingRow, ...]
+    tampering_left_out: int
+    omitted: tuple[OmittedCheckRow, ...]
+    unprepared: UnpreparedSummary | None
+    rows: tuple[CheckRow, ...]
+    rows_left_out: int
+    is_partial: bool
+    base: str
+    head: str
+    outputs: tuple[FailedCheckOutput, ...]
+
+
+def tabulate_verification(report: Report, output_limit: int) -> VerificationTable | None:
+    """Return the verification as the templates show it; None if there was nothing to verify.
 
     output_limit: number of characters of a failing check's output that are shown.
     """
@@ -43,33 +170,33 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any] | N
     head = report.patch.commit or "" if report.patch else ""
     # The page of a commit in a fork is known by the publication only.
     head_url = "" if report.publication.repository else report.repository_url
-    return {
-        "verdict": verification.verdict,
-        "reason": verification.reason,
-        "reproduction": _names(verification.reproduction),
-        "broken": _names([name for check in checks for name in check.broken]),
-        "flaky": [_flaky(check) for check in checks if check.flaky],
-        "missing": _names([name for check in checks if check.shrank for name in check.missing]),
-        "proves_nothing": _names(verification.proves_nothing),
-        "broken_tests": _names(verification.broken_tests),
-        "tampering": [_tampering(each) for each in verification.tampering[:MAX_NAMES]],
-        "tampering_left_out": max(0, len(verification.tampering) - MAX_NAMES),
-        "omitted": [_omitted(each.command, each.reason) for each in verification.omitted[:10]],
-        "unprepared": _unprepared(verification.unprepared),
-        "rows": [_row(check) for check in checks[:MAX_CHECKS]],
-        "rows_left_out": max(0, len(checks) - MAX_CHECKS),
-        "is_partial": any(check.scope == "affected" for check in checks),
-        "base": _commit(report.base, _commit_page(report.repository_url, report.base)),
-        "head": _commit(head, report.publication.commit_url or _commit_page(head_url, head)),
-        "outputs": _outputs(verification, output_limit),
-    }
+    return VerificationTable(
+        verdict=verification.verdict,
+        reason=verification.reason,
+        reproduction=_names(verification.reproduction),
+        broken=_names([name for check in checks for name in check.broken]),
+        flaky=tuple(_flaky(check) for check in checks if check.flaky),
+        missing=_names([name for check in checks if check.shrank for name in check.missing]),
+        proves_nothing=_names(verification.proves_nothing),
+        broken_tests=_names(verification.broken_tests),
+        tampering=tuple(_tampering(each) for each in verification.tampering[:MAX_NAMES]),
+        tampering_left_out=max(0, len(verification.tampering) - MAX_NAMES),
+        omitted=tuple(_omitted(each.command, each.reason) for each in verification.omitted[:10]),
+        unprepared=_unprepared(verification.unprepared),
+        rows=tuple(_row(check) for check in checks[:MAX_CHECKS]),
+        rows_left_out=max(0, len(checks) - MAX_CHECKS),
+        is_partial=any(check.scope == "affected" for check in checks),
+        base=_commit(report.base, _commit_page(report.repository_url, report.base)),
+        head=_commit(head, report.publication.commit_url or _commit_page(head_url, head)),
+        outputs=_outputs(verification, output_limit),
+    )
 
 
-def _names(names: Sequence[str]) -> dict[str, Any]:
+def _names(names: Sequence[str]) -> NamedTests:
     """Return the number of tests and the first of their names."""
     unique = list(dict.fromkeys(names))
-    shown = [code_span(shorten_text(_one_line(name), 200)) for name in unique[:MAX_NAMES]]
-    return {"count": len(unique), "names": shown, "left_out": max(0, len(unique) - MAX_NAMES)}
+    shown = tuple(code_span(shorten_text(_one_line(name), 200)) for name in unique[:MAX_NAMES])
+    return NamedTests(len(unique), shown, max(0, len(unique) - MAX_NAMES))
 
 
 def _one_line(name: str) -> str:
@@ -77,70 +204,66 @@ def _one_line(name: str) -> str:
     return " ".join(name.split())
 
 
-def _row(check: CheckComparison) -> dict[str, Any]:
-    return {
-        "command": code_span(shorten_text(_one_line(check.command), 150), in_table=True),
-        "base": _result(check.base),
-        "head": _result(check.head),
-        "fixed": len(check.fixed),
-        "broken": len(check.broken),
-        "added": len(check.added),
-        "skipped": totals_of(check.head).skipped,
-        "time": duration(check.head.seconds),
-    }
+def _row(check: CheckComparison) -> CheckRow:
+    return CheckRow(
+        command=code_span(shorten_text(_one_line(check.command), 150), in_table=True),
+        base=_result(check.base),
+        head=_result(check.head),
+        fixed=len(check.fixed),
+        broken=len(check.broken),
+        added=len(check.added),
+        skipped=totals_of(check.head).skipped,
+        time=duration(check.head.seconds),
+    )
 
 
-def _result(execution: CheckExecution | None) -> dict[str, Any] | None:
+def _result(execution: CheckExecution | None) -> CheckResult | None:
     """Return how an execution ended; None if there was none."""
     if execution is None:
         return None
     totals = totals_of(execution)
-    return {
-        "exit_code": totals.exit_code,
-        "has_tests": bool(execution.cases),
-        "passed": totals.passed,
-        "failed": totals.failed,
-    }
+    return CheckResult(
+        exit_code=totals.exit_code,
+        has_tests=bool(execution.cases),
+        passed=totals.passed,
+        failed=totals.failed,
+    )
 
 
-def _flaky(check: CheckComparison) -> dict[str, Any]:
-    shown = [
-        {
-            "id": code_span(shorten_text(_one_line(f.id), 200)),
-            "passed": f.passed,
-            "failed": f.failed,
-        }
-        for f in check.flaky[:MAX_NAMES]
-    ]
-    return {"tests": shown, "left_out": max(0, len(check.flaky) - MAX_NAMES)}
+def _flaky(check: CheckComparison) -> FlakyTests:
+    shown = tuple(
+        FlakyTest(code_span(shorten_text(_one_line(test.id), 200)), test.passed, test.failed)
+        for test in check.flaky[:MAX_NAMES]
+    )
+    return FlakyTests(shown, max(0, len(check.flaky) - MAX_NAMES))
 
 
-def _tampering(finding: TamperingFinding) -> dict[str, Any]:
+def _tampering(finding: TamperingFinding) -> TamperingRow:
     where = f"{finding.path}:{finding.line}" if finding.line else finding.path
     detail = _one_line(finding.detail)
-    return {
-        "kind": finding.kind,
-        "where": code_span(shorten_text(_one_line(where), 200)),
-        "detail": code_span(shorten_text(detail, 200)) if detail else "",
-    }
+    return TamperingRow(
+        kind=finding.kind,
+        where=code_span(shorten_text(_one_line(where), 200)),
+        detail=code_span(shorten_text(detail, 200)) if detail else "",
+    )
 
 
-def _unprepared(found: UnpreparedEnvironment | None) -> dict[str, Any] | None:
+def _unprepared(found: UnpreparedEnvironment | None) -> UnpreparedSummary | None:
     if found is None:
         return None
     last = (found.detail.strip().splitlines() or ["(nothing)"])[-1]
-    return {
-        "paths": _names(found.paths),
-        "cause": found.cause,
-        "detail": code_span(shorten_text(_one_line(last), 300)),
-    }
+    return UnpreparedSummary(
+        paths=_names(found.paths),
+        cause=found.cause,
+        detail=code_span(shorten_text(_one_line(last), 300)),
+    )
 
 
-def _omitted(command: str, reason: str) -> dict[str, str]:
-    return {
-        "command": code_span(shorten_text(_one_line(command), 150)),
-        "reason": single_line(reason, 300),
-    }
+def _omitted(command: str, reason: str) -> OmittedCheckRow:
+    return OmittedCheckRow(
+        command=code_span(shorten_text(_one_line(command), 150)),
+        reason=single_line(reason, 300),
+    )
 
 
 def _commit_page(repository_url: str, commit: str) -> str:
@@ -153,13 +276,13 @@ def _commit(commit: str, url: str) -> str:
     return f"[{label}]({url})" if label and _PAGE.fullmatch(url) else label
 
 
-def _outputs(verification: Verification, limit: int) -> list[dict[str, str]]:
+def _outputs(verification: Verification, limit: int) -> tuple[FailedCheckOutput, ...]:
     """Return the outputs of the checks that fail with the change."""
-    return [
-        {
-            "command": html.escape(shorten_text(_one_line(visible(check.command)), 150)),
-            "output": fence(keep_last_lines(check.head.output.strip("\n"), limit)),
-        }
+    return tuple(
+        FailedCheckOutput(
+            command=html.escape(shorten_text(_one_line(visible(check.command)), 150)),
+            output=fence(keep_last_lines(check.head.output.strip("\n"), limit)),
+        )
         for check in verification.checks[:3]
         if check.head.exit_code != 0 and check.head.output.strip()
-    ]
+    )

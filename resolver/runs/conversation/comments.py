@@ -14,7 +14,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
 from resolver.github.comments.progress import ProgressReporter, RunProgress
-from resolver.github.comments.report import RunFailure, failure_from_error
+from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
 from resolver.models.approval import PendingApproval
@@ -80,7 +80,9 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
         if values.progress is not None:
             values.progress.hold()
         try:
-            return forge.ask(build_report(values, pending_approval=pending_approval))
+            return forge.ask(
+                build_report(values, pending_approval=pending_approval, include_trace=True)
+            )
         except ResolverError as error:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
@@ -117,12 +119,14 @@ class Conclusion:
 class FinalComment:
     """The result of writing the final comment.
 
+    report: with the failure of the conclusion.
     url: of the comment; None if there is none.
     failed: True if the comment should have been written and could not be.
     cause: why it could not be.
     """
 
     conclusion: Conclusion
+    report: Report
     url: str | None = None
     failed: bool = False
     cause: Cause = ""
@@ -136,8 +140,9 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     Never raises: an error here is part of how the run ended.
     """
     comment = publish_final_comment(values, conclusion, forge)
-    report = build_report(values, comment.conclusion.failure)
-    report = report.model_copy(update={"warnings": (*report.warnings, *comment.warnings)})
+    report = comment.report.model_copy(
+        update={"warnings": (*comment.report.warnings, *comment.warnings)}
+    )
     publication = values.publication
     if comment.url is not None:
         publication = publication.model_copy(update={"comment_url": comment.url or None})
@@ -175,29 +180,48 @@ def publish_final_comment(
     the run."""
     try:
         try:
-            return FinalComment(conclusion, _write_final_comment(values, conclusion, forge))
+            return _try_final_comment(values, conclusion, forge)
         except RunStopped as stopped:
             # `stop_on_signals` raises once, so that the process has time left for this comment.
             failure = values.redact(failure_from_error(stopped))
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
-            return FinalComment(conclusion, _write_final_comment(values, conclusion, forge))
+            return _try_final_comment(values, conclusion, forge)
     except (ResolverError, RunStopped) as error:
         logger.error("the result of run %s could not be posted: %s", values.request.run, error.what)
-        warning = render("run/untold.md.j2", what=error.what).strip()
-        failure = values.redact(failure_from_error(error))
-        if failure.cause in COMMENT_NOT_ACCEPTED:
-            return FinalComment(conclusion, warnings=(warning,))
-        publication = values.publication
-        if publication.pull_request is None and publication.review is None:
-            failed = conclusion.with_failure(failure, error.exit_code)
-            return FinalComment(failed, failed=True, cause=failure.cause)
+        return _unwritten_comment(values, conclusion, error)
+
+
+def _try_final_comment(values: StageValues, conclusion: Conclusion, forge: Forge) -> FinalComment:
+    report = build_report(values, conclusion.failure, include_trace=True)
+    return FinalComment(conclusion, report, _write_final_comment(values, conclusion, report, forge))
+
+
+def _unwritten_comment(
+    values: StageValues, conclusion: Conclusion, error: ResolverError | RunStopped
+) -> FinalComment:
+    """Return the result for a final comment that could not be written because of the error."""
+    failure = values.redact(failure_from_error(error))
+    warnings: tuple[str, ...] = (render("run/untold.md.j2", what=error.what).strip(),)
+    has_failed = failure.cause not in COMMENT_NOT_ACCEPTED
+    publication = values.publication
+    if has_failed and publication.pull_request is None and publication.review is None:
+        conclusion, warnings = conclusion.with_failure(failure, error.exit_code), ()
+    elif has_failed:
         # The published work remains, and the job's page is where its link is shown.
         code = conclusion.exit_code or error.exit_code
         conclusion = replace(conclusion, exit_code=code)
-        return FinalComment(conclusion, failed=True, cause=failure.cause, warnings=(warning,))
+    return FinalComment(
+        conclusion,
+        build_report(values, conclusion.failure, include_trace=True),
+        failed=has_failed,
+        cause=failure.cause if has_failed else "",
+        warnings=warnings,
+    )
 
 
-def _write_final_comment(values: StageValues, conclusion: Conclusion, forge: Forge) -> str | None:
+def _write_final_comment(
+    values: StageValues, conclusion: Conclusion, report: Report, forge: Forge
+) -> str | None:
     """Write the final comment. Return its URL; None if no comment is to be written."""
     progress, request = values.progress, values.current_request
     if progress is not None:
@@ -210,7 +234,6 @@ def _write_final_comment(values: StageValues, conclusion: Conclusion, forge: For
     is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:
         return None  # the person at the terminal sees the error there
-    report = build_report(values, conclusion.failure)
     return forge.comment(report, values.current_settings.retry_seconds.final_comment)
 
 

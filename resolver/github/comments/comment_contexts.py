@@ -1,0 +1,280 @@
+"""The values that the templates of comments and pull requests read, in groups.
+
+A template reads a field by its name, so the groups of `CommentContext` share no field name. Text is
+escaped markdown unless a field says otherwise; an empty text means that there is nothing to say.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from resolver.errors import Cause
+from resolver.github.comments.critique_text import CritiqueSummary
+from resolver.github.comments.verification_text import VerificationTable
+from resolver.models.run import Declined, PublicationMethod, PullRequest, Unverified
+
+
+@dataclass(frozen=True)
+class AgentMessage:
+    """The agent's final message.
+
+    sections: heading and text of its parts that are not empty.
+    summary_is_cut: True if the message is longer than `summary`.
+    """
+
+    summary: str
+    summary_is_cut: bool
+    sections: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class EndingFacts:
+    """How the run ended.
+
+    unfinished: True if the agent's work is not complete.
+    reason: why the agent's work ended.
+    cause: of a failure, if it is a known one.
+    declined: why the agent declined the task.
+    what: the failure.
+    next_step: what a person can do about the failure.
+    retry_until: time until which the run is repeated after an outage.
+    """
+
+    unfinished: bool
+    reason: str
+    cause: Cause
+    declined: Declined
+    what: str
+    next_step: str
+    retry_until: str
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """A changed file. scratch: True if it looks like scratch work."""
+
+    path: str
+    status: str
+    lines: str
+    scratch: bool
+
+
+@dataclass(frozen=True)
+class ExecutedCommand:
+    """A command that the agent executed.
+
+    command: the command line as inline code.
+    html: the command line, escaped as HTML.
+    ended: how it ended.
+    output: the end of its output in a code block.
+    """
+
+    command: str
+    html: str
+    ended: str
+    output: str
+
+
+@dataclass(frozen=True)
+class WorkSummary:
+    """The files that the agent changed and the commands that it executed, the last ones of each."""
+
+    files: tuple[FileRow, ...]
+    files_left_out: int
+    commands: tuple[ExecutedCommand, ...]
+    commands_left_out: int
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What was requested, by whom, and what the run cost.
+
+    run: id of the run.
+    issue: number of the issue or pull request; None for a local run.
+    closes: True if the change closes the issue.
+    requester: login as inline code. login: the same as plain text.
+    by_way: how the run was requested, if without a text.
+    check: name of the failed check that started the run.
+    local: True if the run works on a local checkout.
+    seen: the commit and the point in time that the run worked from.
+    numbers: name and value of each number about the run's cost.
+    left_out: what the agent was not shown.
+    page: address of the page with the whole trace. log_url: address of the log.
+    warnings: facts that the reader should know.
+    """
+
+    run: str
+    issue: int | None
+    closes: bool
+    requester: str
+    login: str
+    instruction: str
+    by_way: str
+    check: str
+    local: bool
+    seen: str
+    numbers: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    page: str
+    log_url: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReplyCommands:
+    """The comments with which people can answer, as inline code.
+
+    continues: True if a comment can continue the run.
+    publishable: how the stored change can be published.
+    go_on: continues the run. extend: continues it with an example of additional limits.
+    """
+
+    mention: str
+    continues: bool
+    go_on: str
+    extend: str
+    publishable: Literal["", "comment", "folder"]
+    publish: str
+
+
+@dataclass(frozen=True)
+class DraftStatus:
+    """The status of a pull request that is a draft.
+
+    wanted: True if Resolver made it a draft on purpose.
+    again: True if it was not a draft before this run.
+    """
+
+    wanted: bool
+    again: bool
+
+
+@dataclass(frozen=True)
+class ConflictRow:
+    """How a conflict was resolved. untouched: True if the agent did not edit the file."""
+
+    path: str
+    kept: str
+    untouched: bool
+
+
+@dataclass(frozen=True)
+class PushedChangeSummary:
+    """A change to a pull request that existed before the run.
+
+    branch, commit, url: where the change was pushed. repository: of the branch, if it is a fork.
+    base, head: branches of the pull request.
+    conflicts: the files that had conflicts. settled: how the conflicts were resolved.
+    why: why the change was not pushed to the pull request's branch.
+    patch: the change in a code block, if it could not be pushed. apply: command that applies it.
+    """
+
+    branch: str
+    repository: str
+    commit: str
+    url: str
+    base: str
+    head: str
+    conflicts: str
+    settled: tuple[ConflictRow, ...]
+    settled_left_out: int
+    why: str
+    patch: str
+    apply: str
+
+
+@dataclass(frozen=True)
+class PublicationFacts:
+    """Where the change was published.
+
+    how: as in `Publication`.
+    pull_request: unescaped; templates read its number and URL only.
+    unverified: the verification that the change lacks to be ready for review.
+    draft: None if the pull request is no draft.
+    follows: True if the run adds to the work of an earlier one.
+    """
+
+    how: PublicationMethod
+    pull_request: PullRequest | None
+    pull_request_title: str
+    branch: str
+    commit: str
+    unverified: Unverified
+    draft: DraftStatus | None
+    follows: bool
+    pushed: PushedChangeSummary
+
+
+@dataclass(frozen=True)
+class ReviewSummary:
+    """A published review, other than its own text.
+
+    findings: numbers of comments and remarks.
+    moved: how the pull request's branch moved during the run.
+    """
+
+    url: str
+    commit: str
+    findings: str
+    verdict: str
+    moved: str
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """An action that waits for approval.
+
+    block: the action in a code block.
+    approve, deny: the comments with which a person decides.
+    waits: True if the run is in progress and waits.
+    """
+
+    kind: str
+    level: str
+    reasons: tuple[str, ...]
+    block: str
+    approve: str
+    deny: str
+    waits: bool
+
+
+@dataclass(frozen=True)
+class Assessments:
+    """What the checks, a model or the agent say, and what needs a person's decision.
+
+    wanted: the action that waits for approval.
+    """
+
+    verification: VerificationTable | None
+    critique: CritiqueSummary | None
+    review: ReviewSummary | None
+    wanted: ApprovalRequest | None
+
+
+class CommentContext(NamedTuple):
+    """All groups of values that a run's comment is rendered with."""
+
+    message: AgentMessage
+    ending: EndingFacts
+    work: WorkSummary
+    run: RunFacts
+    reply: ReplyCommands
+    publication: PublicationFacts
+    assessments: Assessments
+
+
+@dataclass(frozen=True)
+class PullRequestSections:
+    """What the body of a pull request says in addition to a comment.
+
+    told: text of the sections of the agent's message, by heading.
+    start: files to read first. careful: files that need careful review, with the reason.
+    changelog: changelog files that the change adds or modifies.
+    fold_files: True if the list of files is folded.
+    """
+
+    told: Mapping[str, str]
+    start: tuple[str, ...]
+    careful: tuple[str, ...]
+    changelog: tuple[str, ...]
+    fold_files: bool

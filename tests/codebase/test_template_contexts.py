@@ -1,0 +1,141 @@
+"""Compares the names that templates read with the fields of the contexts that they are given."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from jinja2 import Environment, nodes
+from jinja2.meta import find_undeclared_variables
+
+from resolver.config.templates import folder
+from resolver.github.comments.comment_contexts import CommentContext, PullRequestSections
+from resolver.github.comments.progress import ProgressSummary
+from resolver.github.comments.report import Ending
+from resolver.trace.html import TracePage
+from resolver.trace.markdown import MarkdownHeader, MarkdownStep
+from resolver.trace.view import TraceHeader
+
+COMMENT = tuple(get_type_hints(CommentContext).values())
+PULL_REQUEST_PART = "comments/pull_request_part.md.j2"
+
+CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
+    **{f"comments/{ending.value}.md.j2": (COMMENT, {"trace"}) for ending in Ending},
+    PULL_REQUEST_PART: ((*COMMENT, PullRequestSections), {"part", "of"}),
+    "comments/progress.md.j2": ((ProgressSummary,), set()),
+    "trace/trace.md.j2": ((MarkdownHeader,), {"entries"}),
+    "trace/step.md.j2": ((MarkdownStep,), set()),
+    "trace/page.html.j2": ((TracePage,), set()),
+}
+"""The contexts that each template is rendered with, and the names of single values."""
+
+BLOCK_ASSIGNED = {"lead"}
+"""Names that a template sets before it includes the one that reads them."""
+
+SHARED = {TraceHeader}
+"""Values that are not made for one template, so that not all fields are read."""
+
+
+def parsed(name: str) -> Iterator[nodes.Template]:
+    """Yield the template and all templates that it includes."""
+    environment = Environment()
+    pending, seen = [name], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        tree = environment.parse((folder() / current).read_text())
+        yield tree
+        for include in tree.find_all(nodes.Include):
+            assert isinstance(include.template, nodes.Const), f"{current} includes a computed name"
+            pending.append(include.template.value)
+
+
+def assigned_names(tree: nodes.Template) -> set[str]:
+    """Return the names that a template sets, which the templates that it includes can read."""
+    assignments = (*tree.find_all(nodes.Assign), *tree.find_all(nodes.AssignBlock))
+    return {each.target.name for each in assignments if isinstance(each.target, nodes.Name)}
+
+
+def read_names(name: str) -> set[str]:
+    """Return the names that a template and the templates that it includes take from a context."""
+    trees = list(parsed(name))
+    assigned = set().union(*map(assigned_names, trees))
+    return set().union(*map(find_undeclared_variables, trees)) - assigned
+
+
+def read_attributes(name: str) -> set[str]:
+    """Return all attributes that a template and the templates that it includes read."""
+    attributes: set[str] = set()
+    for tree in parsed(name):
+        attributes |= {each.attr for each in tree.find_all(nodes.Getattr)}
+        for each in tree.find_all(nodes.Filter):
+            if each.name in {"selectattr", "rejectattr"} and isinstance(each.args[0], nodes.Const):
+                attributes.add(each.args[0].value)
+    return attributes
+
+
+def parts_of(annotation: Any) -> Iterator[Any]:
+    """Yield the types that an annotation is made of."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from parts_of(argument)
+
+
+def field_types(context: type) -> dict[str, Any]:
+    assert is_dataclass(context)
+    hints = get_type_hints(context)
+    return {field.name: hints[field.name] for field in fields(context)}
+
+
+def nested_contexts(context: type, seen: set[type]) -> set[type]:
+    """Return the dataclasses that the fields of a context hold, at any depth."""
+    for annotation in field_types(context).values():
+        for part in parts_of(annotation):
+            if isinstance(part, type) and is_dataclass(part) and part not in seen:
+                seen.add(part)
+                nested_contexts(part, seen)
+    return seen
+
+
+def dataclass_in(annotation: Any) -> type | None:
+    """Return the dataclass of a field that holds one, or possibly None."""
+    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    found = [each for each in options if isinstance(each, type) and is_dataclass(each)]
+    return found[0] if len(found) == 1 else None
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_template_reads_only_names_that_its_context_has(name: str) -> None:
+    contexts, values = CONTEXTS[name]
+    types = {field: kind for context in contexts for field, kind in field_types(context).items()}
+    assert read_names(name) - BLOCK_ASSIGNED <= types.keys() | values
+    for tree in parsed(name):
+        for each in tree.find_all(nodes.Getattr):
+            if isinstance(each.node, nodes.Name) and each.node.ctx == "load":
+                nested = dataclass_in(types.get(each.node.name))
+                known = {*field_types(nested), *dir(nested)} if nested else {each.attr}
+                assert each.attr in known, f"{each.node.name} has no {each.attr}"
+
+
+ALL_CONTEXTS = sorted(
+    {context for contexts, _ in CONTEXTS.values() for context in contexts},
+    key=lambda context: context.__name__,
+)
+
+
+@pytest.mark.parametrize("context", ALL_CONTEXTS)
+def test_each_field_of_a_context_is_read_by_a_template(context: type) -> None:
+    names = [name for name, (contexts, _) in CONTEXTS.items() if context in contexts]
+    assert field_types(context).keys() <= set().union(*map(read_names, names))
+    attributes = set().union(*map(read_attributes, names))
+    for nested in nested_contexts(context, set()) - SHARED:
+        assert field_types(nested).keys() <= attributes, nested.__name__
+
+
+def test_the_groups_of_a_context_share_no_name() -> None:
+    for contexts, values in CONTEXTS.values():
+        names = [*values, *(name for context in contexts for name in field_types(context))]
+        assert len(names) == len(set(names))

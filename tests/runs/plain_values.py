@@ -1,0 +1,35 @@
+"""Plain values of stages for tests that call one stage function, without a server or a sandbox."""
+
+from pathlib import Path
+
+from resolver.config.settings import load_settings
+from resolver.models.run import Publication, PullRequest
+from resolver.runs.output import Output
+from resolver.runs.stages import ExecutedRun, PublishedRun, RunRequest, StageValues
+from resolver.runs.wiring.sandbox import RunHost
+from tests.github import reports
+
+PULL = PullRequest(title="Mend it", body="", number=7, url="https://github.com/octo/demo/pull/7")
+
+
+def run_request(folder: Path) -> RunRequest:
+    """Return a request in an issue of a repository on GitHub."""
+    return RunRequest(
+        trigger=reports.trigger(),
+        run="run-1",
+        output=Output(folder / "output"),
+        load_settings=lambda repository: load_settings({}, {}, repository),
+        host=RunHost(environment={}, cache=folder / "cache"),
+    )
+
+
+def executed_values(request: RunRequest) -> StageValues:
+    """Return the values of a run whose agent has finished and made a change."""
+    values = StageValues(request, request.load_settings({}))
+    return values.with_value(ExecutedRun(reports.outcome(), reports.patch(), reports.commands()))
+
+
+def published_values(values: StageValues) -> StageValues:
+    """Return the values after the change became a pull request."""
+    publication = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
+    return values.with_value(PublishedRun(publication, ("A notice about the push",)))

@@ -1,0 +1,75 @@
+"""What a run takes over from earlier work on the same request."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Publication, Trigger, TriggerKind
+from resolver.runs.prepare import find_finished_work
+from resolver.runs.stages import RunRequest
+from tests.runs.plain_values import PULL, run_request
+
+PUBLISHED = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
+
+
+class EarlierWorkForge(LocalForge):
+    """A forge on which an earlier run with the same key has published something."""
+
+    def __init__(self, folder: Path, publication: Publication | None) -> None:
+        super().__init__(folder / "issue.md", "main")
+        self._publication = publication
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        return self._publication
+
+
+@pytest.fixture
+def request_on_issue(tmp_path: Path) -> RunRequest:
+    return run_request(tmp_path)
+
+
+def resumed(request: RunRequest) -> RunRequest:
+    request.output.log.write_text("{}\n")
+    return replace(request, resume=True)
+
+
+def test_a_new_run_leaves_published_work_as_it_is(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    found = find_finished_work(request_on_issue, EarlierWorkForge(tmp_path, PUBLISHED))
+    assert found is not None and found.is_earlier and found.publication.repeated
+
+
+def test_a_resumed_run_publishes_what_is_missing(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    request, forge = resumed(request_on_issue), EarlierWorkForge(tmp_path, PUBLISHED)
+    found = find_finished_work(request, forge)
+    assert found is not None and not found.is_earlier and not found.publication.repeated
+
+
+def test_a_resumed_run_looks_for_a_commit_on_an_existing_branch_again_when_it_pushes(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    added = EarlierWorkForge(tmp_path, PUBLISHED.model_copy(update={"how": "added"}))
+    assert find_finished_work(resumed(request_on_issue), added) is None
+
+
+def test_a_dry_run_and_a_first_run_have_nothing_to_take_over(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    dry = replace(request_on_issue, publish=False)
+    assert find_finished_work(dry, EarlierWorkForge(tmp_path, PUBLISHED)) is None
+    assert find_finished_work(request_on_issue, EarlierWorkForge(tmp_path, None)) is None
+
+
+def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    kind = TriggerKind.REVIEW_COMMENT
+    trigger = request_on_issue.trigger.model_copy(update={"kind": kind})
+    request = replace(request_on_issue, trigger=trigger)
+    found = find_finished_work(request, EarlierWorkForge(tmp_path, PUBLISHED))
+    assert found is not None and len(found.warnings) == 1

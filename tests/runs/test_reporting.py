@@ -1,0 +1,114 @@
+"""What the report of a run says, from plain values of the stages."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.github.comments.report import Ending, RunFailure
+from resolver.models.run import Publication, ResolvedConflict, RunState, Unverified
+from resolver.publishing.commit_builder import PublishRequest, PushedChange
+from resolver.runs.reporting import (
+    build_report,
+    find_missing_verification,
+    outage_of,
+    outcome_file_of,
+    publishing_route,
+)
+from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
+from tests.github import reports
+from tests.runs.plain_values import PULL, executed_values, published_values, run_request
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> StageValues:
+    return executed_values(run_request(tmp_path))
+
+
+def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
+    values: StageValues,
+) -> None:
+    values = replace(values, request=replace(values.request, notices=("Resumed",)))
+    published = published_values(values)
+    noted = PULL.model_copy(update={"notes": ("No reviewer",)})
+    publication = published.publication.model_copy(update={"pull_request": noted})
+    report = build_report(values.with_value(PublishedRun(publication, ("Base moved",))))
+    assert report.warnings == ("Resumed", "Base moved", "No reviewer")
+    assert report.ending is Ending.PULL_REQUEST
+
+
+def test_the_commit_of_the_report_is_the_published_one(values: StageValues) -> None:
+    report = build_report(published_values(values))
+    assert report.patch is not None and report.patch.commit == "d" * 40
+
+
+@pytest.mark.parametrize(
+    ("state", "task_completed", "has_verification", "expected"),
+    [
+        (RunState.FINISHED, True, True, ""),
+        (RunState.FINISHED, True, False, "not_verified"),
+        (RunState.FINISHED, False, True, "unfinished"),
+        (RunState.LIMIT, True, True, "unfinished"),
+    ],
+)
+def test_only_complete_and_verified_work_lacks_nothing(
+    values: StageValues,
+    state: RunState,
+    task_completed: bool,
+    has_verification: bool,
+    expected: Unverified,
+) -> None:
+    outcome = reports.outcome(state=state, task_completed=task_completed)
+    values = values.with_value(ExecutedRun(outcome, reports.patch()))
+    if has_verification:
+        values = values.with_value(reports.verification())
+    assert find_missing_verification(values) == expected
+
+
+def test_a_conflict_that_nobody_edited_counts_more_than_passed_checks(values: StageValues) -> None:
+    conflicts = (ResolvedConflict(path="a.py", kept="ours", untouched=True),)
+    values = values.with_value(reports.verification())
+    values = values.with_value(PublishedRun(Publication(how="updated", conflicts=conflicts)))
+    assert find_missing_verification(values) == "untouched"
+
+
+def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
+    values: StageValues,
+) -> None:
+    provider = RunFailure(kind="error", what="no reply", cause="provider_down")
+    assert outage_of(values, provider) == "provider_down"
+    ended = reports.outcome(state=RunState.ERROR, because="rate_limit")
+    assert outage_of(values.with_value(ExecutedRun(ended, reports.patch())), None) == "rate_limit"
+    assert outage_of(values, None, "forge_down") == "forge_down"
+    refused = RunFailure(kind="error", what="rejected", cause="branch_protected")
+    assert outage_of(values, refused) == ""
+
+
+def test_a_run_without_a_log_leaves_nothing_to_publish(values: StageValues) -> None:
+    assert publishing_route(values, None) == ""
+
+
+def test_the_outcome_file_puts_the_failure_before_the_agents_outcome(values: StageValues) -> None:
+    failure = RunFailure(kind="policy", what="a protected file", next_step="ask the owner")
+    written = outcome_file_of(values, values.publication, failure, 1)
+    assert (written.reason, written.next_step) == ("a protected file", "ask the owner")
+    finished = outcome_file_of(values, values.publication, None, 0)
+    assert (finished.state, finished.next_step) == (RunState.FINISHED, "")
+
+
+def test_notices_of_publishing_come_after_the_other_warnings(values: StageValues) -> None:
+    report = build_report(values).model_copy(update={"warnings": ("Weak isolation",)})
+    request = PublishRequest(
+        run="run-1",
+        trigger=values.request.trigger,
+        task=reports.task(values.request.trigger),
+        patch=reports.patch(),
+        settings=values.settings,
+        committed_at=reports.WHEN,
+        credential=lambda: None,
+        report=report,
+    )
+    pushed = PushedChange(Publication(branch="agent/12"), notices=("Not signed",))
+    pushed = pushed.with_earlier_notices(("Base moved",))
+    assert request.report_with(pushed).warnings == ("Weak isolation", "Base moved", "Not signed")
+    assert request.report_with(PushedChange(Publication())).warnings == ("Weak isolation",)
