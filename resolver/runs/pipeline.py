@@ -99,6 +99,7 @@ from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import note_store
 from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.runs.withdrawal import require_current_delivery, require_standing_request
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -153,6 +154,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
             return
     _write_request(request, settings)
     _authorize(request, settings, forge)
+    require_current_delivery(request, settings, forge, request.now())
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
         yield (values := values.with_value(pushed_work))
@@ -223,6 +225,7 @@ def _update_branch(
     builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
         require_publishable_update(builder)
+        require_standing_request(values.request, values.settings, forge)
     yield (values := values.with_value(executed))
     if not publishes:
         return
@@ -384,6 +387,8 @@ def _publish(
 ) -> Iterator[StageValues]:
     """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
+    if is_done:
+        require_standing_request(values.request, values.settings, forge)
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:

@@ -124,12 +124,6 @@ def test_a_deleted_comment_is_not_made_anew_before_the_end(
     assert len(bodies(issue)) == 1
 
 
-def test_only_a_comment_of_ours_is_written_over(github: GitHubServer, issue: Issue) -> None:
-    theirs = github.add_comment(issue, "mine", "alice")
-    forge_for(github).comment(report_on(issue, progress_comment_id=theirs.id))
-    assert theirs.body == "mine" and len(bodies(issue)) == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "dies"),
     [
