@@ -151,7 +151,7 @@ def test_the_own_issue_stays_a_link() -> None:
 )
 def test_ordinary_markdown_comes_through(text: str) -> None:
     parser = markdown_parser()
-    assert parser.render(safe_markdown(text)) == parser.render(text)
+    assert parser.render(safe_markdown(text, forge_host="example.com")) == parser.render(text)
 
 
 @settings(max_examples=400, deadline=None)

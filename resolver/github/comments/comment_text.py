@@ -16,6 +16,7 @@ from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.progress import check_history_values, check_result_text
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.verification_text import verification_values
+from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
     code_span,
@@ -155,7 +156,7 @@ def _render_to_fit(template: str, report: Report, marker: str, message: str) -> 
 
 
 def _render_comment(template: str, marker: str, values: dict[str, Any], trace: str) -> str:
-    text = render(template, **values, trace=trace).strip()
+    text = render(template, **values, trace=without_bot_commands(trace)).strip()
     text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
@@ -170,7 +171,9 @@ def template_values(report: Report, message: str, detail: Detail) -> dict[str, A
     return {
         "issue": issue,
         "closes": issue is not None and outcome is not None and is_whole(report),
-        "summary": safe_markdown(message, own_issue=issue, limit=detail.message),
+        "summary": safe_markdown(
+            message, own_issue=issue, limit=detail.message, forge_host=report.forge_host
+        ),
         "sections": _sections(report, detail.message // len(_SECTIONS)),
         "summary_is_cut": utf16_length(message) > detail.message,
         "unfinished": outcome is not None and not is_whole(report),
@@ -261,7 +264,7 @@ def _sections(report: Report, limit: int) -> list[tuple[str, str]]:
         return []
     parts = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
     return [
-        (heading, safe_markdown(text, own_issue=issue, limit=limit))
+        (heading, safe_markdown(text, own_issue=issue, limit=limit, forge_host=report.forge_host))
         for heading, text in parts
         if text.strip()
     ]
