@@ -20,7 +20,9 @@ from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
 from resolver.events.run_log import RunLog
+from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import check, is_protected, withhold_secrets
+from resolver.git.tree import read_changes
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
@@ -103,6 +105,9 @@ from resolver.runs.withdrawal import require_current_delivery, require_standing_
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
+
+MAX_NAMED_PLACES = 10
+"""Maximum number of deceptive characters that warnings name one by one."""
 
 Preload = Callable[[Settings], None]
 """Starts to load, without blocking, whatever the model of the settings needs."""
@@ -325,6 +330,8 @@ def _execution_warnings(
     without their model, and differences found by a replay."""
     settings = prepared.settings
     yield from _note_warnings(prepared, executed.patch, log, is_answer)
+    if not is_answer and not executed.files_with_secrets:
+        yield from _deceptive_text_warnings(prepared, executed.patch)
     if executed.change is not None and not is_answer:
         yield from _excluded_file_warnings(executed.change)
     delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
@@ -332,6 +339,19 @@ def _execution_warnings(
     if divergences := log.state.divergences:
         template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
         yield render(template, divergences=divergences).strip()
+
+
+def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[str]:
+    """Yield a warning for each place where added lines look different from what they are."""
+    if len(patch.diff) > prepared.settings.max_patch.bytes:
+        return  # a change of that size can't be published
+    git = prepared.workspace.git
+    places = find_deceptive_text(git, read_changes(git, patch.base, patch.tree))
+    for place in places[:MAX_NAMED_PLACES]:
+        yield render("run/deceptive_text.md.j2", place=place, left_out=0).strip()
+    if len(places) > MAX_NAMED_PLACES:
+        left_out = len(places) - MAX_NAMED_PLACES
+        yield render("run/deceptive_text.md.j2", place=None, left_out=left_out).strip()
 
 
 def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:

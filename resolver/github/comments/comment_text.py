@@ -390,6 +390,8 @@ def _file_values(change: FileChange) -> dict[str, str | bool]:
         if change.status == "modified" and change.old_mode != change.new_mode
         else ""
     )
+    if change.status == "added" and change.new_mode == "100755":
+        mode = ", executable"
     return {
         "path": code_span(shorten_text(change.path, 300), in_table=True),
         "status": _STATUS_LABELS[change.status] + mode,
