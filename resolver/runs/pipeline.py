@@ -19,6 +19,7 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
+from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import check, is_protected, withhold_secrets
@@ -336,6 +337,12 @@ def _execution_warnings(
         yield from _excluded_file_warnings(executed.change)
     delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
     yield from denied_models(prepared.agents, {settings.agent, *delegates})
+    completions = [
+        e.completion for e in log.state.events if isinstance(e, ModelReplied | ServiceReplied)
+    ]
+    if estimated := sum(completion.is_cost_estimated for completion in completions):
+        total = len(completions)
+        yield render("run/estimated_cost.md.j2", count=estimated, total=total).strip()
     if divergences := log.state.divergences:
         template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
         yield render(template, divergences=divergences).strip()
