@@ -116,8 +116,7 @@ GROUPS = (
         "Change these to decide how changes, reviews and comments appear on GitHub.",
         (
             "draft", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
-            "base_moved", "fork_changes", "protected_paths", "allow_bidi_controls",
-            "review_verdicts", "resolve_threads",
+            "base_moved", "fork_changes", "protected_paths", "review_verdicts", "resolve_threads",
             "progress_comments", "comment_interval_seconds",
         ),
     ),

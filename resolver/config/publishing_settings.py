@@ -89,12 +89,6 @@ class PublishingSettings(BaseSettings):
         "Paths that a change must not touch. A change that does is kept but not published.",
         option=False,
     )
-    allow_bidi_controls: bool = setting(
-        False,
-        "Publish changes that add bidirectional control characters to code. They can show code in "
-        "another order than it has; without this, such a change is kept but not published.",
-        option=False,
-    )
     review_verdicts: tuple[str, ...] = setting(
         (),
         "Verdicts that a review may give besides a plain comment: `request_changes`, `approve`. "
