@@ -45,6 +45,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         output=output,
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=open_host(environment),
+        by_operator=True,
         resume=True,
         continuation=request.continuation,
         issue=request.issue,

@@ -206,7 +206,7 @@ def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str
     host = open_host(environment)
     trigger, forge = _fork_request(fork, settings, host)
     run = run_id(trigger.key, trigger.at)
-    output = Output(fork.output or default_output(environment, run))
+    output = Output(fork.output or default_output(environment, run), private=True)
     output.begin_with(fork.events)
     job = RunRequest(
         trigger=trigger,

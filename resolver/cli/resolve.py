@@ -105,7 +105,7 @@ def command(
     else:
         request = new_request(target, issue, settings)
         require_model(settings)
-        folder = Output(output or default_output(environment, request.run))
+        folder = Output(output or default_output(environment, request.run), private=True)
     job = RunRequest(
         trigger=request.trigger,
         run=request.run,

@@ -169,6 +169,13 @@ class TriggerSettings(BaseSettings):
         "The log and the summary of the job report it in either case.",
         option=False,
     )
+    max_delivery_age_seconds: float = setting(
+        3600.0,
+        "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "
+        "which may be a replay, GitHub is asked if the request still stands and was not edited.",
+        option=False,
+        ge=0,
+    )
     mention: str = setting(
         "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
     )

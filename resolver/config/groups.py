@@ -79,6 +79,7 @@ GROUPS = (
         "Change these to decide who can start work.",
         (
             "required_permission", "allowed_users", "allowed_teams", "denied_users", "refusals",
+            "max_delivery_age_seconds",
         ),
     ),
     SettingGroup(

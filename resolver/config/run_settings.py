@@ -21,10 +21,15 @@ class TimeoutSettings(StructuredSetting):
 
 
 class PatchLimits(StructuredSetting):
-    """Limits of the size of a published change."""
+    """Limits of a published change."""
 
     files: int = part(300, "Maximum number of files that the change touches.", gt=0)
     bytes: int = part(10_000_000, "Maximum size of the change as a patch.", gt=0)
+    bidi_controls: bool = part(
+        False,
+        "Publish a change that adds bidirectional control characters to code, which can show code "
+        "in another order than it has.",
+    )
 
 
 class ImageOptions(StructuredSetting):
@@ -159,7 +164,7 @@ class LimitSettings(BaseSettings):
     )
     max_patch: PatchLimits = setting(
         PatchLimits(),
-        "Size limits of a change. A larger change is kept in the output of the run but not "
+        "Limits of a change. A change beyond them is kept in the output of the run but not "
         "published.",
         option=False,
     )

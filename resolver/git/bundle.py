@@ -9,6 +9,7 @@ checks the objects of a bundle only since git 2.46.
 Format: https://git-scm.com/docs/gitformat-bundle
 """
 
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from resolver.errors import WorkspaceError
+from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit, failure, repository_config
 from resolver.git.remote import OBJECT_ID
 
@@ -106,6 +107,8 @@ MAX_BUNDLE_BYTES = 1 << 30
 
 _MAX_LINE_BYTES = 4096
 _MAX_HEADER_LINES = 16
+# https://git-scm.com/docs/git-fsck#_fsck_messages
+_FORBIDDEN_NAME = re.compile(r"\bhasDot(?:git|dot)?\b|\bfullPathname\b")
 _NEXT_STEP = "nothing was published; run it again, and look at what ran in the sandbox"
 
 
@@ -126,7 +129,7 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
 
     The bundle must have exactly one ref. It must point to `commit`, whose only parent is `base` and
     whose tree is `tree`. All objects must be valid, and none may be missing. Raises WorkspaceError
-    if one of these conditions is not met.
+    if one of these conditions is not met, and PolicyViolation for a name that stands for `.git`.
     """
     for object_id in (commit, tree):
         if not OBJECT_ID.fullmatch(object_id) or len(object_id) != len(base):
@@ -145,7 +148,12 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
         # The header was read unbuffered, so the descriptor is at the first byte of the pack.
         result = git.attempt(*args, stdin=file)
     if result.status != 0:
-        raise _bundle_error(failure(args, result).what)
+        what = failure(args, result).what
+        if _FORBIDDEN_NAME.search(result.stderr):
+            raise PolicyViolation(
+                f"it adds a file whose name git refuses, such as a form of .git: {what}", _NEXT_STEP
+            )
+        raise _bundle_error(what)
     _check_commit(git, base, commit, tree)
     # Walk from the commit to the base, so that an object that is in neither is found here and not
     # by a later command.

@@ -100,6 +100,11 @@ _SETTINGS = (
 _NOT_INSTALLED = 127
 """Exit code of a shell for a program that doesn't exist."""
 
+_CRASHED = re.compile(r"died of signal (?:6|7|11)\b")
+_CRASH_SIGNALS = frozenset({-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV})
+"""Exit statuses of a crashed git. Its functions call themselves for each folder of a path, so its
+stack overflows at some ten thousand folders within one another."""
+
 _NEXT_STEPS = (
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
     (r"unable to access",
@@ -349,6 +354,11 @@ def failure(args: Sequence[str], result: GitResult, operation: str = "") -> Work
     ]
     message = re.sub(r"://[^/\s@]*@", "://***@", " / ".join(lines[-5:]))[-1000:]
     what = f"{operation or f'git {args[0]}'} failed: {message or f'exit code {result.status}'}"
+    if result.status in _CRASH_SIGNALS or _CRASHED.search(result.stderr):
+        return WorkspaceError(
+            f"git crashed: {what}",
+            "look for folders that are nested thousands of levels deep: git can't read them",
+        )
     known_failure = push_failure(result.stderr) or network_failure(result.stderr)
     if known_failure is not None:
         return WorkspaceError(what, known_failure.next_step, known_failure.cause)

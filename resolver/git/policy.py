@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from resolver.errors import PolicyViolation
+from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.tree import (
     GITLINK,
     SYMLINK,
@@ -51,11 +52,13 @@ class PatchPolicy:
         `*` and `?` stay within a name.
     max_bytes: limit of the length of the diff, and of the growth of the files.
     max_files: limit of the number of changed files.
+    allows_bidi_controls: True if code may contain bidirectional control characters.
     """
 
     protected_paths: tuple[str, ...]
     max_bytes: int
     max_files: int
+    allows_bidi_controls: bool = False
 
 
 def check(
@@ -73,7 +76,11 @@ def check(
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = [*_size_problems(workspace, patch, policy, changes)]
     own_changes = tuple(change for change in changes if change.path not in taken_from_base)
-    limit_problems = [*too_large, *_protection_problems(workspace, patch, policy, own_changes)]
+    limit_problems = [
+        *too_large,
+        *_protection_problems(workspace, patch, policy, own_changes),
+        *(() if too_large else _bidi_problems(workspace, policy, own_changes)),
+    ]
     problems = [
         *limit_problems,
         *_submodule_problems(own_changes),
@@ -160,6 +167,18 @@ def _changed_through_symlinks(
         for link in protected_links
         if resolve_symlink(old_links, link) != resolve_symlink(new_links, link)
     }
+
+
+def _bidi_problems(
+    workspace: Workspace, policy: PatchPolicy, changes: tuple[TreeChange, ...]
+) -> Iterator[str]:
+    """Yield a problem if the change adds characters to code that show it in another order."""
+    if policy.allows_bidi_controls:
+        return
+    found = find_deceptive_text(workspace.git, changes)
+    places = [str(place) for place in found if place.is_bidi_control and place.is_code]
+    if places:
+        yield f"it adds bidirectional control characters to code: {_shorten(places)}"
 
 
 def _submodule_problems(changes: tuple[TreeChange, ...]) -> Iterator[str]:

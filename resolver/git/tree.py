@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from resolver.errors import WorkspaceError
+from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
 
@@ -109,6 +109,10 @@ def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     return tuple(changes)
 
 
+MAX_CHANGED_FILES = 100_000
+"""Maximum number of files of a change that is read."""
+
+
 def read_renames(git: HostGit, base: str, tree: str) -> dict[bytes, bytes]:
     """Return the new path of each renamed file by its old one.
 
@@ -120,14 +124,23 @@ def read_renames(git: HostGit, base: str, tree: str) -> dict[bytes, bytes]:
     return dict(zip(fields[1::3], fields[2::3], strict=True))
 
 
-def read_patch(git: HostGit, base: str, tree: str, limit: int) -> Patch:
+def read_patch(
+    git: HostGit, base: str, tree: str, limit: int, max_files: int = MAX_CHANGED_FILES
+) -> Patch:
     """Return the change from `base` to `tree`.
+
+    Raises PolicyViolation if it has more than `max_files` files, before any of them is read.
 
     limit: bytes of diff. A longer diff is truncated to one byte more than that, so that the caller
     can recognize it. If the files grow by more than `limit`, the content of binary and very large
     files is left out of the diff.
     """
     changes = read_changes(git, base, tree)
+    if len(changes) > max_files:
+        raise PolicyViolation(
+            f"it touches {len(changes)} files, more than the {max_files} that are read",
+            "look for generated files that git should ignore, and ask again",
+        )
     args = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
     settings = []
     if growth(git, changes) > limit:

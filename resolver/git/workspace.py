@@ -174,7 +174,8 @@ class Workspace:
         commit, tree: the ids that the sandbox announced.
         limit: maximum length of the diff in bytes.
 
-        Raises WorkspaceError if bundle, commit and tree don't match, or an object is invalid.
+        Raises WorkspaceError if bundle, commit and tree don't match, or an object is invalid, and
+        PolicyViolation for a forbidden name or too many files.
         """
         if bundle is not None:
             unbundle(self.git, bundle, self.base, commit, tree)

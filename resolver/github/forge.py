@@ -13,6 +13,7 @@ from typing import Protocol
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
+from resolver.github.context.request_status import RequestStatus
 from resolver.models.pull_request import (
     AnsweredThreads,
     OpenPullRequest,
@@ -160,6 +161,10 @@ class Forge(Protocol):
 
     def read(self, trigger: Trigger) -> Task:
         """Return the issue as the requester saw it, without hidden text."""
+        ...
+
+    def request_status(self, trigger: Trigger) -> RequestStatus:
+        """Return the current state of the request's comment and of its issue."""
         ...
 
     def find_publication(self, trigger: Trigger) -> Publication | None:

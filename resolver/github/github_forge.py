@@ -32,6 +32,7 @@ from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labelled_issues import LabelledIssues
 from resolver.github.context.read_task import ThreadNews, read_task
+from resolver.github.context.request_status import RequestStatus, read_request_status
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 
@@ -178,6 +179,9 @@ class GitHubForge:
         self._number(trigger)
         return read_task(self._access, self._repository, trigger, self.whoami(), self._limits)
 
+    def request_status(self, trigger: Trigger) -> RequestStatus:
+        return read_request_status(self._access, trigger)
+
     def find_publication(self, trigger: Trigger) -> Publication | None:
         login = self.whoami()
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
@@ -224,15 +228,12 @@ class GitHubForge:
 
     def open_pull_request(self, report: Report, branch: str) -> PullRequest:
         self._number(report.trigger)
-        return opening.open_pull_request(
-            self._access, self._repository, self.whoami(), report, branch
-        )
+        access, login = self._access, self.whoami()
+        return opening.open_pull_request(access, self._repository, login, report, branch)
 
     def update_existing_pull_request(self, report: Report) -> PullRequest | None:
-        number = self._number(report.trigger)
-        return opening.update_pull_request(
-            self._access, self._repository, self.whoami(), report, number
-        )
+        access, number = self._access, self._number(report.trigger)
+        return opening.update_pull_request(access, self._repository, self.whoami(), report, number)
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)

@@ -13,6 +13,7 @@ from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
+from resolver.github.context.request_status import RequestStatus
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
@@ -112,6 +113,9 @@ class LocalForge:
 
     def read(self, trigger: Trigger) -> Task:
         return read_issue_file(self.issue_file, trigger, self.base_branch)
+
+    def request_status(self, trigger: Trigger) -> RequestStatus:  # noqa: ARG002
+        return RequestStatus()
 
     def find_publication(self, trigger: Trigger) -> Publication | None:  # noqa: ARG002
         return None

@@ -13,10 +13,9 @@ import os
 import ssl
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
@@ -25,6 +24,7 @@ import httpx
 
 from resolver.llm.base import ChatMessage, ModelConfig
 from resolver.llm.request import request_for
+from resolver.llm.response_limits import ACCEPTED_ENCODING, ResponseDeadline, read_decoded
 from resolver.models.run import Tokens
 
 MAX_REPLY_BYTES = 10_000_000
@@ -39,8 +39,8 @@ class BoundedClient(httpx.Client):
 
     A redirect becomes an error response (400), which the code of every provider in litellm reports
     as an error. Following it would send the conversation, and with some providers the key, to a
-    host that nobody configured. The read timeout of a request limits the whole response, not only
-    the wait for each chunk.
+    host that nobody configured. The read timeout of a request limits the whole response from its
+    head on, not only the wait for each chunk.
 
     last_headers: headers of the last response; litellm loses them for some errors.
     """
@@ -69,14 +69,17 @@ class BoundedClient(httpx.Client):
         Raises httpx.ReadTimeout if it takes too long, and httpx.DecodingError if it is too large.
         """
         seconds = request.extensions.get("timeout", {}).get("read")
-        deadline = None if seconds is None else time.monotonic() + seconds
         self.last_headers = {}
-        response = super().send(request, **{**options, "stream": True, "follow_redirects": False})
-        self.last_headers = dict(response.headers)
-        try:
-            body = self._read(response, deadline)
-        finally:
-            response.close()
+        request.headers["Accept-Encoding"] = ACCEPTED_ENCODING
+        options |= {"stream": True, "follow_redirects": False}
+        deadline = nullcontext() if seconds is None else ResponseDeadline(seconds).running(request)
+        with deadline:
+            response = super().send(request, **options)
+            self.last_headers = dict(response.headers)
+            try:
+                body = read_decoded(response, self._max_bytes)
+            finally:
+                response.close()
         if response.has_redirect_location:
             return _redirect_error(request, response)
         headers = [
@@ -89,18 +92,6 @@ class BoundedClient(httpx.Client):
         )
         complete_response.elapsed = response.elapsed
         return complete_response
-
-    def _read(self, response: httpx.Response, deadline: float | None) -> bytes:
-        body = bytearray()
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > self._max_bytes:
-                raise httpx.DecodingError(
-                    f"the reply is larger than {self._max_bytes:,} bytes", request=response.request
-                )
-            if deadline is not None and time.monotonic() > deadline:
-                raise httpx.ReadTimeout("the reply took too long", request=response.request)
-        return bytes(body)
 
 
 def _redirect_error(request: httpx.Request, redirect: httpx.Response) -> httpx.Response:

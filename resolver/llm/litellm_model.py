@@ -23,6 +23,7 @@ from resolver.llm.library import (
 )
 from resolver.llm.replies import (
     add_usage,
+    billed_tokens,
     cache_write_tokens,
     completion_of,
     join_chunks,
@@ -189,13 +190,14 @@ class LiteLLMModel:
                 dict(getattr(error, "litellm_response_headers", None) or self._last_headers()),
                 is_too_long=isinstance(error, package.ContextWindowExceededError),
             )
+        billed, is_estimated = billed_tokens(response, characters_of(messages, tools))
+        cost = self._price(billed, cache_write_tokens(response))
         tokens = tokens_of(response)
-        has_token_counts = tokens.input + tokens.output > 0
-        cost = self._price(tokens, cache_write_tokens(response)) if has_token_counts else None
         completion = completion_of(response, model=self.name, tokens=tokens, cost=cost)
         if completion is None:
             return model_failure_of(call, 200, "an answer without a message in it", {})
-        return completion
+        is_estimated = is_estimated and cost is not None
+        return completion.model_copy(update={"is_cost_estimated": is_estimated})
 
     def _respond(
         self,

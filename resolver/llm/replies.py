@@ -51,7 +51,48 @@ def add_usage(first: Completion, second: Completion) -> Completion:
     """Return the second reply with the tokens and the cost of both."""
     is_cost_known = first.cost is not None and second.cost is not None
     cost = (first.cost or 0.0) + (second.cost or 0.0) if is_cost_known else None
-    return second.model_copy(update={"tokens": first.tokens + second.tokens, "cost": cost})
+    is_cost_estimated = first.is_cost_estimated or second.is_cost_estimated
+    return second.model_copy(
+        update={
+            "tokens": first.tokens + second.tokens,
+            "cost": cost,
+            "is_cost_estimated": is_cost_estimated,
+        }
+    )
+
+
+ESTIMATED_CHARACTERS_PER_TOKEN = 3
+"""Characters per token of an estimate. Text and code have about 4, so this rather overestimates."""
+
+
+def billed_tokens(response: Any, request_characters: int) -> tuple[Tokens, bool]:
+    """Return the tokens to calculate a reply's cost with, and True if they are estimated.
+
+    Every request has input, and a reply that is not empty has output. A provider that reports none,
+    or negative counts, can't be believed, and without an estimate the budget would not bind.
+    """
+    tokens = tokens_of(response)
+    reply_characters = _reply_characters(response)
+    has_input = tokens.input > 0
+    has_output = tokens.output > 0 or reply_characters == 0
+    if has_input and has_output:
+        return tokens, False
+    estimate = -(-request_characters // ESTIMATED_CHARACTERS_PER_TOKEN)
+    output_estimate = -(-reply_characters // ESTIMATED_CHARACTERS_PER_TOKEN)
+    return Tokens(
+        input=tokens.input if has_input else estimate,
+        output=tokens.output if has_output else output_estimate,
+        cached=tokens.cached,
+    ), True
+
+
+def _reply_characters(response: Any) -> int:
+    """Return the number of characters of a reply: text, reasoning and tool calls."""
+    reply = completion_of(response, model="", tokens=Tokens(), cost=None)
+    if reply is None:
+        return 0
+    calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
+    return len(reply.text) + len(reply.reasoning) + calls
 
 
 def tokens_of(response: Any) -> Tokens:

@@ -209,6 +209,11 @@ class Completion(LoggedModel):
     cost: float | None = Field(
         default=None, description="Cost in US dollars; None when no price is known."
     )
+    is_cost_estimated: bool = Field(
+        default=False,
+        description="True if the provider reported no usable token counts, so that the cost is "
+        "estimated from the length of the request and the reply.",
+    )
     latency: float = Field(
         default=0.0, description="Seconds from the request to the reply, including retries."
     )

@@ -278,6 +278,7 @@ def patch_policy_of(settings: Settings) -> PatchPolicy:
         protected_paths=settings.protected_paths,
         max_bytes=settings.max_patch.bytes,
         max_files=settings.max_patch.files,
+        allows_bidi_controls=settings.max_patch.bidi_controls,
     )
 
 

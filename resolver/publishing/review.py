@@ -274,9 +274,9 @@ def build_review(
         lambda path: _read_lines(workspace, path),
     )
     review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
-    number = report.trigger.number
+    number, host = report.trigger.number, report.forge_host
     rendered_comments = [
-        (remark.place, remark_body(remark, number)) for remark in review.inline_comments
+        (remark.place, remark_body(remark, number, host)) for remark in review.inline_comments
     ]
     body = review_body(report, review, "")
     return ReviewDraft(review, render("run/review.md.j2", body=body, remarks=rendered_comments))

@@ -255,14 +255,15 @@ class Output:
     """Names and writes the files in the output folder of a run.
 
     The folder is locked until `close`, or until the process ends in any way. resume: True keeps the
-    files of the run in the folder; otherwise earlier files are moved to `earlier-N/`. Raises
-    UsageError if another process holds the lock or the folder can't be written.
+    files of the run in the folder; otherwise earlier files are moved to `earlier-N/`. private: True
+    if only this user may open a folder that is created; the next steps of a job need to read it.
+    Raises UsageError if another process holds the lock or the folder can't be written.
     """
 
-    def __init__(self, folder: Path, resume: bool = False) -> None:
+    def __init__(self, folder: Path, resume: bool = False, *, private: bool = False) -> None:
         self.folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             # Closed by `close`, or when this object is collected if nobody calls it.
             self._unlock = weakref.finalize(self, os.close, descriptor)

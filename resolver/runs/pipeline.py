@@ -19,8 +19,11 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.actions import Delegate
+from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.run_log import RunLog
+from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import check, is_protected, withhold_secrets
+from resolver.git.tree import read_changes
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
@@ -106,9 +109,13 @@ from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import note_store
 from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.runs.withdrawal import require_current_delivery, require_standing_request
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
+
+MAX_NAMED_PLACES = 10
+"""Maximum number of deceptive characters that warnings name one by one."""
 
 Preload = Callable[[Settings], None]
 """Starts to load, without blocking, whatever the model of the settings needs."""
@@ -160,6 +167,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
             return
     _write_request(request, settings)
     _authorize(request, settings, forge)
+    require_current_delivery(request, settings, forge, request.now())
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
         yield (values := values.with_value(pushed_work))
@@ -230,6 +238,7 @@ def _update_branch(
     builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
         require_publishable_update(builder)
+        require_standing_request(values.request, values.settings, forge)
     yield (values := values.with_value(executed))
     if not publishes:
         return
@@ -354,13 +363,34 @@ def _execution_warnings(
     without their model, and differences found by a replay."""
     settings = prepared.settings
     yield from _note_warnings(prepared, executed.patch, log, is_answer)
+    if not is_answer and not executed.files_with_secrets:
+        yield from _deceptive_text_warnings(prepared, executed.patch)
     if executed.change is not None and not is_answer:
         yield from _excluded_file_warnings(executed.change)
     delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
     yield from denied_models(prepared.agents, {settings.agent, *delegates})
+    completions = [
+        e.completion for e in log.state.events if isinstance(e, ModelReplied | ServiceReplied)
+    ]
+    if estimated := sum(completion.is_cost_estimated for completion in completions):
+        total = len(completions)
+        yield render("run/estimated_cost.md.j2", count=estimated, total=total).strip()
     if divergences := log.state.divergences:
         template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
         yield render(template, divergences=divergences).strip()
+
+
+def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[str]:
+    """Yield a warning for each place where added lines look different from what they are."""
+    if len(patch.diff) > prepared.settings.max_patch.bytes:
+        return  # a change of that size can't be published
+    git = prepared.workspace.git
+    places = find_deceptive_text(git, read_changes(git, patch.base, patch.tree))
+    for place in places[:MAX_NAMED_PLACES]:
+        yield render("run/deceptive_text.md.j2", place=place, left_out=0).strip()
+    if len(places) > MAX_NAMED_PLACES:
+        left_out = len(places) - MAX_NAMED_PLACES
+        yield render("run/deceptive_text.md.j2", place=None, left_out=left_out).strip()
 
 
 def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
@@ -416,6 +446,8 @@ def _publish(
 ) -> Iterator[StageValues]:
     """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
+    if is_done:
+        require_standing_request(values.request, values.settings, forge)
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:

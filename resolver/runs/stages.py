@@ -58,6 +58,8 @@ class RunRequest:
 
     load_settings: returns the settings, given the parsed `.github/resolver.yml` of the target's
         default branch.
+    by_operator: True if the operator of this machine publishes a kept change. The result is then
+        published even if the request was taken back.
     publish: False for a dry run, which does everything except push, open pull requests and comment.
     resume: True if the output folder holds the log of this same run, which was interrupted. Without
         an event in the log the run starts from the beginning.
@@ -84,6 +86,7 @@ class RunRequest:
     load_settings: Callable[[dict[str, object]], Settings]
     host: RunHost
     publish: bool = True
+    by_operator: bool = False
     resume: bool = False
     limit_overrides: Mapping[str, float] = field(default_factory=dict)
     issue: str = ""

@@ -272,10 +272,20 @@ class LocalMachine:
         return json.dumps({
             "folder": str(self._home),
             "readable": [folder for folder in readable if folder.startswith("/")],
-            "hidden": [f"{home}/{name}" for name in CREDENTIALS if home],
+            "hidden": [
+                *(f"{home}/{name}" for name in CREDENTIALS if home),
+                *self._own_folders(home),
+            ],
             "max_file_bytes": self._spec.disk,
             "filter": str(SANDBOX_FOLDER / "socket_filter.py"),
         })  # fmt: skip
+
+    def _own_folders(self, home: str) -> list[str]:
+        """Return Resolver's folders of this user, with the logs and the clones of all runs."""
+        state = self._environment.get("XDG_STATE_HOME") or f"{home}/.local/state"
+        cache = self._environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
+        data = self._environment.get("RESOLVER_DATA_DIR", "")
+        return [f"{state}/resolver", f"{cache}/resolver", *filter(None, [data])]
 
     def _program(self, name: str) -> str:
         path = shutil.which(name, path=self._environment.get("PATH"))

@@ -30,6 +30,9 @@ waits after the action's own timeout."""
 MAX_BYTES = 1 << 30
 """Maximum total size in bytes of the new and changed files that are exported."""
 
+MAX_FILES = 100_000
+"""Maximum number of new and changed files that are exported."""
+
 MAX_LISTED = 100
 """Maximum number of paths that are listed as left out."""
 
@@ -182,6 +185,7 @@ def _export(
     patterns = setup_files.find_patterns(new_files, lambda: paths(["ls-files", "-z"]))
     excluded = _exclude_patterns(exclude, patterns, new_files, lambda: paths(_LIST_NEW))
     names = [*paths(_LIST_CHANGED), *(name for name in new_files if name not in excluded)]
+    check_file_count(names)
     size = _size(root, names)
     # With some reserve for headers: the bundle is sure to fit even if nothing is compressed.
     is_whole = size < limit - limit // 16
@@ -259,6 +263,15 @@ def _start_index(private_git_dir: str, folder: str) -> str:
     if os.path.isfile(os.path.join(private_git_dir, "index")):
         shutil.copy2(os.path.join(private_git_dir, "index"), index)
     return index
+
+
+def check_file_count(names: Sequence[bytes]) -> None:
+    """Raise ActionFailed if there are more than MAX_FILES new and changed files."""
+    if len(names) > MAX_FILES:
+        raise ActionFailed(
+            f"{len(names)} files are new or changed, above the limit of {MAX_FILES}: "
+            "delete them, or let git ignore them"
+        )
 
 
 def _size(root: str, names: Sequence[bytes]) -> int:

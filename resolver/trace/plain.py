@@ -18,6 +18,10 @@ _TERMINAL_CONTROL = re.compile(
     r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+_INVISIBLE = re.compile(
+    "[\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*:)(?=:)", re.MULTILINE)
@@ -32,6 +36,11 @@ def clean(text: str) -> str:
     """
     text = _TERMINAL_CONTROL.sub("", _LINE_END.sub("\n", text))
     return _SURROGATE.sub("\ufffd", text)
+
+
+def clean_diff(text: str) -> str:
+    """Return a diff cleaned, with the invisible characters of its lines as `[U+202E]`."""
+    return clean(_INVISIBLE.sub(lambda match: f"[U+{ord(match[0]):04X}]", text))
 
 
 def one_line(text: str, limit: int = 100) -> str:

@@ -23,7 +23,7 @@ from resolver.events.log import (
 )
 from resolver.events.state import State
 from resolver.models.run import Completion, RunState
-from resolver.trace.plain import clean, one_line, plural, relative_command
+from resolver.trace.plain import clean, clean_diff, one_line, plural, relative_command
 from resolver.trace.view import (
     Entry,
     Language,
@@ -153,7 +153,7 @@ def step_of(
         subject=title,
         thought=clean(action.thought).strip(),
         words=clean(_prose(action)).strip(),
-        action=TraceBlock(clean(body.text), body.language) if body and shows_body else None,
+        action=TraceBlock(_clean_block(body), body.language) if body and shows_body else None,
     )
     if isinstance(action, a.Finish):
         badge = "" if action.task_completed else "task not completed"
@@ -257,13 +257,18 @@ def _prose(action: ActionBase) -> str:
             return ""
 
 
+def _clean_block(block: TraceBlock) -> str:
+    """Return the block's text for display. In a diff, invisible characters are part of the code."""
+    return clean_diff(block.text) if block.language == "diff" else clean(block.text)
+
+
 def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -> TraceStep:
     """Return the step with the result of its observation."""
     badge, mood = _result_badge(observation)
     outputs = tuple(
         TraceBlock(text.rstrip("\n"), block.language)
         for block in _outputs(observation)
-        if (text := clean(block.text)).strip() and text.strip() != step.words
+        if (text := _clean_block(block)).strip() and text.strip() != step.words
     )
     shows_diff = any(block.language == "diff" for block in outputs)
     return replace(

@@ -1,6 +1,7 @@
 """What the sandbox on this machine gets to see of the machine's files, asked from inside."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput
+from resolver.runs.output import Output
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.local import CREDENTIALS, LocalMachine
 from resolver.runtime.runtime import Runtime
@@ -57,6 +59,31 @@ def test_a_persons_credentials_are_covered_and_stay_covered(home: Path, sandbox:
         f"print(repr(open('{home}/.netrc').read()))"
     )
     assert CANARY not in sandbox.execute(IPythonRunCell(code=undo)).content
+
+
+def test_logs_and_clones_of_other_runs_are_hidden(home: Path) -> None:
+    log = home / ".local/state/resolver/20260102-other/events.jsonl"
+    clone = home / ".cache/resolver/clones/octo/private.git/HEAD"
+    data = home / "data/runs/x/trace.md"
+    for file in (log, clone, data):
+        file.parent.mkdir(parents=True)
+        file.write_text(CANARY)
+    environment = {**os.environ, "HOME": str(home), "RESOLVER_DATA_DIR": str(home / "data")}
+    environment = {k: v for k, v in environment.items() if not k.startswith("XDG_")}
+    with Runtime(LocalMachine(SandboxSpec(image="", run="t"), environment), 30) as sandbox:
+        assert run(sandbox, f"grep -rl canary '{home}'").content == ""
+    assert log.read_text() == CANARY
+
+
+def test_a_run_folder_is_its_users_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        folders = [tmp_path / name for name in ("own", "shared")]
+        for folder, is_private in zip(folders, (True, False), strict=True):
+            Output(folder, private=is_private).close()
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700, 0o755]
 
 
 def test_files_of_the_machine_are_read_only_and_can_not_be_made_writable(

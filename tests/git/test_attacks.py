@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit
-from resolver.sandbox.change import checkout, export_change
+from resolver.errors import PolicyViolation, WorkspaceError
+from resolver.git.git import GitResult, HostGit, failure
+from resolver.git.tree import read_patch
+from resolver.sandbox.change import MAX_FILES, check_file_count, checkout, export_change
 from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scene import (
     AT,
@@ -294,6 +296,32 @@ def test_too_many_bytes_are_refused_before_they_are_read(scene: Scene) -> None:
         file.truncate(40 << 30)
     with pytest.raises(ActionFailed, match="above the limit"):
         scene.export()
+
+
+def test_too_many_files_are_refused_before_they_are_read(scene: Scene) -> None:
+    check_file_count([b"x"] * MAX_FILES)
+    with pytest.raises(ActionFailed, match="above the limit of 100000"):
+        check_file_count([b"x"] * (MAX_FILES + 1))
+    for name in "abc":
+        write(scene.root, name, "x\n")
+    patch = scene.export()
+    assert len(read_patch(scene.workspace.git, patch.base, patch.tree, 1000, 3).files) == 3
+    with pytest.raises(PolicyViolation, match="touches 3 files"):
+        read_patch(scene.workspace.git, patch.base, patch.tree, 1000, 2)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        GitResult(-signal.SIGSEGV, b"", ""),
+        GitResult(128, b"", "error: index-pack died of signal 11\nfatal: early EOF\n"
+                  "fatal: unable to access 'https://x/': The requested URL returned error: 500"),
+    ],
+)  # fmt: skip
+def test_a_crash_of_git_is_not_blamed_on_the_network(result: GitResult) -> None:
+    error = failure(("fetch",), result, "cloning https://x")
+    assert error.what.startswith("git crashed: cloning https://x failed")
+    assert "nested" in error.next_step and not error.cause
 
 
 def test_environment_variables_of_the_sandbox_have_no_effect(scene: Scene, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import WorkspaceError
+from resolver.errors import PolicyViolation, WorkspaceError
 from tests.git.scene import Scene, copy_scene, make_repository, open_scene, plain_git
 from tests.parts.templates import Templates
 
@@ -66,9 +66,19 @@ def forge(scene: Scene, tmp_path: Path) -> Forge:
 
 
 def _refused(scene: Scene, bundle: Path | None, commit: str, tree: str) -> str:
-    with pytest.raises(WorkspaceError) as caught:
+    with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
         scene.workspace.receive(bundle, commit, tree)
     return caught.value.what
+
+
+@pytest.mark.parametrize("name", [".git", ".g\u200cit", "git~1", ".."])
+def test_a_name_that_stands_for_git_breaks_the_policy(
+    scene: Scene, forge: Forge, name: str
+) -> None:
+    tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
+    commit = forge.commit(tree, forge.base)
+    with pytest.raises(PolicyViolation, match=r"a form of \.git"):
+        scene.workspace.receive(forge.bundle(commit), commit, tree)
 
 
 def test_a_valid_handmade_bundle_is_accepted(scene: Scene, forge: Forge) -> None:

@@ -58,7 +58,7 @@ def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
     try:
         check(scene.workspace, scene.export(), policy)
     except PolicyViolation as violation:
-        named = ("bytes or more", "touches", "protected files")
+        named = ("bytes or more", "touches", "protected files", "bidirectional")
         bounds = [any(each in what for each in named) for what in violation.what.split("; ")]
         assert violation.settings_decide is all(bounds)
         assert violation.exit_code == 5 and violation.next_step

@@ -151,7 +151,7 @@ def test_a_link_to_the_own_issue_stays() -> None:
 )
 def test_ordinary_markdown_is_unchanged(text: str) -> None:
     parser = markdown_parser()
-    assert parser.render(safe_markdown(text)) == parser.render(text)
+    assert parser.render(safe_markdown(text, forge_host="example.com")) == parser.render(text)
 
 
 @given(SOUP)

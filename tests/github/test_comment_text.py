@@ -667,6 +667,15 @@ def test_a_long_trace_keeps_its_first_and_last_blocks() -> None:
     assert "left out" in fitted
 
 
+def test_a_new_executable_file_is_marked() -> None:
+    made = reports.patch("tool.sh")
+    file = made.files[0].model_copy(
+        update={"status": "added", "old_mode": "000000", "new_mode": "100755"}
+    )
+    changed = made.model_copy(update={"files": (file,)})
+    assert "`tool.sh` | new, executable |" in pull_request_body(reports.report(patch=changed))
+
+
 def test_a_file_name_cannot_break_the_table() -> None:
     body = pull_request_body(reports.report(patch=reports.patch("a|b`c.py", "x\ny\u202e.py")))
     tokens = markdown_parser().parse(body)

@@ -106,12 +106,6 @@ def test_a_deleted_comment_is_posted_again_only_at_the_end(
     assert len(bodies(issue)) == 1
 
 
-def test_only_resolvers_own_comment_is_overwritten(github: GitHubServer, issue: Issue) -> None:
-    theirs = github.add_comment(issue, "mine", "alice")
-    forge_for(github).comment(report_on(issue, progress_comment_id=theirs.id))
-    assert theirs.body == "mine" and len(bodies(issue)) == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "dies"),
     [

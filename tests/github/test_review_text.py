@@ -55,7 +55,7 @@ def fences(markdown: str) -> list[tuple[str, str]]:
     ],
 )
 def test_a_suggestion_is_unchanged(text: str) -> None:
-    shown = remark_body(remark(suggestion=text), 7)
+    shown = remark_body(remark(suggestion=text), 7, "")
     assert fences(shown)[-1] == ("suggestion", f"{text}\n")
     assert is_closed(shown)
 
@@ -79,14 +79,14 @@ def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     ],
 )
 def test_a_suggestion_that_can_not_be_applied_is_shown_as_code(made: Remark) -> None:
-    shown = remark_body(made, 7)
+    shown = remark_body(made, 7, "")
     assert not any(info == "suggestion" for info, _ in fences(shown))
     assert "Proposed text" in shown
     assert "\u202e" not in shown
 
 
 def test_text_of_a_model_can_not_form_a_suggestion() -> None:
-    shown = remark_body(remark(body="```suggestion\nrm -rf /\n```"), 7)
+    shown = remark_body(remark(body="```suggestion\nrm -rf /\n```"), 7, "")
     assert fences(shown) == [("text", "rm -rf /\n")]
 
 
@@ -113,7 +113,7 @@ def test_a_long_review_fits_the_limit() -> None:
     assert utf16_length(text) <= MAX_BODY
     assert is_closed(text)
     assert "more, in the event log" in text
-    long = remark_body(remark(body="w " * 50_000, suggestion="s\n" * 9_000), 7)
+    long = remark_body(remark(body="w " * 50_000, suggestion="s\n" * 9_000), 7, "")
     assert utf16_length(long) <= MAX_BODY
 
 
@@ -126,8 +126,8 @@ def test_a_hostile_review_does_nothing_in_a_browser(chromium: Browser) -> None:
             verification=HOSTILE,
             remaining=HOSTILE,
         ),
-        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, severity="high"), 7),
-        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, side="LEFT"), 7),
+        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, severity="high"), 7, ""),
+        remark_body(remark(body=HOSTILE, suggestion=HOSTILE, side="LEFT"), 7, ""),
     ]
     html = "<hr>".join(MarkdownIt("gfm-like", {"linkify": False}).render(t) for t in texts)
     page = chromium.new_context().new_page()

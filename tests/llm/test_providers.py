@@ -208,12 +208,19 @@ def test_an_interrupted_stream_is_requested_again(
     assert len(built.retries) == 1
 
 
-def test_a_stream_without_counts_has_no_tokens_and_no_cost(
-    model_endpoint: ModelEndpoint, asked: Build
+@every_way
+def test_without_usable_counts_the_cost_is_estimated(
+    model_endpoint: ModelEndpoint, asked: Build, stream: bool
 ) -> None:
-    model_endpoint.script(reply("x", usage=Usage(prompt=0, completion=0)))
-    completion = asked(stream=True).model.complete(HELLO)
-    assert (completion.tokens, completion.cost) == (Tokens(), None)
+    question = [{"role": "user", "content": "x" * 30_000}]
+    usages = (Usage(prompt=0, completion=0), Usage(prompt=-5, completion=-5), Usage(10_000, 1_000))
+    model_endpoint.script(*(reply("y" * 3_000, usage=usage) for usage in usages))
+    model = asked("gpt-4o", stream=stream).model
+    absent, negative, reported = (model.complete(question) for _ in usages)
+    assert absent.tokens == negative.tokens == Tokens()
+    assert absent.is_cost_estimated and negative.is_cost_estimated
+    assert not reported.is_cost_estimated
+    assert absent.cost == negative.cost == reported.cost
 
 
 @every_way

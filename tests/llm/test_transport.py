@@ -1,11 +1,17 @@
 """Tests of the HTTP client's limits, on real sockets."""
 
 import gzip
+import socket
+import threading
+import tracemalloc
+import zlib
+from contextlib import suppress
 
 import httpx
 import pytest
 
 from resolver.llm.library import BoundedClient
+from resolver.llm.response_limits import read_decoded
 from tests.parts.model_endpoint import Answer, ModelEndpoint, drip, raw, redirect, reply
 
 ASK = {"model": "m", "messages": []}
@@ -45,6 +51,68 @@ def test_the_timeout_applies_to_the_whole_response(model_endpoint: ModelEndpoint
     model_endpoint.script(drip(0.02, reply("x" * 500)))
     with pytest.raises(httpx.ReadTimeout):
         client(0.15).post(model_endpoint.url, json=ASK)
+
+
+class EndlessHead:
+    """A server that sends lines of a response head until the client hangs up."""
+
+    def __init__(self, line: bytes) -> None:
+        self._line = line
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+        self.hung_up = threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with self._listener, self._listener.accept()[0] as connection:
+            connection.recv(65536)
+            if not self._line.startswith(b"HTTP"):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            with suppress(OSError):
+                # Each wait for a line is far shorter than the client's read timeout.
+                while not self.hung_up.wait(0.02):
+                    connection.sendall(self._line)
+            self.hung_up.set()
+
+
+@pytest.mark.parametrize("line", [b"X-Line: 1\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+def test_the_timeout_bounds_the_head_of_an_answer(line: bytes) -> None:
+    server = EndlessHead(line)
+    with pytest.raises(httpx.ReadTimeout, match="took too long"):
+        client(0.3).post(server.url, json=ASK)
+    assert server.hung_up.wait(30)
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip, gzip", "gzip,gzip", "br", "deflate, gzip"])
+def test_an_answer_has_one_known_encoding(model_endpoint: ModelEndpoint, encoding: str) -> None:
+    body = gzip.compress(gzip.compress(gzip.compress(b"{}")))
+    model_endpoint.script(Answer(body=body, headers=(("Content-Encoding", encoding),)))
+    with pytest.raises(httpx.DecodingError, match="unsupported encoding"):
+        client().post(model_endpoint.url, json=ASK)
+    assert model_endpoint.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("encoding", ["deflate", "identity", "x-gzip"])
+def test_common_encodings_are_decoded(model_endpoint: ModelEndpoint, encoding: str) -> None:
+    encoded = {"deflate": zlib.compress(b"{}"), "identity": b"{}", "x-gzip": gzip.compress(b"{}")}
+    answer = Answer(body=encoded[encoding], headers=(("Content-Encoding", encoding),))
+    model_endpoint.script(answer)
+    assert client().post(model_endpoint.url, json=ASK).content == b"{}"
+
+
+def test_what_is_unpacked_never_exceeds_the_bound() -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    response = httpx.Response(
+        200,
+        headers={"Content-Encoding": "gzip"},
+        stream=httpx.ByteStream(bomb),
+        request=httpx.Request("POST", "http://model.test"),
+    )
+    tracemalloc.start()
+    with pytest.raises(httpx.DecodingError, match="larger"):
+        read_decoded(response, 1000)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
 
 
 def test_a_redirect_is_refused_even_when_asked_to_follow(model_endpoint: ModelEndpoint) -> None:

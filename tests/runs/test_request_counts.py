@@ -17,20 +17,23 @@ SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, w
 API = (
     (r"GET /user$", "who we are", 1),
     (r"GET /repos/octo/calc/pulls\?.*state=all", "pull requests of an earlier attempt", 1),
-    (r"GET .*/issues/1/comments\?.*since=", "our comment of an earlier attempt, twice", 2),
-    (r"GET .*/collaborators/mona/permission$", "whether the requester may start work", 1),
+    (r"GET .*/issues/1/comments\?.*since=", "our comment of an earlier attempt", 1),
+    (r"GET .*/collaborators/mona/permission$", "whether the requester may do so, and still may", 2),
     (r"POST .*/reactions$", "the sign that the request was seen", 1),
     (r"GET /repos/octo/calc$", "the repository and its default branch", 1),
     (r"GET .*/issues/1$", "the issue", 1),
-    (r"GET .*/issues/1/comments\?per_page=100$", "its comments; comments of dead runs", 2),
-    (r"POST /graphql", "the refs and the owner's repositories; what the issue refers to", 2),
+    (
+        r"GET .*/issues/1/comments\?per_page=100$",
+        "its comments; comments of this and of dead runs",
+        2,
+    ),
+    (r"POST /graphql", "refs and the owner's repositories; references; the request again", 3),
     (r"POST .*/issues/1/comments$", "the run's comment", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-$", "open work on the issue", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-add-", "names of branches that are taken", 1),
     (r"GET /repos/octo/.github$", "the owner's pull request template", 1),
     (r"GET .*/pulls\?.*head=", "a pull request of the branch", 1),
     (r"POST .*/pulls$", "the pull request", 1),
-    (r"GET .*/issues/comments/\d+$", "the run's comment, which must be ours to be written", 1),
     (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
 )
 GIT = (

@@ -14,7 +14,15 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.trace.html import render_json
-from resolver.trace.plain import clean, duration, for_terminal, money, one_line, truncate_text
+from resolver.trace.plain import (
+    clean,
+    clean_diff,
+    duration,
+    for_terminal,
+    money,
+    one_line,
+    truncate_text,
+)
 from resolver.trace.text import TerminalProgress, live_line, render_text
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
@@ -30,6 +38,12 @@ def harmless(shown: str) -> None:
     for line in shown.split("\n"):
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
+
+
+def test_a_diff_shows_what_is_invisible_in_its_lines() -> None:
+    line = "+if user\u202e admin\u2066:\x1b[31m\u200b"
+    assert clean_diff(line) == "+if user[U+202E] admin[U+2066]:[U+200B]"
+    assert clean(line) == "+if user admin:"
 
 
 def progress(events: list[EventBase], terminal: bool, encoding: str = "utf-8") -> str:

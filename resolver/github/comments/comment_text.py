@@ -33,6 +33,7 @@ from resolver.github.comments.critique_text import summarize_critique
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.verification_text import tabulate_verification
+from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
     code_span,
@@ -175,7 +176,7 @@ def _render_to_fit(template: str, report: Report, marker: str, message: str) -> 
 
 
 def _render_comment(template: str, marker: str, context: CommentContext, trace: str) -> str:
-    text = render(template, *context, trace=trace).strip()
+    text = render(template, *context, trace=without_bot_commands(trace)).strip()
     text = re.sub(r"\n{3,}", "\n\n", text) if not trace else text
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
@@ -200,7 +201,12 @@ def comment_context(report: Report, message: str, detail: Detail) -> CommentCont
 
 def _message(report: Report, message: str, detail: Detail) -> AgentMessage:
     return AgentMessage(
-        summary=safe_markdown(message, own_issue=report.trigger.subject, limit=detail.message),
+        summary=safe_markdown(
+            message,
+            own_issue=report.trigger.subject,
+            limit=detail.message,
+            forge_host=report.forge_host,
+        ),
         summary_is_cut=utf16_length(message) > detail.message,
         sections=_sections(report, detail.message // len(_SECTIONS)),
     )
@@ -319,7 +325,7 @@ def _sections(report: Report, limit: int) -> tuple[tuple[str, str], ...]:
         return ()
     parts = ((heading, getattr(outcome, name)) for name, heading in _SECTIONS.items())
     return tuple(
-        (heading, safe_markdown(text, own_issue=issue, limit=limit))
+        (heading, safe_markdown(text, own_issue=issue, limit=limit, forge_host=report.forge_host))
         for heading, text in parts
         if text.strip()
     )
@@ -436,6 +442,8 @@ def _file_row(change: FileChange) -> FileRow:
         if change.status == "modified" and change.old_mode != change.new_mode
         else ""
     )
+    if change.status == "added" and change.new_mode == "100755":
+        mode = ", executable"
     return FileRow(
         path=code_span(shorten_text(change.path, 300), in_table=True),
         status=_STATUS_LABELS[change.status] + mode,

@@ -41,6 +41,7 @@ from resolver.github.comments.titles import (
     says_what_changed,
     write_subject,
 )
+from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import code_span, quieted, shorten_text, title, visible
 from resolver.models.run import FileChange, TriggerKind
@@ -342,7 +343,7 @@ def _prepare_commit_text(text: str) -> str:
     cleaned = _TRAILER.sub(r"\1\2 -", quieted(visible(text)))
     paragraphs = re.split(r"\n\s*\n", shorten_text(cleaned.strip(), MAX_MESSAGE_CHARACTERS))
     wrapped = "\n\n".join(_wrap_paragraph(paragraph) for paragraph in paragraphs)
-    return _TRAILER.sub(r"\1\2 -", wrapped).strip()
+    return without_bot_commands(_TRAILER.sub(r"\1\2 -", wrapped)).strip()
 
 
 def _wrap_paragraph(paragraph: str) -> str:

@@ -7,6 +7,7 @@ renders.
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -197,6 +198,11 @@ class Report(FrozenModel):
         default=Publication(),
         description="Where the change was published, and why not elsewhere.",
     )
+
+    @property
+    def forge_host(self) -> str:
+        """Host of the repository's pages, the one that a model's text may link to; "" for none."""
+        return urlsplit(self.task.url).netloc if self.task else ""
 
     @property
     def ending(self) -> Ending:

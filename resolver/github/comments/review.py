@@ -59,17 +59,22 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
     of the comments in the body are there because GitHub did not accept their lines.
     """
     outcome = report.outcome
-    number = report.trigger.number
+    number, host = report.trigger.number, report.forge_host
     for summary_limit, remark_limit, max_remarks in _LENGTH_LIMITS:
         values: dict[str, Any] = {
             "marker": review_marker(report.trigger.key),
             "summary": safe_markdown(
-                outcome.message if outcome else "", own_issue=number, limit=summary_limit
+                outcome.message if outcome else "",
+                own_issue=number,
+                limit=summary_limit,
+                forge_host=host,
             ),
-            "verification": _section(outcome.verification if outcome else "", number, remark_limit),
-            "remaining": _section(outcome.remaining if outcome else "", number, remark_limit),
+            "verification": _section(
+                outcome.verification if outcome else "", number, remark_limit, host
+            ),
+            "remaining": _section(outcome.remaining if outcome else "", number, remark_limit, host),
             "beside": [
-                _remark_values(remark, page, number, remark_limit)
+                _remark_values(remark, page, number, remark_limit, host)
                 for remark in review.body_comments[:max_remarks]
             ],
             "more": max(0, len(review.body_comments) - max_remarks),
@@ -87,9 +92,11 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
     return text
 
 
-def remark_body(remark: Remark, number: int | None) -> str:
-    """Return the text of a comment on lines of the diff."""
-    text = safe_markdown(remark.body, own_issue=number, limit=MAX_REMARK_LENGTH)
+def remark_body(remark: Remark, number: int | None, forge_host: str) -> str:
+    """Return the text of a comment on lines of the diff. It links to pages of `forge_host` only."""
+    text = safe_markdown(
+        remark.body, own_issue=number, limit=MAX_REMARK_LENGTH, forge_host=forge_host
+    )
     return render(
         "comments/review_comment.md.j2",
         words=text,
@@ -136,12 +143,16 @@ def _as_code(remark: Remark) -> str:
     return fence(shorten_text(remark.suggestion, MAX_REMARK_LENGTH))
 
 
-def _section(text: str, number: int | None, limit: int) -> str:
-    return safe_markdown(text, own_issue=number, limit=limit) if text.strip() else ""
+def _section(text: str, number: int | None, limit: int, host: str) -> str:
+    if not text.strip():
+        return ""
+    return safe_markdown(text, own_issue=number, limit=limit, forge_host=host)
 
 
-def _remark_values(remark: Remark, page: str, number: int | None, limit: int) -> dict[str, str]:
-    text = safe_markdown(remark.body, own_issue=number, limit=limit)
+def _remark_values(
+    remark: Remark, page: str, number: int | None, limit: int, host: str
+) -> dict[str, str]:
+    text = safe_markdown(remark.body, own_issue=number, limit=limit, forge_host=host)
     code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
     code = f"Proposed instead:\n\n{code}" if code else ""
     quoted_place = code_span(shorten_text(remark.place, 200))
@@ -331,7 +342,7 @@ class ReviewPublisher:
             "path": remark.path,
             "line": remark.line,
             "side": remark.side,
-            "body": remark_body(remark, self._report.trigger.number),
+            "body": remark_body(remark, self._report.trigger.number, self._report.forge_host),
         }
         if remark.first != remark.line:
             comment |= {"start_line": remark.first, "start_side": remark.side}

@@ -75,6 +75,7 @@ class RunComments:
         self._repository = repository
         self._name = repository.full_name
         self._own_login = own_login
+        self._listed: list[IssueComment] | None = None
 
     def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
@@ -86,13 +87,6 @@ class RunComments:
         is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
-            progress_comment = (
-                self._read_progress_comment(issue, report.progress_comment_id)
-                if report.progress_comment_id is not None
-                else None
-            )
-            if progress_comment is not None:
-                return progress_comment
             run_comment = find_or_create.comment_of_run(issue, self._own_login, trigger)
             if not is_refusal or (run_comment is not None and at_work_in(run_comment.body or "")):
                 return run_comment
@@ -102,6 +96,8 @@ class RunComments:
             return issue.create_comment(body)
 
         def attempt() -> IssueComment:
+            if (comment := self._edit_progress_comment(issue, report, body)) is not None:
+                return comment
             comment = find() or create()
             # A person whose earlier request was refused here does not get the same refusal again.
             is_repeated_refusal = is_refusal and is_refusal_of(
@@ -126,12 +122,15 @@ class RunComments:
                         raise
                     return None
             return comment_id
+
+        def find() -> IssueComment | None:
+            # All of them, so that `close_dead` does not have to list them again.
+            self._listed = find_or_create.own_comments(issue, self._own_login, None)
+            key = progress.trigger.key
+            return next((each for each in self._listed if is_of_run(each.body or "", key)), None)
+
         comment = find_or_create.write_once(
-            self._access,
-            operation,
-            "issues: write",
-            lambda: find_or_create.comment_of_run(issue, self._own_login, progress.trigger),
-            lambda: issue.create_comment(body),
+            self._access, operation, "issues: write", find, lambda: issue.create_comment(body)
         )
         with self._access.asking(operation, "issues: write"):
             if comment.body != body:
@@ -153,22 +152,31 @@ class RunComments:
         """See `ProgressWriter.close_dead`."""
         trigger = progress.trigger
         if trigger.number is not None:
+            listed, self._listed = self._listed, None
             self.close_comments_of_killed_runs(
-                trigger.number, progress.since, progress.mention, trigger
+                trigger.number, progress.since, progress.mention, trigger, listed
             )
 
     def close_comments_of_killed_runs(
-        self, number: int, now: datetime, mention: str, excluded_trigger: Trigger | None = None
+        self,
+        number: int,
+        now: datetime,
+        mention: str,
+        excluded_trigger: Trigger | None = None,
+        listed: Sequence[IssueComment] | None = None,
     ) -> int:
         """Mark the comments of killed runs on an issue as died, and return how many there were.
 
-        The comment of the run for the trigger `excluded_trigger` is left alone.
+        The comment of the run for the trigger `excluded_trigger` is left alone. `listed` holds
+        Resolver's own comments if they were read just now.
         """
         closed = 0
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.asking(operation, "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own_login, None):
+            if listed is None:
+                listed = find_or_create.own_comments(issue, self._own_login, None)
+            for comment in listed:
                 active_run = at_work_in(comment.body or "")
                 is_excluded = excluded_trigger is not None and is_of_run(
                     comment.body or "", excluded_trigger.key
@@ -276,15 +284,23 @@ class RunComments:
         page = f"{server}/{self._name}/actions/runs"
         return died_body(comment.body, active_run, mention, page)
 
-    def _read_progress_comment(self, issue: Issue, id: int) -> IssueComment | None:
-        """Return the run's progress comment, or None if it was deleted or is not Resolver's own."""
+    def _edit_progress_comment(
+        self, issue: Issue, report: Report, body: str
+    ) -> IssueComment | None:
+        """Replace the run's progress comment, which `write_progress` wrote, and return it.
+
+        Returns None if there is none or it was deleted.
+        """
+        if report.progress_comment_id is None:
+            return None
+        comment = issue.get_comment(report.progress_comment_id)
         try:
-            comment = issue.get_comment(id).complete()
+            comment.edit(body)
         except github.GithubException as error:
             if error.status not in DELETED_STATUSES:
                 raise
             return None
-        return comment if author_login(comment).casefold() == self._own_login.casefold() else None
+        return comment
 
     def _issue(self, trigger: Trigger) -> Issue:
         """Return the trigger's issue. Raises UsageError if it belongs to another repository."""

@@ -44,7 +44,9 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
     return render(
         "comments/thread_reply.md.j2",
         marker=marker_of(report, reply),
-        words=safe_markdown(reply.text, own_issue=number, limit=MAX_REPLY_LENGTH),
+        words=safe_markdown(
+            reply.text, own_issue=number, limit=MAX_REPLY_LENGTH, forge_host=report.forge_host
+        ),
         done=reply.is_addressed,
         commit=code_span(commit[:12]),
         link=link,

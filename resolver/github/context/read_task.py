@@ -491,6 +491,9 @@ class ThreadNews:
     """Returns each new comment of a conversation once, in order. Not thread-safe.
 
     since: comments from this time on are returned.
+
+    Attributes:
+        changed: Ids of the comments that were deleted or edited between the last two calls.
     """
 
     def __init__(
@@ -502,12 +505,15 @@ class ThreadNews:
         self._since = since.astimezone(UTC)
         self._polled = PolledReader(repository.requester)
         self._seen: set[int] = set()
+        self._listed: dict[int, str] = {}
+        self.changed: frozenset[int] = frozenset()
 
     def read(self) -> list[NewComment]:
         """Return the comments that are new since the last call. Raises ForgeError."""
         name = self._repository.full_name
         with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
-            comments, invalid_count = read_rows(_Comment, self._listing())
+            rows = self._listing()
+            comments, invalid_count = read_rows(_Comment, rows or [])
         if invalid_count:
             logger.warning("%s comments of %s#%s can't be read", invalid_count, name, self._number)
         new_comments = [
@@ -516,9 +522,13 @@ class ThreadNews:
             if comment.id not in self._seen and comment.user is not None
         ]
         self._seen |= {comment.id for comment in comments}
+        listed = {comment.id: comment.body or "" for comment in comments}
+        before, self._listed = self._listed, self._listed if rows is None else listed
+        self.changed = frozenset(id for id in before if self._listed.get(id) != before[id])
         if len(comments) >= NEWS_PAGE_SIZE:
             # Continue from the newest comment; otherwise the same full page would be read forever.
             self._since = max(comment.created_at for comment in comments)
+            self._listed = {}  # the next listing begins later
         return [
             NewComment(
                 comment.id,
@@ -536,4 +546,4 @@ class ThreadNews:
         path = f"{self._repository.url}/issues/{self._number}/comments"
         since = f"{self._since:%Y-%m-%dT%H:%M:%SZ}"
         answer = self._polled.get(path, {"since": since, "per_page": NEWS_PAGE_SIZE})
-        return answer.data if answer.changed else []
+        return answer.data if answer.changed else None

@@ -360,5 +360,6 @@ def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger 
         extension=instruction.extension,
         at=at,
         comment_id=event.comment.id,
+        comment_node=event.comment.node_id,
         snapshot=snapshot_of(issue),
     )

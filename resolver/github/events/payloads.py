@@ -86,6 +86,7 @@ class IssueComment(Payload):
     """A comment in the conversation of an issue or pull request."""
 
     id: int
+    node_id: str = ""
     body: str | None = None
     user: User | None = None
     created_at: Moment
@@ -123,6 +124,7 @@ class ReviewCommentPayload(Payload):
     """
 
     id: int
+    node_id: str = ""
     commit_id: str = ""
     in_reply_to_id: int | None = None
     pull_request_review_id: int | None = None
@@ -136,6 +138,7 @@ class ReviewPayload(Payload):
     """A review of a pull request. `commit_id` is the commit that was reviewed."""
 
     id: int
+    node_id: str = ""
     commit_id: str | None = None
     body: str | None = None
     user: User | None = None

@@ -166,6 +166,7 @@ class _SubmittedText:
         author: Its author; None when the account was deleted.
         body: The text.
         at: When it was made public.
+        node: Its GraphQL id.
         commit: The commit that its author looked at; "" when the event does not say.
     """
 
@@ -175,6 +176,7 @@ class _SubmittedText:
     author: User | None
     body: str
     at: datetime
+    node: str
     commit: str = ""
 
 
@@ -199,6 +201,7 @@ def from_review(
             review_payload.user,
             body,
             at,
+            review_payload.node_id,
             review_payload.commit_id or "",
         )
     else:
@@ -209,9 +212,8 @@ def from_review(
         at = max(comment.created_at, comment.updated_at)
         kind, body = TriggerKind.REVIEW_COMMENT, comment.body or ""
         commit = "" if comment.in_reply_to_id else comment.commit_id
-        text = _SubmittedText(
-            kind, comment.id, comment.pull_request_review_id, comment.user, body, at, commit
-        )
+        review_id, node = comment.pull_request_review_id, comment.node_id
+        text = _SubmittedText(kind, comment.id, review_id, comment.user, body, at, node, commit)
     if text.author is None or text.author.id != event.sender.id:
         return IgnoredEvent("the event was not sent by the author of the text")
     return policy.ignores(text.author) or _make_trigger(event, text, policy.mention)
@@ -251,6 +253,7 @@ def _make_trigger(
         named=parsed.named,
         at=text.at,
         comment_id=text.id,
+        comment_node=text.node,
         snapshot=snapshot_of(pull),
         head=text.commit or pull.head.sha,
         base=pull.base.ref,

@@ -10,17 +10,17 @@ units. GitHub's limit is 65,536 characters, and a text never has more characters
 
 import re
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from markdown_it.tree import SyntaxTreeNode
 
+from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.markdown import (
     code_span,
     fence,
     inert,
     joined,
-    links_to_forge,
     markdown_parser,
+    may_be_linked,
     shorten_text,
     visible,
 )
@@ -30,15 +30,19 @@ MAX_SOURCE_CHARACTERS = 20_000
 """Maximum number of characters of a model's text that are used."""
 
 
-def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_000) -> str:
+def safe_markdown(
+    text: str, *, own_issue: int | None = None, limit: int = 12_000, forge_host: str = ""
+) -> str:
     """Return `text` as harmless markdown of at most `limit` UTF-16 units.
 
-    Every construct is closed. `own_issue` is the number of the one issue that may be referenced.
+    Every construct is closed. `own_issue` is the number of the one issue that may be referenced,
+    `forge_host` the one host whose pages are linked; other URLs are shown as code.
     """
     source = shorten_text(visible(text), MAX_SOURCE_CHARACTERS)
     while True:
         tree = SyntaxTreeNode(markdown_parser().parse(source))
-        markdown = _Writer(own_issue).blocks(tree.children)
+        blocks = _Writer(own_issue, forge_host).blocks(tree.children)
+        markdown = without_bot_commands(blocks)
         size = utf16_length(markdown)
         if size <= limit or len(source) <= 1:
             return markdown if size <= limit else ""
@@ -48,8 +52,10 @@ def safe_markdown(text: str, *, own_issue: int | None = None, limit: int = 12_00
 class _Writer:
     """Writes a syntax tree as markdown."""
 
-    def __init__(self, own_issue: int | None) -> None:
+    def __init__(self, own_issue: int | None, forge_host: str) -> None:
         self._own_issue = own_issue
+        self._forge_host = forge_host
+        self._is_in_link = False
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> str:
         blocks = (self._block(node) for node in nodes)
@@ -127,7 +133,13 @@ class _Writer:
     def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
         match node.type:
             case "text" | "html_inline":
-                return inert(node.content, own_issue=self._own_issue, at_line_start=at_line_start)
+                return inert(
+                    node.content,
+                    own_issue=self._own_issue,
+                    at_line_start=at_line_start,
+                    # A link's text must not be a link of its own.
+                    forge_host="" if self._is_in_link else self._forge_host,
+                )
             case "softbreak":
                 return "\n"
             case "hardbreak":
@@ -151,25 +163,17 @@ class _Writer:
 
     def _link(self, node: SyntaxTreeNode, in_table: bool) -> str:
         href = str(node.attrs.get("href", ""))
+        self._is_in_link = True
         label = self._inline(node.children, in_table=in_table).replace("\n", " ")
+        self._is_in_link = False
         is_autolink = node.info == "auto"
-        if not _may_be_linked(href):
+        if not may_be_linked(href, self._forge_host):
             url = code_span(shorten_text(href, 200), in_table=in_table)
             if is_autolink or not label:
                 return url
             return f"{label} ({url})" if url else label
         target = f"<{href.replace(chr(92), '%5C').replace('|', '%7C')}>"
         return target if is_autolink or not label else f"[{label}]({target})"
-
-
-def _may_be_linked(href: str) -> bool:
-    try:
-        parts = urlsplit(href)
-    except ValueError:
-        return False
-    if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in href:
-        return False
-    return not any(character in href for character in "<>\n \t") and not links_to_forge(href)
 
 
 def _prefix_lines(text: str, first_prefix: str, next_prefix: str) -> str:

@@ -9,9 +9,11 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
+from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 
+from resolver.github.text.bot_commands import WORD_JOINER, without_bot_commands
 from resolver.trace.markdown import fenced, inline_code
 
 _INVISIBLE = re.compile(
@@ -112,9 +114,6 @@ def block_parser() -> MarkdownIt:
     return parser.disable(["inline", "text_join"])
 
 
-WORD_JOINER = "\u2060"
-"""A zero-width character that breaks a mention after `@`, and a reference after `#`."""
-
 MAX_TITLE = 256
 """Maximum length of a title on GitHub, in characters."""
 
@@ -123,7 +122,9 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
 # Languages that GitHub renders, or offers to apply, instead of showing the code.
 _RENDERED_LANGUAGES = {"mermaid", "geojson", "topojson", "stl", "math", "suggestion"}
 
-_URL = r"(?P<url>https?://[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
+_URL = (
+    r"(?P<url>(?:https?://|(?<![A-Za-z0-9])[wW]{3}\.)[^\s<>`\"\\^{|}\[\]/?#][^\s<>`\"\\^{|}\[\]]*)"
+)
 _MENTION = r"(?P<mention>(?<![A-Za-z0-9])@[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?)"
 # Names of accounts and repositories have at most 100 characters. Without these limits, text such as
 # `a.a.a.` would be read to its end from each of its dots.
@@ -131,10 +132,16 @@ _REFERENCE = (
     r"(?P<reference>(?:(?<![\w/])[A-Za-z0-9][\w.-]{0,99}(?:/[\w.-]{1,100})?)?#\d+"
     r"|(?<![A-Za-z0-9])[Gg][Hh]-\d+)"
 )
-NOTIFYING = re.compile(f"{_URL}|{_MENTION}|{_REFERENCE}")
+_COMMIT = (
+    r"(?P<commit>(?<![\w/.-])[A-Za-z0-9][\w.-]{0,99}(?:/[\w.-]{1,100})?@[0-9a-fA-F]{7,40}\b"
+    r"|(?<!\w)[0-9a-fA-F]{40}(?!\w))"
+)
+NOTIFYING = re.compile(f"{_URL}|{_COMMIT}|{_MENTION}|{_REFERENCE}")
 """Text that GitHub turns into a link, a notification or an event on another issue."""
 
-_BREAK_POSITION = re.compile(r"[@#:]|^gh-(?=\d+\Z)", re.I)
+_BREAK_POSITION = re.compile(
+    r"^(?:[\w./-]+@)?[0-9a-f]{3}(?=[0-9a-f]{4,37}\Z)|[@#:]|^gh-(?=\d+\Z)", re.I
+)
 """The position at which such text is broken.
 
 Breaking at an earlier hyphen would leave a rest that still matches.
@@ -177,7 +184,7 @@ def fence(text: str, language: str = "") -> str:
     """
     if not _LANGUAGE.fullmatch(language) or language.lower() in _RENDERED_LANGUAGES:
         language = "text" if language else ""
-    return fenced(visible(text).rstrip("\n"), language)
+    return fenced(without_bot_commands(visible(text).rstrip("\n")), language)
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -207,30 +214,54 @@ def links_to_forge(url: str) -> bool:
     return bool(_FORGE_PATH.search(url))
 
 
-def inert(text: str, *, own_issue: int | None = None, at_line_start: bool = False) -> str:
+def may_be_linked(url: str, forge_host: str) -> bool:
+    """Return True if a model's text may link to the URL.
+
+    Only pages of the repository's own forge are linked, and only without a query: other links may
+    lead anywhere, and carry data there.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc
+    except ValueError:
+        return False
+    if parts.scheme not in {"http", "https"} or not forge_host or host != forge_host:
+        return False
+    is_plain = not parts.query and not any(character in url for character in "@<>\n \t")
+    return is_plain and not links_to_forge(url)
+
+
+def inert(
+    text: str,
+    *,
+    own_issue: int | None = None,
+    at_line_start: bool = False,
+    forge_host: str = "",
+) -> str:
     """Return plain text as markdown that notifies nobody and references no other issue.
 
-    Mentions, references and URLs of issues become code; a reference to `own_issue` is kept.
+    Mentions, references, commits and URLs become code. A reference to `own_issue` is kept, and so
+    is a link to `forge_host`, the host of the repository, unless it is an issue's.
     """
     parts: list[str] = []
     # A code span ends the context of what precedes it, so the rest is searched on its own.
     while match := NOTIFYING.search(text):
         before = text[: match.start()]
         parts.append(escape(before, at_line_start=at_line_start and not parts))
-        parts.append(_neutralize_match(match, own_issue))
+        parts.append(_neutralize_match(match, own_issue, forge_host))
         text = text[match.end() :]
     parts.append(escape(text, at_line_start=at_line_start and not parts))
     return joined(parts)
 
 
-def _neutralize_match(match: re.Match[str], own_issue: int | None) -> str:
+def _neutralize_match(match: re.Match[str], own_issue: int | None, forge_host: str) -> str:
     url = match["url"]
     if url is None:
         is_own_issue = match["reference"] == f"#{own_issue}"
         return match[0] if is_own_issue else code_span(match[0])
     trimmed_url = url.rstrip(".,;:!?'*_~)")
     trailing = escape(url[len(trimmed_url) :])
-    if "@" in trimmed_url or links_to_forge(trimmed_url):
+    if not may_be_linked(trimmed_url, forge_host):
         return code_span(trimmed_url) + trailing
     return f"<{trimmed_url}>{trailing}"
 
@@ -242,10 +273,11 @@ def single_line(text: str, limit: int = 200) -> str:
     """
     line = shorten_text(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)
-    return joined(
+    escaped = joined(
         code_span(part) if index % 2 else inert(part, at_line_start=index == 0)
         for index, part in enumerate(parts)
     )
+    return without_bot_commands(escaped)
 
 
 def shorten_text(text: str, limit: int) -> str:
@@ -265,7 +297,8 @@ def quieted(text: str, *, own_issue: int | None = None) -> str:
             return match[0]
         return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
 
-    return NOTIFYING.sub(break_match, _SKIP_MARKER.sub(f"[{WORD_JOINER}", text))
+    quiet = NOTIFYING.sub(break_match, _SKIP_MARKER.sub(f"[{WORD_JOINER}", text))
+    return without_bot_commands(quiet)
 
 
 def title(text: str, *, own_issue: int | None = None) -> str:
@@ -281,7 +314,7 @@ def title(text: str, *, own_issue: int | None = None) -> str:
         return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
 
     line = " ".join(visible(text).split())
-    for pattern in (r"https?://", _MENTION, _REFERENCE):
+    for pattern in (r"https?://", _COMMIT, _MENTION, _REFERENCE):
         line = re.sub(pattern, break_match, line)
-    line = _SKIP_MARKER.sub(f"[{WORD_JOINER}", line)
+    line = without_bot_commands(_SKIP_MARKER.sub(f"[{WORD_JOINER}", line))
     return shorten_text(line, MAX_TITLE) or "Change"

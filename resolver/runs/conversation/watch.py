@@ -31,6 +31,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import background_poll
+from resolver.runs.withdrawal import find_withdrawal
 
 STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -149,6 +150,7 @@ class CommentWatch:
         yet."""
         try:
             commands = [self._parse_command(number, comment) for comment in news.read()]
+            self._stop_if_withdrawn(forge, news)
             return [
                 command
                 for command in commands
@@ -157,6 +159,17 @@ class CommentWatch:
         except ResolverError as error:
             logger.warning("comments that steer the run could not be read: %s", error.what)
             return []
+
+    def _stop_if_withdrawn(self, forge: GitHubForge, news: ThreadNews) -> None:
+        """Stop the run if the comment that asked for it was deleted or no longer asks."""
+        is_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
+        if not is_comment or self.trigger.comment_id not in news.changed:
+            return
+        status, settings = forge.request_status(self.trigger), self.settings
+        withdrawal = find_withdrawal(self.trigger, status, settings.mention, settings.label)
+        if withdrawal:
+            logger.warning("the run is stopped: %s", withdrawal)
+            self.control.send(Stop(reason=withdrawal))
 
     def _parse_command(self, number: int, comment: NewComment) -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""

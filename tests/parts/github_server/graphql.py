@@ -127,9 +127,13 @@ def _query(call: Call) -> Fields:
         every = {id: fields for each in known for id, fields in each.items()}
         return [every.get(id) for id in arguments["ids"]]
 
+    def node(arguments: Mapping[str, Any]) -> Fields | None:
+        return nodes({"ids": [arguments["id"]]})[0]
+
     account = call.caller.account
     assert account is not None
-    return {"viewer": lambda _: actor(account), "repository": repository, "nodes": nodes}
+    viewer = actor(account)
+    return {"viewer": lambda _: viewer, "repository": repository, "nodes": nodes, "node": node}
 
 
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:
@@ -162,17 +166,31 @@ def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[st
         for wanted in selection
         if wanted.name == "repository" and data[wanted.alias] is None
     ]
-    return repositories + [
+    nodes = [
         {
             "type": "NOT_FOUND",
-            "path": [outer.alias, wanted.alias],
-            "message": f"Could not resolve to {wanted.name} {wanted.arguments.get('number')}.",
+            "path": [wanted.alias],
+            "message": "Could not resolve to a node with the global id of "
+            f"'{wanted.arguments['id']}'.",
         }
-        for outer in selection
-        if data[outer.alias] is not None
-        for wanted in outer.selection
-        if wanted.name in numbered and data[outer.alias][wanted.alias] is None
+        for wanted in selection
+        if wanted.name == "node" and data[wanted.alias] is None
     ]
+    return (
+        repositories
+        + nodes
+        + [
+            {
+                "type": "NOT_FOUND",
+                "path": [outer.alias, wanted.alias],
+                "message": f"Could not resolve to {wanted.name} {wanted.arguments.get('number')}.",
+            }
+            for outer in selection
+            if data[outer.alias] is not None
+            for wanted in outer.selection
+            if wanted.name in numbered and data[outer.alias][wanted.alias] is None
+        ]
+    )
 
 
 def graphql(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from tests.parts.github_server import documents_core as core
@@ -60,6 +61,10 @@ def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     }
 
 
+def _value(value: str, _: Mapping[str, Any]) -> str:
+    return value
+
+
 def _comment(comment: Comment) -> Fields:
     edited = comment.updated_at if comment.updated_at != comment.created_at else None
     return {
@@ -79,9 +84,18 @@ def _minimized(why: str) -> Fields:
 
 
 def comment_nodes(repository: Repository) -> dict[str, Fields]:
-    """The comments of the repository's issues by their node ids."""
-    comments = [each for issue in repository.issues.values() for each in issue.comments]
-    return {core.node_id("IssueComment", each.id): _comment(each) for each in comments}
+    """The comments of the repository's issues, on its code too, and its reviews by their ids."""
+    found = dict[str, Fields]()
+    for issue in repository.issues.values():
+        found |= {core.node_id("IssueComment", each.id): _comment(each) for each in issue.comments}
+        found |= {
+            core.node_id("PullRequestReviewComment", each.id): _on_line(each)
+            for each in issue.review_comments
+        }
+        found |= {
+            core.node_id("PullRequestReview", each.id): _review(each) for each in issue.reviews
+        }
+    return found
 
 
 def issue_fields(issue: Issue) -> Fields:
@@ -95,6 +109,11 @@ def issue_fields(issue: Issue) -> Fields:
         "title": lambda _: issue.title,
         "body": lambda _: issue.body or "",
         "state": lambda _: issue.state.upper(),
+        "closed": lambda _: issue.state == "closed",
+        "locked": lambda _: issue.locked,
+        "labels": lambda arguments: _connection(
+            [{"name": partial(_value, name)} for name in issue.labels], arguments
+        ),
         "author": lambda _: author(issue.author),
         "createdAt": lambda _: core.stamp(issue.created_at),
         "updatedAt": lambda _: core.stamp(issue.updated_at),

@@ -60,7 +60,11 @@ def _timeline(issue: Issue, arguments: Mapping[str, Any]) -> list[Fields]:
         case "CROSS_REFERENCED_EVENT":
             nodes = [_reference(issue, other, at) for other, at in _naming(issue)]
         case "RENAMED_TITLE_EVENT":
-            nodes = [_renamed(each) for each in issue.events if _is_wanted(each, arguments)]
+            renames = [each for each in issue.events if each.event == "renamed"]
+            nodes = [_renamed(each) for each in renames if _is_wanted(each, arguments)]
+        case "LOCKED_EVENT":
+            locks = [each for each in issue.events if each.event == "locked"]
+            nodes = [_locked(each) for each in locks if _is_wanted(each, arguments)]
         case _:
             raise QueryError("Argument 'itemTypes' is missing or has an invalid value")
     if "first" in arguments:
@@ -93,8 +97,14 @@ def _reference(issue: Issue, other: Issue, at: datetime) -> Fields:
 
 
 def _is_wanted(event: IssueEvent, arguments: Mapping[str, Any]) -> bool:
-    since = datetime.fromisoformat(arguments["since"])
-    return event.event == "renamed" and event.at >= since
+    return event.at >= datetime.fromisoformat(arguments["since"])
+
+
+def _locked(event: IssueEvent) -> Fields:
+    return {
+        "__typename": lambda _: "LockedEvent",
+        "createdAt": lambda _: core.stamp(event.at),
+    }
 
 
 def _renamed(event: IssueEvent) -> Fields:

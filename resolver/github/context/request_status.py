@@ -1,0 +1,132 @@
+"""Reads whether a request still stands: its comment, its issue's state, lock and labels, in one
+query.
+
+Source: https://docs.github.com/en/graphql/reference/interfaces#lockable
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import query_graphql
+from resolver.models.run import Trigger
+
+_SUBJECT = """
+closed locked body lastEditedAt
+labels(first: 100) { nodes { name } }
+locks: timelineItems(itemTypes: LOCKED_EVENT, since: $at, first: 1) {
+  nodes { ... on LockedEvent { createdAt } }
+}
+"""
+_COMMENT = """
+comment: node(id: $comment) {
+  ... on IssueComment { body lastEditedAt }
+  ... on PullRequestReviewComment { body lastEditedAt }
+  ... on PullRequestReview { body lastEditedAt }
+}
+"""
+
+
+def _query(*, has_comment: bool) -> str:
+    """Return the GraphQL query, with or without a comment that made the request."""
+    return f"""
+query($owner: String!, $name: String!, $number: Int!, $at: DateTime!{
+        ", $comment: ID!" if has_comment else ""
+    }) {{
+  repository(owner: $owner, name: $name) {{ subject: issueOrPullRequest(number: $number) {{
+    ... on Issue {{ {_SUBJECT} }}
+    ... on PullRequest {{ {_SUBJECT} }}
+  }} }}
+  {_COMMENT if has_comment else ""}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class RequestText:
+    """The current text of what made a request. edited_at: None if it was never edited."""
+
+    body: str
+    edited_at: AwareDatetime | None = None
+
+
+@dataclass(frozen=True)
+class RequestStatus:
+    """The current state of what a request was made with.
+
+    exists: False if the issue was deleted or transferred.
+    locked: True if the conversation was locked after the request.
+    issue: the text of the issue or pull request.
+    comment: the comment or review that made the request; None if it was deleted.
+    has_comment: True if a comment or review made the request and could be looked up.
+    """
+
+    exists: bool = True
+    closed: bool = False
+    locked: bool = False
+    labels: Sequence[str] = ()
+    issue: RequestText = RequestText("")
+    comment: RequestText | None = None
+    has_comment: bool = False
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    body: str = ""
+    edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
+
+    def text(self) -> RequestText:
+        return RequestText(self.body, self.edited_at)
+
+
+class _LabelName(BaseModel):
+    name: str
+
+
+class _Labels(BaseModel):
+    nodes: list[_LabelName | None] = []
+
+
+class _Locks(BaseModel):
+    nodes: list[object] = []
+
+
+class _Subject(_Text):
+    closed: bool
+    locked: bool
+    labels: _Labels | None = None
+    locks: _Locks = _Locks()
+
+
+def read_request_status(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
+    """Return the current state of a trigger's comment and of the issue that is worked on.
+
+    Raises ForgeError.
+    """
+    owner, _, name = trigger.repository.partition("/")
+    number, has_comment = trigger.subject or 0, bool(trigger.comment_node)
+    variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
+    if has_comment:
+        variables["comment"] = trigger.comment_node
+    operation = f"look at the request on {trigger.repository}#{number} again"
+    with access.asking(operation, "issues: read"):
+        query = _query(has_comment=has_comment)
+        answer = query_graphql(access, query, variables, nullable_fields=("subject", "comment"))
+        row, comment = answer["repository"]["subject"], answer.get("comment")
+        subject = _Subject.model_validate(row) if row else None
+        text = _Text.model_validate(comment).text() if comment else None
+    if subject is None:
+        return RequestStatus(exists=False)
+    return RequestStatus(
+        closed=subject.closed,
+        locked=subject.locked and bool(subject.locks.nodes),
+        labels=tuple(label.name for label in subject.labels.nodes if label)
+        if subject.labels
+        else (),
+        issue=subject.text(),
+        comment=text,
+        has_comment=has_comment,
+    )

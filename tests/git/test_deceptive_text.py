@@ -1,0 +1,76 @@
+"""Added lines that look different from what they are are found, and bidi controls are refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import PolicyViolation
+from resolver.git.deceptive_text import MAX_FOUND_PLACES, find_deceptive_text
+from resolver.git.policy import check
+from resolver.git.tree import read_changes
+from tests.git.scene import Scene, make_repository, open_scene, write
+from tests.git.test_policy import POLICY
+
+BASE: dict[str | bytes, bytes | str] = {"old.py": "x = 1  # \u202e\n", "README.md": "hello\n"}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return open_scene(make_repository(tmp_path / "source", BASE), tmp_path)
+
+
+def found(scene: Scene) -> list[str]:
+    patch = scene.export()
+    changes = read_changes(scene.workspace.git, patch.base, patch.tree)
+    return [str(place) for place in find_deceptive_text(scene.workspace.git, changes)]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "places"),
+    [
+        ("a.py", "x\ny = '\u202e'\n", ["a.py line 2: U+202E (right-to-left override)"]),
+        ("a.py", "y\u200b = 1\n", ["a.py line 1: U+200B (zero width space)"]),
+        (
+            "a.py",
+            "\nis_\u0430dmin = 1\n",
+            ["a.py line 2: is_\u0430dmin mixes Latin letters with similar ones (U+0430)"],
+        ),
+        ("a.py", "\u043f\u0440\u0438\u0432\u0435\u0442 = '\u00e9t\u00e9 \U0001f44d\ufe0f'\n", []),
+        ("a.py", "# \U0001f468\u200d\U0001f469\n", []),
+        ("a.py", "\ufeffx = 1\n", []),
+        ("a.bin", "\0\u202e", []),
+        ("fa.md", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", []),
+        ("fa.md", "\u202e\n", ["fa.md line 1: U+202E (right-to-left override)"]),
+        ("old.py", "y = 2\nx = 1  # \u202e\n", []),
+        (
+            "old.py",
+            "x = 1  # \u202e\nx = 1  # \u202e\n",
+            ["old.py line 2: U+202E (right-to-left override)"],
+        ),
+    ],
+)
+def test_added_lines_are_searched(scene: Scene, path: str, text: str, places: list[str]) -> None:
+    write(scene.root, path, text)
+    assert found(scene) == places
+
+
+def test_names_of_new_files_are_searched(scene: Scene) -> None:
+    write(scene.root, "a\u202ecod.exe", "x\n")
+    assert len(found(scene)) == 1 and found(scene)[0].startswith("the name of ")
+
+
+def test_the_number_of_places_is_bounded(scene: Scene) -> None:
+    write(scene.root, "a.py", "\u200b\n" * (2 * MAX_FOUND_PLACES))
+    assert len(found(scene)) == MAX_FOUND_PLACES
+
+
+def test_bidi_controls_in_code_are_refused_unless_allowed(scene: Scene) -> None:
+    write(scene.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
+    with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E") as caught:
+        check(scene.workspace, scene.export(), POLICY)
+    assert caught.value.settings_decide
+    check(scene.workspace, scene.export(), replace(POLICY, allows_bidi_controls=True))
+    write(scene.root, "a.py", "fine = '\u200b'\n")
+    write(scene.root, "fa.md", "\u2067\n")
+    check(scene.workspace, scene.export(), POLICY)
