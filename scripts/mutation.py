@@ -45,14 +45,13 @@ MODULES = {
     "redaction": ("security/redaction.py", "tests/security"),
     "escaping": (
         "github/text/comment_markdown.py",
-        "tests/github/test_edited.py",
-        "tests/github/test_prose.py",
+        "tests/github/test_comment_markdown.py",
+        "tests/github/test_comment_text.py",
+        "tests/github/test_review_text.py",
         "tests/github/test_template.py",
         "tests/github/test_text_growth.py",
-        "tests/github/test_verification_text.py",
-        "tests/github/test_wording.py",
     ),
-    "apply-to-branch": ("git/merge.py", "tests/git/test_merging.py"),
+    "apply-to-branch": ("git/merge.py", "tests/git/test_merge.py"),
     "limits": ("controller/limits.py", "tests/controller"),
     "quota": ("github/events/quota_decision.py", "tests/github/events"),
     "wire": (
