@@ -50,9 +50,7 @@ MODULES = {
     "escaping": (
         "github/text/comment_markdown.py",
         "tests/github/test_comment_markdown.py",
-        "tests/github/test_comment_text.py",
-        "tests/github/test_review_text.py",
-        "tests/github/test_template.py",
+        "tests/github/test_markdown_writer.py",
         "tests/github/test_text_growth.py",
     ),
     "apply-to-branch": ("git/merge.py", "tests/git/test_merge.py"),
