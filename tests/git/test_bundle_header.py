@@ -94,6 +94,16 @@ def test_a_git_directory_has_a_branch_whole_packs_and_is_writable(tmp_path: Path
     suffixes = {Path(name).suffix for name in members if name.startswith("objects/pack/")}
     assert {".pack", ".idx"} <= suffixes <= {".pack", ".idx", ".rev"}
     assert "shallow" not in members
+    assert plain_git(folder, "config", "core.bare") == "false"
+
+
+def test_a_git_directory_has_the_object_format_of_the_repository(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    plain_git(tmp_path, "init", "-q", "--object-format=sha256", str(source))
+    commit_all(source)
+    folder, _ = unpack(Workspace.clone(str(source), tmp_path / "clone"), tmp_path / "out")
+    assert plain_git(folder, "rev-parse", "--show-object-format") == "sha256"
+    assert plain_git(folder, "fsck", "--full", "--strict") == ""
 
 
 def test_a_git_directory_without_a_branch_has_a_detached_head(tmp_path: Path) -> None:
@@ -127,6 +137,21 @@ def test_objects_outside_of_the_history_do_not_reach_the_sandbox(tmp_path: Path,
     assert other not in names
     expected = plain_git(source, "rev-list", "--objects", "--no-object-names", "HEAD")
     assert sorted(names.split()) == sorted(expected.split())
+
+
+def test_packs_with_as_many_other_objects_as_are_loose_do_not_reach_the_sandbox(
+    tmp_path: Path,
+) -> None:
+    clone = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
+    other = plain_git(clone.folder, "hash-object", "-w", "--stdin", stdin=b"private\n")
+    pack = str(clone.folder / "objects/pack/pack")
+    plain_git(clone.folder, "pack-objects", "-q", pack, stdin=f"{other}\n".encode())
+    plain_git(clone.folder, "prune-packed", "-q")
+    parent = ("-p", clone.base, "-m", "loose")
+    loose = plain_git(clone.folder, "commit-tree", f"{clone.base}^{{tree}}", *parent)
+    folder, _ = unpack(replace(clone, base=loose), tmp_path / "out")
+    names = plain_git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    assert loose in names and other not in names
 
 
 def test_a_large_pack_is_streamed_in_pieces_of_a_megabyte(tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ def test_conflicts_are_listed_with_gits_messages(clone: Clone) -> None:
 def test_unrelated_histories_are_an_error(clone: Clone) -> None:
     plain_git(clone.source, "checkout", "-q", "--orphan", "other")
     other = commit_all(clone.source, "another beginning")
-    with pytest.raises(WorkspaceError, match="merging"):
+    sides = f"merging {other[:12]} into {clone.start[:12]} "
+    with pytest.raises(WorkspaceError, match=sides):
         merge(clone.git, clone.start, other)
 
 

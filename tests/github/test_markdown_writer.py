@@ -10,6 +10,7 @@ LONG_URL = "http://x.example/" + "p" * 300
 WRITTEN = {
     "# A *b*\nc": "#### A *b*\n\nc",
     "a b\n===": "#### a b",
+    "# - a": "#### \\- a",
     "# ": "",
     "a\n# b": "a\n\n#### b",
     "```py x\na\n```": "```py\na\n```",
@@ -117,6 +118,12 @@ def test_a_part_that_is_too_long_shows_its_start_and_end_in_a_code_block() -> No
 def test_a_part_that_would_leave_a_construct_open_becomes_a_code_block() -> None:
     assert fit("before\n\n<!-- open", 500) == "before\n\n```\n<!-- open\n```"
     assert fit("<details>\n\nopen", 500) == "```\n<details>\n\nopen\n```"
+
+
+def test_a_trace_of_many_parts_that_stays_open_becomes_a_code_block() -> None:
+    fitted = fit("\n\n".join(["a"] * 2_001) + "\n\n<!-- open", 10_000)
+    assert fitted.startswith("```\na\n\na") and fitted.endswith("<!-- open\n```")
+    assert is_closed(fitted)
 
 
 def test_a_trace_that_cannot_fit_is_left_out() -> None:
