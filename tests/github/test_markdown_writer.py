@@ -72,6 +72,10 @@ def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
 def test_a_text_that_grows_when_it_is_written_is_shortened_until_it_fits() -> None:
     written = safe_markdown("@a " * 2_000, limit=1_000)
     assert 800 < len(written) <= 1_000 and written.startswith("`@a` `@a`")
+    # The first attempt leaves out as large a share of the source as is too much of the result.
+    written = safe_markdown("word " * 200 + "@a " * 200, limit=1_500)
+    assert written.count("`@a`") == 66
+    assert safe_markdown("@a", limit=1) == "…"
 
 
 BLOCKS = [f"block {number:03}" for number in range(100)]
@@ -113,6 +117,17 @@ def test_a_part_that_is_too_long_shows_its_start_and_end_in_a_code_block() -> No
     half = (2_000 // 4 - 120) // 2
     note = f"[... {len(part) - 2 * half} characters left out ...]"
     assert block == f"```\n{'a' * half}\n{note}\n{'z' * half}\n```"
+
+
+def test_a_part_of_wide_characters_is_shortened_in_proportion() -> None:
+    fitted = fit("a\n\n" + "😀" * 1_000, 1_000)
+    assert fitted.count("😀") == 96 and "[... 904 characters left out ...]" in fitted
+
+
+def test_the_start_of_a_very_long_trace_takes_two_thirds_at_most() -> None:
+    fitted = fit("\n\n".join(["x" * 80_000] * 3), 40_000)
+    assert fitted.count("characters left out") == 2
+    assert fitted.endswith("*(the rest is left out here)*")
 
 
 def test_a_part_that_would_leave_a_construct_open_becomes_a_code_block() -> None:
