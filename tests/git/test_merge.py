@@ -1,14 +1,18 @@
 """Tests of merging commits as objects: clean, in conflict, and replayed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit
+from resolver.git.git import GitResult, HostGit
 from resolver.git.merge import (
+    MAX_NOTES,
+    MergeResult,
+    ResolvedFile,
     commit_unfinished_merge,
     find_conflict_resolutions,
     find_paths_as_theirs,
@@ -16,6 +20,7 @@ from resolver.git.merge import (
     format_patch,
     is_ancestor,
     merge,
+    merge_base,
     replay_commits,
 )
 from resolver.git.tree import read_tree
@@ -90,7 +95,8 @@ def test_conflicts_are_listed_with_gits_messages(clone: Clone) -> None:
 def test_unrelated_histories_are_an_error(clone: Clone) -> None:
     plain_git(clone.source, "checkout", "-q", "--orphan", "other")
     other = commit_all(clone.source, "another beginning")
-    with pytest.raises(WorkspaceError, match="merging"):
+    sides = f"merging {other[:12]} into {clone.start[:12]} "
+    with pytest.raises(WorkspaceError, match=sides):
         merge(clone.git, clone.start, other)
 
 
@@ -223,6 +229,153 @@ def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
     text = format_patch(git, made, 1_000_000)
     assert text is not None and b"Subject: [PATCH] ours" in text and b"GIT binary patch" in text
     assert format_patch(git, made, 100) is None
+
+
+class ScriptedGit(HostGit):
+    """Returns one result for every command."""
+
+    def __init__(self, status: int, *fields: bytes) -> None:
+        self.result = GitResult(status, b"\0".join(fields), "reason")
+
+    def attempt(self, *args: str, **options: Any) -> GitResult:
+        return self.result
+
+
+ONE, TWO = "1" * 40, "2" * 40
+RECORD = (b"2", b"a", b"b", b"CONFLICT (contents)", b"CONFLICT: \n a \xff b")
+NOTE = "CONFLICT: a \ufffd b"
+
+
+@pytest.mark.parametrize(
+    ("fields", "notes"),
+    [
+        ((), ()),
+        ((*RECORD, b""), (NOTE,)),
+        ((b"1", b"a", b"Auto-merging", b"Auto-merging a", *RECORD, *RECORD), (NOTE, NOTE)),
+        (RECORD * (MAX_NOTES + 1), (NOTE,) * MAX_NOTES),
+        ((b"0", b"CONFLICT (x)", b"why"), ("why",)),
+        ((*RECORD, *RECORD[:-1]), (NOTE,)),
+        ((b"9", b"a", b"CONFLICT (x)", b"why"), ()),
+        ((b"a", b"CONFLICT (x)", b"why"), ()),
+    ],
+)
+def test_only_whole_messages_about_conflicts_are_kept(
+    fields: tuple[bytes, ...], notes: tuple[str, ...]
+) -> None:
+    git = ScriptedGit(1, f"{TWO}\n".encode(), b"b", b"a", b"b", b"", *fields)
+    assert merge(git, ONE, TWO) == MergeResult(TWO, (b"b", b"a"), notes)
+
+
+def test_a_clean_merge_has_no_conflicts_whatever_git_says() -> None:
+    assert merge(ScriptedGit(0, ONE.encode(), b"a", b"", *RECORD), ONE, TWO) == MergeResult(ONE)
+
+
+@pytest.mark.parametrize(("status", "tree"), [(2, ONE), (-1, ONE), (128, ONE), (0, "HEAD")])
+def test_a_merge_that_git_could_not_make_is_an_error(status: int, tree: str) -> None:
+    with pytest.raises(WorkspaceError):
+        merge(ScriptedGit(status, tree.encode()), ONE, TWO)
+
+
+def test_the_merge_base_and_ancestors_are_known_from_the_history(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": "x\n"})
+    theirs = clone.commit("theirs", {"a.txt": "y\n"})
+    plain_git(clone.source, "checkout", "-q", "--orphan", "other")
+    other = commit_all(clone.source, "another beginning")
+    git = clone.git
+    assert merge_base(git, ours, theirs) == clone.start
+    assert merge_base(git, ours, other) is None
+    assert is_ancestor(git, ours, ours) and is_ancestor(git, clone.start, theirs)
+    assert not is_ancestor(git, ours, theirs) and not is_ancestor(git, other, ours)
+
+
+def test_an_unfinished_merge_has_a_fixed_author_and_date(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    git = clone.git
+    commit = commit_unfinished_merge(git, merge(git, ours, theirs), ours, theirs)
+    shown = git.text("log", "-1", "--format=%an|%ae|%at|%cn|%ce|%ct", commit)
+    assert shown == "|".join(["Resolver", "resolver@localhost", "0"] * 2)
+
+
+def test_each_kind_of_marker_counts_only_as_git_writes_it(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    lines = {
+        "||||||| base": True, "|||||||": True, "<<<<<<< x": True, ">>>>>>> x": True,
+        "<<<<<<<x": False, "|||||||\t": False, "======= x": False, " =======": False,
+        "x >>>>>>>": False,
+    }  # fmt: skip
+    for line, counts in lines.items():
+        tree = clone.tree_with(ours, {"a.txt": edited(3, line), "b.txt": f"{line}\n"})
+        left = find_unresolved_paths(git, merged, tree, ours, theirs)
+        assert left == ((b"a.txt",) if counts else ()), line
+
+
+def test_a_marker_that_names_a_side_may_stay_where_the_merge_has_it(clone: Clone) -> None:
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    notes = f">>>>>>> {theirs}\n"
+    ours = clone.commit("ours", {"a.txt": edited(3, "x"), "notes": notes})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
+    tree = clone.tree_with(ours, {"notes": f"more\n{notes}"})
+    assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"notes",)
+
+
+def test_a_name_that_git_made_up_counts_in_any_part_of_a_path(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    tree = clone.tree_with(ours, {f"d~{theirs}/x": "x\n", f"e~{ours}": "x\n", f"f{ours}": "x\n"})
+    left = find_unresolved_paths(git, merged, tree, ours, theirs)
+    assert left == (f"d~{theirs}/x".encode(), f"e~{ours}".encode())
+
+
+def test_a_submodule_in_conflict_has_no_content_to_search(clone: Clone) -> None:
+    def with_submodule(name: str, commit: str) -> str:
+        plain_git(clone.source, "checkout", "-q", "-B", name, clone.start)
+        info = f"160000,{commit},lib"
+        plain_git(clone.source, "update-index", "--add", "--cacheinfo", info)
+        plain_git(clone.source, "commit", "-q", "-m", name)
+        return plain_git(clone.source, "rev-parse", "HEAD")
+
+    ours, theirs = with_submodule("ours", ONE), with_submodule("theirs", TWO)
+    git = clone.git
+    merged = MergeResult(git.text("rev-parse", f"{ours}^{{tree}}"), (b"lib",))
+    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == ()
+    kept = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
+    assert kept == (ResolvedFile(b"lib", "ours", True),)
+
+
+def test_a_path_that_is_in_no_version_has_no_resolution(clone: Clone) -> None:
+    start = clone.commit("start", {"old": LINES})
+    ours = clone.commit("ours", {"old": None, "one": LINES}, start)
+    theirs = clone.commit("theirs", {"old": None, "two": LINES}, start)
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    assert set(merged.conflicts) == {b"old", b"one", b"two"}
+    ended = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
+    assert {(each.path, each.kept) for each in ended} == {(b"one", "ours"), (b"two", "theirs")}
+    assert find_paths_as_theirs(git, merged, merged.tree, theirs) == {b"old", b"two"}
+    restored = clone.tree_with(ours, {"old": LINES})
+    ended = find_conflict_resolutions(git, merged, restored, ours, theirs)
+    assert ResolvedFile(b"old", "merged", False) in ended
+    assert ResolvedFile(b"two", "deleted", False) in ended
+
+
+def test_a_commit_as_mail_may_have_the_exact_limit_and_must_exist(clone: Clone) -> None:
+    made = clone.commit("ours", {"a.txt": None, "c.txt": LINES})
+    git = clone.git
+    text = format_patch(git, made, 1_000_000)
+    assert text is not None and format_patch(git, made, len(text)) == text
+    assert format_patch(git, made, len(text) - 1) is None
+    # A rename is written out, so that the mail can be applied by any program.
+    assert b"rename from" not in text and text.count(b"diff --git") == 2
+    with pytest.raises(WorkspaceError, match=r"can't be shown: \S"):
+        format_patch(git, ONE, 1_000)
 
 
 @settings(max_examples=15)

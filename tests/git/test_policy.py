@@ -12,7 +12,7 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
-from resolver.git.policy import PatchPolicy, check
+from resolver.git.policy import PatchPolicy, check, describe_protected_changes, is_protected
 from resolver.git.tree import resolve_symlink
 from tests.git.scene import (
     Scene,
@@ -107,6 +107,9 @@ PROTECTED: dict[str, tuple[Change, str]] = {
     "our settings": (lambda r: write(r, ".github/resolver.yml", "x"), ".github/resolver.yml"),
     "submodules": (lambda r: write(r, ".gitmodules", ""), ".gitmodules"),
     "target of a linked workflow": (lambda r: write(r, "ci/real.yml", "x"), "ci/real.yml"),
+    "another target of a linked workflow": (
+        lambda r: link(r, ".github/workflows/linked.yml", "../../README.md"), "linked.yml",
+    ),
     "link in the place of .github": (_linked_folder, ".github"),
     "link in the place of workflows": (_linked_workflows, ".github/workflows"),
     "link among workflows": (
@@ -151,11 +154,38 @@ def test_a_protected_path_reached_through_a_moved_link_is_refused(tmp_path: Path
         ("x.y", "xzy", False),
         ("Straße", "STRASSE", True),
         ("CODEOWNERS", "sub/CODEOWNERS", False),
+        ("/docs/", "docs", True),
+        ("**", "any/file", True),
+        ("**/a/**/z", "b/a/c/z", True),
+        ("**/a/**/z", "b/a/cz", False),
+        ("a/**", "b/a/x", False),
+        ("a?c", "a/c", False),
+        ("a*c", "abbc", True),
+        ("a*c", "a/c", False),
+        ("a+b", "aab", False),
     ],
 )
-def test_globs_match_as_documented(scene: Scene, glob: str, path: str, refused: bool) -> None:
-    write(scene.root, path, "x\n")
+def test_globs_match_as_documented(glob: str, path: str, refused: bool) -> None:
+    assert is_protected(path, ("something/else", glob)) is refused
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "refused"),
+    [
+        ("a/b/**", "a", True),
+        ("a/b/**", "A/B", True),
+        ("a/b/c", "a/c", False),
+        ("a/b/c", "b", False),
+        ("a/**/c", "x", False),
+        ("a*/b", "abc", True),
+        ("a/b", "a/b/c", False),
+    ],
+)
+def test_a_link_in_place_of_a_folder_that_a_glob_names_is_refused(
+    scene: Scene, glob: str, path: str, refused: bool
+) -> None:
     policy = PatchPolicy((glob,), 1_000_000, 20)
+    link(scene.root, path, "README.md" if "/" not in path else "x")
     assert ("protected" in _judge(scene, policy)) is refused
 
 
@@ -263,10 +293,48 @@ def test_a_credential_as_a_file_name_is_refused(scene: Scene) -> None:
     assert "name of a file" in _judge(scene)
 
 
+def test_a_credential_as_the_name_of_a_deleted_file_is_not_added(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {TOKENS["classic"]: "x\n", "kept": "x\n"})
+    scene = open_scene(source, tmp_path)
+    (scene.root / TOKENS["classic"]).unlink()
+    assert _judge(scene) == ""
+
+
 def test_too_many_files_are_refused(scene: Scene) -> None:
-    for number in range(21):
+    for number in range(20):
         write(scene.root, f"many/{number}", "x\n")
+    assert _judge(scene) == ""
+    write(scene.root, "many/20", "x\n")
     assert "21 files" in _judge(scene)
+
+
+def test_a_change_of_the_maximum_size_passes(scene: Scene) -> None:
+    write(scene.root, "new.bin", "x" * 5_000)
+    size = len(scene.export().diff)
+    assert _judge(scene, PatchPolicy((), size, 1)) == ""
+    assert f"{size} bytes" in _judge(scene, PatchPolicy((), size - 1, 1))
+
+
+def test_only_protected_changes_are_described_at_most_ten_by_name(scene: Scene) -> None:
+    def described(*globs: str) -> str:
+        tree = scene.export().tree
+        return describe_protected_changes(scene.workspace, scene.workspace.base, tree, globs)
+
+    write(scene.root, "other", "x\n")
+    assert described("many/**") == ""
+    for number in range(10):
+        write(scene.root, f"many/{number}", "x\n")
+    names = ", ".join(f"many/{number}" for number in range(10))
+    assert described("many/**") == names
+    write(scene.root, "many/z", "x\n")
+    assert described("many/**") == f"{names} and 1 more"
+
+
+def test_files_taken_from_the_base_branch_may_be_protected(scene: Scene) -> None:
+    write(scene.root, ".github/workflows/x.yml", "x\n")
+    check(scene.workspace, scene.export(), POLICY, {b".github/workflows/x.yml"})
+    with pytest.raises(PolicyViolation):
+        check(scene.workspace, scene.export(), POLICY, {b".github/workflows/y.yml"})
 
 
 def test_a_large_file_is_refused_and_the_diff_is_kept_up_to_the_limit(scene: Scene) -> None:

@@ -141,8 +141,9 @@ def test_a_piece_of_fewer_than_sixteen_characters_is_no_secret(encoding: str) ->
     def encoded(count: int) -> str:
         return "".join(encoding.format(ord(c)) for c in MODEL_KEY[8 : 8 + count])
 
-    assert redactor(a.CmdRun(command=encoded(15))).command == encoded(15)
-    assert redactor(a.CmdRun(command=encoded(16))).command == MARK
+    redact = Redactor([MODEL_KEY])
+    assert redact(a.CmdRun(command=encoded(15))).command == encoded(15)
+    assert redact(a.CmdRun(command=encoded(16))).command == MARK
 
 
 def test_basic_authentication_is_found() -> None:

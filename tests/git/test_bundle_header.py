@@ -1,0 +1,161 @@
+"""Tests of reading the header of a bundle, and of the git directory that a sandbox gets."""
+
+import io
+import os
+import subprocess
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import WorkspaceError
+from resolver.git.bundle import BundleHeader, read_header
+from resolver.git.workspace import Workspace
+from tests.git.scene import commit_all, make_repository, plain_git
+
+ONE, TWO, LONG = "1" * 40, "2" * 40, "3" * 64
+REF = f"{ONE} refs/heads/x\n"
+
+
+def read(path: Path, text: str) -> tuple[BundleHeader, bytes]:
+    """Return the header of a file and what is left to be read."""
+    path.write_text(text)
+    with open(path, "rb", buffering=0) as file:
+        return read_header(file), file.read()
+
+
+@pytest.mark.parametrize(
+    ("text", "prerequisites", "references"),
+    [
+        (f"# v2 git bundle\n{REF}\nPACK", (), ((ONE, "refs/heads/x"),)),
+        (f"# v2 git bundle\n-{TWO} the subject\n{REF}\nPACK", (TWO,), ((ONE, "refs/heads/x"),)),
+        (f"# v3 git bundle\n@object-format=sha256\n-{LONG}\n\nPACK", (LONG,), ()),
+        ("# v2 git bundle\n" + REF * 15 + "\nPACK", (), ((ONE, "refs/heads/x"),) * 15),
+    ],
+)
+def test_a_header_is_read_up_to_the_pack(
+    tmp_path: Path, text: str, prerequisites: tuple[str, ...], references: tuple[tuple[str, str]]
+) -> None:
+    found = read(tmp_path / "bundle", text)
+    assert found == (BundleHeader(prerequisites, references), b"PACK")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "cut off"),
+        ("# v4 git bundle\n\n", "not a git bundle"),
+        ("# v2 git bundle", "cut off"),
+        (f"# v2 git bundle\n{REF}", "cut off"),
+        ("# v2 git bundle\n@object-format=sha1\n\n", "asks for '@object-format=sha1'"),
+        ("# v3 git bundle\n@filter=blob:none\n\n", "asks for '@filter=blob:none'"),
+        ("# v2 git bundle\n-HEAD\n\n", "'HEAD' instead of an object id"),
+        (f"# v2 git bundle\n{ONE}0 refs/heads/x\n\n", "instead of an object id"),
+        ("# v2 git bundle\n" + REF * 16 + "\n", "too many refs"),
+        (f"# v2 git bundle\n{ONE} {'x' * 4055}\n\n", "cut off"),
+    ],
+)
+def test_a_malformed_header_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(WorkspaceError, match="can't be used") as caught:
+        read(tmp_path / "bundle", text)
+    assert reason in caught.value.what
+
+
+def test_the_longest_line_of_a_header_is_read(tmp_path: Path) -> None:
+    name = "x" * (4096 - len(f"{ONE} \n"))
+    header, _ = read(tmp_path / "bundle", f"# v2 git bundle\n{ONE} {name}\n\n")
+    assert header.references == ((ONE, name),)
+
+
+def unpack(workspace: Workspace, place: Path) -> tuple[Path, dict[str, tarfile.TarInfo]]:
+    """Unpack the git directory for a sandbox; return its folder and the members of the tar."""
+    data = b"".join(workspace.git_dir_tar())
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+        members = {member.name: member for member in tar.getmembers()}
+    place.mkdir()
+    subprocess.run(["tar", "-x", "-C", place], input=data, check=True)
+    # tar(5): whole blocks of 512 bytes, of which the last two are empty.
+    assert data.endswith(bytes(1024)) and len(data) % 512 == 0
+    return place, members
+
+
+def test_a_git_directory_has_a_branch_whole_packs_and_is_writable(tmp_path: Path) -> None:
+    workspace = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
+    folder, members = unpack(workspace, tmp_path / "out")
+    assert (folder / "HEAD").read_text() == "ref: refs/heads/main\n"
+    assert plain_git(folder, "rev-parse", "HEAD") == workspace.base
+    assert plain_git(folder, "fsck", "--full", "--strict") == ""
+    for member in members.values():
+        assert member.mode == (0o777 if member.isdir() else 0o666), member.name
+    assert {name for name, member in members.items() if member.isdir()} == {
+        "refs/heads", "objects/info", "objects/pack",
+    }  # fmt: skip
+    suffixes = {Path(name).suffix for name in members if name.startswith("objects/pack/")}
+    assert {".pack", ".idx"} <= suffixes <= {".pack", ".idx", ".rev"}
+    assert "shallow" not in members
+    assert plain_git(folder, "config", "core.bare") == "false"
+
+
+def test_a_git_directory_has_the_object_format_of_the_repository(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    plain_git(tmp_path, "init", "-q", "--object-format=sha256", str(source))
+    commit_all(source)
+    folder, _ = unpack(Workspace.clone(str(source), tmp_path / "clone"), tmp_path / "out")
+    assert plain_git(folder, "rev-parse", "--show-object-format") == "sha256"
+    assert plain_git(folder, "fsck", "--full", "--strict") == ""
+
+
+def test_a_git_directory_without_a_branch_has_a_detached_head(tmp_path: Path) -> None:
+    clone = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
+    workspace = replace(clone, branch="")
+    folder, members = unpack(workspace, tmp_path / "out")
+    assert (folder / "HEAD").read_text() == f"{workspace.base}\n"
+    assert "packed-refs" not in members
+
+
+def test_a_git_directory_ends_where_the_history_of_the_clone_ends(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source")
+    for number in range(3):
+        commit_all(source, f"commit {number}")
+    workspace = Workspace.clone(str(source), tmp_path / "clone", depth=2)
+    folder, _ = unpack(workspace, tmp_path / "out")
+    assert plain_git(folder, "rev-list", "--count", "HEAD") == "2"
+
+
+@pytest.mark.parametrize("form", ["loose", "packed"])
+def test_objects_outside_of_the_history_do_not_reach_the_sandbox(tmp_path: Path, form: str) -> None:
+    source = make_repository(tmp_path / "source")
+    workspace = Workspace.clone(str(source), tmp_path / "clone")
+    other = plain_git(workspace.folder, "hash-object", "-w", "--stdin", stdin=b"private\n")
+    if form == "packed":
+        pack = str(workspace.folder / "objects/pack/pack")
+        plain_git(workspace.folder, "pack-objects", "-q", pack, stdin=f"{other}\n".encode())
+        plain_git(workspace.folder, "prune-packed", "-q")
+    folder, _ = unpack(workspace, tmp_path / "out")
+    names = plain_git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    assert other not in names
+    expected = plain_git(source, "rev-list", "--objects", "--no-object-names", "HEAD")
+    assert sorted(names.split()) == sorted(expected.split())
+
+
+def test_packs_with_as_many_other_objects_as_are_loose_do_not_reach_the_sandbox(
+    tmp_path: Path,
+) -> None:
+    clone = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
+    other = plain_git(clone.folder, "hash-object", "-w", "--stdin", stdin=b"private\n")
+    pack = str(clone.folder / "objects/pack/pack")
+    plain_git(clone.folder, "pack-objects", "-q", pack, stdin=f"{other}\n".encode())
+    plain_git(clone.folder, "prune-packed", "-q")
+    parent = ("-p", clone.base, "-m", "loose")
+    loose = plain_git(clone.folder, "commit-tree", f"{clone.base}^{{tree}}", *parent)
+    folder, _ = unpack(replace(clone, base=loose), tmp_path / "out")
+    names = plain_git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    assert loose in names and other not in names
+
+
+def test_a_large_pack_is_streamed_in_pieces_of_a_megabyte(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"large": os.urandom(2_500_000)})
+    workspace = Workspace.clone(str(source), tmp_path / "clone")
+    sizes = [len(chunk) for chunk in workspace.git_dir_tar()]
+    assert max(sizes) == 1 << 20 and sizes.count(1 << 20) == 2

@@ -1,0 +1,153 @@
+"""Tests of the markdown that is written for each construct, and of what a shortened trace keeps."""
+
+import pytest
+
+from resolver.github.text.comment_markdown import fit, is_closed, safe_markdown
+from resolver.trace.markdown import utf16_length
+
+LONG_URL = "http://x.example/" + "p" * 300
+
+WRITTEN = {
+    "# A *b*\nc": "#### A *b*\n\nc",
+    "a b\n===": "#### a b",
+    "# - a": "#### \\- a",
+    "# ": "",
+    "a\n# b": "a\n\n#### b",
+    "```py x\na\n```": "```py\na\n```",
+    "    code": "```\ncode\n```",
+    "<div>\nx\n</div>": "```html\n<div>\nx\n</div>\n```",
+    "a\n\n---\n\nb": "a\n\n***\n\nb",
+    "> a\n>\n> b\n>\n> - c": "> a\n>\n> b\n>\n> - c",
+    "3. a\n4. b": "3. a\n4. b",
+    "999999998. a\n2. b\n3. c": "999999998. a\n999999999. b\n999999999. c",
+    "1. a\n\n   b\n\n2. c": "1. a\n\n   b\n2. c",
+    "- a\n  - b\n  - c\n- d": "- a\n  - b\n  - c\n- d",
+    "- a\n\n  - b": "- a\n\n  - b",
+    "- a\n  1. b": "- a\n\n  1. b",
+    "- ```\n  x\n  ```\n  - b": "- ```\n  x\n  ```\n\n  - b",
+    "- \n- b": "- \n- b",
+    "|a|b|\n|-|-|\n|`x`|2|\n|@bob|4|": "| a | b |\n| --- | --- |\n| `x` | 2 |\n| `@bob` | 4 |",
+    "|a|\n|-|": "| a |\n| --- |",
+    "a  \nb": "a\\\nb",
+    "a\nb": "a\nb",
+    "~~a~~ **b** *c* `d`": "~~a~~ **b** *c* `d`",
+    "**@a**": "**`@a`**",
+    "[a](http://x.example/z|w)": "[a](<http://x.example/z%7Cw>)",
+    "[a\nb](http://x.example)": "[a b](<http://x.example>)",
+    "[a](https://x.example)": "[a](<https://x.example>)",
+    "<http://x.example/z>": "<http://x.example/z>",
+    "[](http://x.example)": "<http://x.example>",
+    "[a](ftp://x.example)": "a (`ftp://x.example`)",
+    "[](ftp://x.example)": "`ftp://x.example`",
+    "<ftp://x.example/z>": "`ftp://x.example/z`",
+    "[a](http://u@x.example)": "a (`http://u@x.example`)",
+    "[a](http:///x)": "a (`http:///x`)",
+    "[a]()": "a",
+    "[a](/x)": "a (`/x`)",
+    "[a](https://github.com/o/r/issues/5)": "a (`https://github.com/o/r/issues/5`)",
+    f"![d]({LONG_URL})": f"(image: d `{LONG_URL[:199]}…`)",
+    f"[d](ftp:{LONG_URL})": f"d (`{f'ftp:{LONG_URL}'[:199]}…`)",
+    "![](http://x.example/i.png)": "(image: `http://x.example/i.png`)",
+    "![@a](http://x.example/i.png)": "(image: `@a` `http://x.example/i.png`)",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_construct_is_written_as(text: str) -> None:
+    assert safe_markdown(text) == WRITTEN[text]
+
+
+def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
+    text = "word " * 19 + "words"
+    assert safe_markdown(text, limit=100) == text
+    shortened = safe_markdown(text, limit=99)
+    assert text.startswith(shortened.rstrip("…").rstrip()) and 80 < len(shortened) <= 99
+    assert safe_markdown("x", limit=1) == "x"
+    assert safe_markdown("x", limit=0) == ""
+    # An emoji has two units.
+    assert safe_markdown("😀" * 50, limit=100) == "😀" * 50
+    assert utf16_length(safe_markdown("😀" * 50, limit=99)) <= 99
+
+
+def test_a_text_that_grows_when_it_is_written_is_shortened_until_it_fits() -> None:
+    written = safe_markdown("@a " * 2_000, limit=1_000)
+    assert 800 < len(written) <= 1_000 and written.startswith("`@a` `@a`")
+    # The first attempt leaves out as large a share of the source as is too much of the result.
+    written = safe_markdown("word " * 200 + "@a " * 200, limit=1_500)
+    assert written.count("`@a`") == 66
+    assert safe_markdown("@a", limit=1) == "…"
+
+
+BLOCKS = [f"block {number:03}" for number in range(100)]
+TRACE = "\n\n".join(BLOCKS)  # each block takes 11 units
+
+
+def test_a_trace_of_the_exact_limit_is_unchanged() -> None:
+    assert fit(TRACE, len(TRACE)) == TRACE
+    assert len(fit(TRACE, len(TRACE) - 1)) < len(TRACE)
+
+
+def test_a_shortened_trace_keeps_two_thirds_from_the_start_and_counts_what_is_left_out() -> None:
+    # 200 of the units are reserved, and of the other 440 the head may take 293: 26 blocks.
+    kept = [*BLOCKS[:26], "*(60 parts left out here)*", *BLOCKS[-14:]]
+    assert fit(TRACE, 640) == "\n\n".join(kept)
+
+
+def test_the_parsed_part_of_a_very_long_trace_is_kept_from_the_start() -> None:
+    block = "x" * 998
+    fitted = fit("\n\n".join([block] * 201), 60_000)
+    assert fitted == "\n\n".join([block] * 39 + ["*(the rest is left out here)*"])
+
+
+def test_details_are_kept_or_left_out_as_one_part() -> None:
+    inside = "\n\n".join(BLOCKS[:20])
+    details = f"<details>\n\n{inside}\n\n<details>\n\ninner\n\n</details>\n\n</details>"
+    assert fit(f"start\n\n{details}\n\n{TRACE}", 1_200).startswith(f"start\n\n{details}\n\n")
+    assert fit(f"{TRACE}\n\n{details}\n\nend", 1_200).endswith(f"\n\n{details}\n\nend")
+    middle = "\n\n".join([*BLOCKS[:52], details, *BLOCKS[:52]])
+    assert "inner" not in fit(middle, 1_200) and is_closed(fit(middle, 1_200))
+
+
+def test_a_part_that_is_too_long_shows_its_start_and_end_in_a_code_block() -> None:
+    part = "a" * 500 + "m" * 4_000 + "z" * 500
+    fitted = fit(f"before\n\n{part}\n\nafter", 2_000)
+    head, block, tail = fitted.split("\n\n")
+    assert (head, tail) == ("before", "after")
+    # A part may have a quarter of the limit, of which 120 units are for what is around it.
+    half = (2_000 // 4 - 120) // 2
+    note = f"[... {len(part) - 2 * half} characters left out ...]"
+    assert block == f"```\n{'a' * half}\n{note}\n{'z' * half}\n```"
+
+
+def test_a_part_of_wide_characters_is_shortened_in_proportion() -> None:
+    fitted = fit("a\n\n" + "😀" * 1_000, 1_000)
+    assert fitted.count("😀") == 96 and "[... 904 characters left out ...]" in fitted
+
+
+def test_the_start_of_a_very_long_trace_takes_two_thirds_at_most() -> None:
+    fitted = fit("\n\n".join(["x" * 80_000] * 3), 40_000)
+    assert fitted.count("characters left out") == 2
+    assert fitted.endswith("*(the rest is left out here)*")
+
+
+def test_a_part_that_would_leave_a_construct_open_becomes_a_code_block() -> None:
+    assert fit("before\n\n<!-- open", 500) == "before\n\n```\n<!-- open\n```"
+    assert fit("<details>\n\nopen", 500) == "```\n<details>\n\nopen\n```"
+
+
+def test_a_trace_of_many_parts_that_stays_open_becomes_a_code_block() -> None:
+    fitted = fit("\n\n".join(["a"] * 2_001) + "\n\n<!-- open", 10_000)
+    assert fitted.startswith("```\na\n\na") and fitted.endswith("<!-- open\n```")
+    assert is_closed(fitted)
+
+
+def test_a_trace_that_cannot_fit_is_left_out() -> None:
+    assert fit(TRACE, 20) == ""
+    assert utf16_length(fit("😀" * 500, 400)) <= 400
+
+
+def test_open_constructs_are_recognized() -> None:
+    closed = ["", "a", "- a", "> a", "```\nx\n```", "<details>\n\nx\n\n</details>", "<!-- x -->"]
+    still_open = ["```\nx", "<!-- x", "<details>\n\nx", "<DETAILS open>\n\nx", "x\n\n</details>"]
+    assert [text for text in closed if not is_closed(text)] == []
+    assert [text for text in still_open if is_closed(text)] == []
