@@ -198,25 +198,28 @@ def close_files(folder: str, readable: list[str], hidden: list[str]) -> None:
     replacements = Path(folder, "private")
     replacements.mkdir()
     _make_devices(replacements / "dev")
-    _cover(hidden, replacements / "empty")
     readable_paths = sorted(
         {path for place in [folder, *readable] for path in (place, os.path.realpath(place))}
     )
     # Folders to show may lie below a folder that gets covered, such as a virtual environment in
     # /tmp. They are opened before, and mounted again at their old path through /proc/self/fd
     # afterwards.
-    covered_paths = [
-        path
+    replaced = tuple(f"{path}/" for path in _REPLACED_FOLDERS)
+    covered = tuple(f"{path}/" for place in hidden for path in (place, os.path.realpath(place)))
+    opened = [
+        (path, os.open(path, os.O_PATH))
         for path in readable_paths
-        if path.startswith(tuple(f"{p}/" for p in _REPLACED_FOLDERS))
+        if path.startswith((*replaced, *covered)) and Path(path).is_dir()
     ]
-    opened = [(path, os.open(path, os.O_PATH)) for path in covered_paths if Path(path).is_dir()]
+    _cover(hidden, replacements / "empty")
+    # The replacements of the private folders are in `folder`, so it is shown again first.
+    _show_again([(path, fd) for path, fd in opened if path.startswith(covered)])
     _mount(folder, folder, "", _MS_BIND)
     private = [place for place in _REPLACED_FOLDERS if os.path.realpath(place) == place]
     for place in private:
         _mount(_folder(replacements / place[1:], 0o1777), place, "", _MS_BIND)
-    for path, descriptor in opened:
-        _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
+    _show_again([(path, fd) for path, fd in opened if path.startswith(replaced)])
+    for _, descriptor in opened:
         os.close(descriptor)
     # Everything becomes read-only first, then the writable places are opened again one by one.
     _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
@@ -227,6 +230,11 @@ def close_files(folder: str, readable: list[str], hidden: list[str]) -> None:
             _mount(path, path, "", _MS_BIND | _MS_REC)
             _set_attributes(path, _ATTR_RDONLY, 0, _AT_RECURSIVE)
     os.chdir(Path.cwd())  # the same path, but now on the writable mount
+
+
+def _show_again(opened: list[tuple[str, int]]) -> None:
+    for path, descriptor in opened:
+        _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
 
 
 def _make_devices(folder: Path) -> None:

@@ -289,5 +289,6 @@ def _keep_head_and_tail(units: list[str], limit: int, *, is_cut: bool) -> str:
     if is_cut:
         middle = ["*(the rest is left out here)*"]
     elif tail > head:
-        middle = [f"*({tail - head} parts left out here)*"]
+        count = tail - head
+        middle = [f"*({count} part{'' if count == 1 else 's'} left out here)*"]
     return "\n\n".join([*units[:head], *middle, *units[tail:]])
