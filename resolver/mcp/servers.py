@@ -69,6 +69,7 @@ class McpServers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._current_call: Future[Any] | None = None
+        self._starting = threading.Lock()
         self.tools: tuple[McpTool, ...] = ()
         """The tools that can be offered to a model."""
 
@@ -134,14 +135,17 @@ class McpServers:
 
     def interrupt(self) -> None:
         """End the present call, if there is one. May be called from any thread."""
-        current_call = self._current_call
+        # The loop may begin a call before the thread that starts it has stored it.
+        with self._starting:
+            current_call = self._current_call
         if current_call is not None:
             current_call.cancel()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the loop and return its result. Raises what it raises."""
         assert self._loop is not None, "it was entered"
-        self._current_call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._starting:
+            self._current_call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         finally:
