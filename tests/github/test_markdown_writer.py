@@ -54,7 +54,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_a_construct_is_written_as(text: str) -> None:
-    assert safe_markdown(text) == WRITTEN[text]
+    assert safe_markdown(text, forge_host="x.example") == WRITTEN[text]
 
 
 def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
