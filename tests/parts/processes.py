@@ -1,5 +1,7 @@
 """The processes of this machine, without a tool that a bare machine lacks."""
 
+import os
+import select
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,19 @@ def count_running(command: str) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    return _command(Path(f"/proc/{pid}")) != ""
+    """Return True if the process exists and one of its threads has not ended yet.
+
+    A process whose main thread is a zombie can still have threads, and then open files as well:
+    https://man7.org/linux/man-pages/man2/pidfd_open.2.html
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        return select.select([descriptor], [], [], 0) == ([], [], [])
+    finally:
+        os.close(descriptor)
 
 
 def _command(folder: Path) -> str:
