@@ -25,6 +25,7 @@ from resolver.github.text.markdown import (
     visible,
 )
 from resolver.trace.markdown import utf16_length
+from resolver.trace.plain import plural
 
 MAX_SOURCE_CHARACTERS = 20_000
 """Maximum number of characters of a model's text that are used."""
@@ -289,6 +290,5 @@ def _keep_head_and_tail(units: list[str], limit: int, *, is_cut: bool) -> str:
     if is_cut:
         middle = ["*(the rest is left out here)*"]
     elif tail > head:
-        count = tail - head
-        middle = [f"*({count} part{'' if count == 1 else 's'} left out here)*"]
+        middle = [f"*({plural(tail - head, 'part')} left out here)*"]
     return "\n\n".join([*units[:head], *middle, *units[tail:]])
