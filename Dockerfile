@@ -1,35 +1,51 @@
 # The image of the Action and of the server. The sandbox is another container, started through
 # the engine's socket that the runner mounts here; the agent never runs in this one.
+# A release is built on the digest that this name has then, and records it (scripts/release.sh).
 ARG BASE=python:3.12-slim-bookworm
-FROM ${BASE}
+FROM ${BASE} AS base
 
 # The sandbox's bash and git are copies of this image's.
 RUN command -v git >/dev/null \
  || { apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }
 
-ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-WORKDIR /opt/resolver-src
-
 # What Resolver needs, without itself, so that a change of its code keeps this layer. Bytecode is
 # made only of what a run imports: compiling everything takes longer and adds 130 MB.
-COPY pyproject.toml ./
+FROM base AS dependencies
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+COPY requirements/run.txt requirements/
 RUN python3 -m venv --without-pip /opt/venv \
- && python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > requirements.txt \
- && python3 -m pip --python /opt/venv/bin/python install -q --no-compile -r requirements.txt \
+ && python3 -m pip --python /opt/venv/bin/python install -q --no-compile \
+    --require-hashes --only-binary :all: -r requirements/run.txt \
  && LITELLM_LOCAL_MODEL_COST_MAP=True /opt/venv/bin/python -c 'import docker, git, github, litellm'
 
-COPY README.md LICENSE ./
+# Resolver's own files below /install, as they go into the image. What builds them stays behind.
+FROM dependencies AS build
+COPY requirements/build.txt requirements/
+RUN python3 -m venv --without-pip /opt/build \
+ && python3 -m pip --python /opt/build/bin/python install -q --no-compile \
+    --require-hashes --only-binary :all: -r requirements/build.txt
+COPY pyproject.toml README.md LICENSE ./
 COPY prompts prompts
 COPY resolver resolver
-RUN python3 -m pip --python /opt/venv/bin/python install -q --no-deps . \
- && cd / \
- && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.base import ModelConfig; from resolver.llm.library import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
- && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver
+RUN /opt/build/bin/python -m hatchling build -t wheel -d /wheels \
+ && python3 -m pip --python /opt/venv/bin/python install -q --no-deps --no-index \
+    --root /install /wheels/*.whl
 
+FROM base
+COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=build /install /
+
+# A server need not be root (docs/server.md). GitHub runs actions as the image's default user, which
+# has to be root there: the workspace and the engine's socket belong to it.
 # The toolbox belongs to this image, not to HOME, which the runner sets anew for each job.
-ENV XDG_CACHE_HOME=/var/cache
-WORKDIR /
-RUN /opt/venv/bin/python -c 'from pathlib import Path; from resolver.runtime.toolbox import Toolbox; Toolbox(Path("/var/cache/resolver")).archive()'
+ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/var/cache
+RUN useradd --system --home-dir /var/lib/resolver --shell /usr/sbin/nologin resolver \
+ && install -d -o resolver -g resolver -m 700 /var/lib/resolver \
+ && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver \
+ && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.base import ModelConfig; from resolver.llm.library import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
+ && /opt/venv/bin/python -c 'from pathlib import Path; from resolver.runtime.toolbox import Toolbox; Toolbox(Path("/var/cache/resolver")).archive()' \
+ && chown -R resolver: /var/cache/resolver
 
 ENTRYPOINT ["/usr/local/bin/resolver"]
 CMD ["action"]

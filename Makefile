@@ -6,35 +6,48 @@ BIN := $(VENV)/bin
 WORKERS ?= 4
 # Those of `make check` compute only, and each worker collects all tests first.
 CORES ?= 2
-# Not quiet: pip works for minutes, and says which package it downloads and builds.
-PIP_OPTIONS := --disable-pip-version-check
+# Not quiet: pip works for minutes, and says which package it downloads. Everything has to be in the
+# lock files: with the hashes of its files, and as a wheel, because pip would download what builds a
+# source distribution without asking them.
+PIP_INSTALL = $(BIN)/pip install --disable-pip-version-check --require-hashes --only-binary :all:
+LOCKS := requirements
+# `make lock UPGRADE=--upgrade` takes the newest versions; `make lock` keeps those that still fit.
+UPGRADE ?=
+LOCK = $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url
+# What `make fuzz` spends on each parser.
+FUZZ_SECONDS ?= 120
 
 # pytest keeps the tests with their assertions rewritten, which is most of the time of collecting
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep mutation lint format docs clean
+.PHONY: help demo check test test-deep fuzz mutation lint format docs lock audit clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
+	@echo "make fuzz    new inputs for each parser of outside data, FUZZ_SECONDS=120 for each"
 	@echo "make mutation  how many defects put into the modules that matter most their tests find"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
-	@echo "make docs    write docs/settings.md and docs/events.md from the code"
+	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
+	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
+	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
 	@echo "make clean   remove the virtual environment and caches"
 
-$(VENV)/.installed: pyproject.toml scripts/venv.sh
+$(VENV)/.installed: pyproject.toml scripts/venv.sh $(LOCKS)/build.txt $(LOCKS)/run.txt
 	@sh scripts/venv.sh $(PYTHON) $(VENV)
 	@echo "installing resolver and its dependencies into $(VENV); the first time takes some minutes"
-	@$(BIN)/pip install $(PIP_OPTIONS) -e .
+	@$(PIP_INSTALL) -r $(LOCKS)/build.txt -r $(LOCKS)/run.txt
+	@$(BIN)/pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
+$(VENV)/.installed-test: $(VENV)/.installed $(LOCKS)/test.txt
 	@echo "installing what the tests need"
-	@$(BIN)/pip install $(PIP_OPTIONS) -e '.[test]'
+	@$(PIP_INSTALL) -r $(LOCKS)/test.txt
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -47,8 +60,11 @@ test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
 
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --workers $(CORES) $(FUZZ_TARGETS)
+
 mutation: $(VENV)/.installed-test
-	@$(BIN)/pip install $(PIP_OPTIONS) -e '.[mutation]'
+	@$(PIP_INSTALL) --no-binary yattag --no-build-isolation -r $(LOCKS)/mutation.txt
 	$(BIN)/python scripts/mutation.py
 
 check: lint
@@ -65,9 +81,29 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.installed
+docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/settings_docs.py > docs/settings.md
 	$(BIN)/python scripts/events_docs.py > docs/events.md
+	$(BIN)/python -m scripts.generated_parts
+	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
+
+# Each file keeps to the versions of those before it, so that they can share an environment.
+lock: $(VENV)/.installed
+	@$(PIP_INSTALL) -r $(LOCKS)/lock.txt
+	$(LOCK) --only-binary :all: pyproject.toml -o $(LOCKS)/run.txt
+	$(LOCK) --only-binary :all: --group build -c $(LOCKS)/run.txt -o $(LOCKS)/build.txt
+	$(LOCK) --only-binary :all: --extra test -c $(LOCKS)/run.txt -c $(LOCKS)/build.txt \
+		pyproject.toml -o $(LOCKS)/test.txt
+	$(LOCK) --group mutation -c $(LOCKS)/test.txt -o $(LOCKS)/mutation.txt
+	$(LOCK) --only-binary :all: --group lock -c $(LOCKS)/test.txt -o $(LOCKS)/lock.txt
+	$(LOCK) --only-binary :all: --group audit -c $(LOCKS)/test.txt -o $(LOCKS)/audit.txt
+
+audit: $(VENV)/.installed-test
+	@$(PIP_INSTALL) -r $(LOCKS)/audit.txt
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+		-r $(LOCKS)/run.txt -r $(LOCKS)/build.txt -r $(LOCKS)/test.txt \
+		-r $(LOCKS)/mutation.txt -r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt
+	$(BIN)/zizmor --no-progress .
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

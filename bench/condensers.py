@@ -33,9 +33,11 @@ from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.controller.controller import AgentController
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, ServiceReplied
-from resolver.events.log import Observation, SandboxAction, read_log
+from resolver.events.log import read_log
+from resolver.events.observations import Observation
 from resolver.events.state import State
 from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec

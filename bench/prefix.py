@@ -22,11 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.controller.controller import AgentController
-from resolver.events.actions import Message
+from resolver.events.actions import Message, SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied
-from resolver.events.log import Observation, SandboxAction
-from resolver.events.observations import CmdOutput
+from resolver.events.observations import CmdOutput, Observation
 from resolver.events.state import State
 from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec

@@ -1,4 +1,4 @@
-"""How the rules about risky commands do on the labelled lists of tests/security/commands: false
+"""How the rules about risky commands do on the labeled lists of tests/security/commands: false
 alarms on ordinary work, what of the dangerous they see, and what a judgement costs.
 
     python bench/risk.py

@@ -167,6 +167,10 @@ class SandboxError(ResolverError):
     """The sandbox could not be started, or was lost during the run."""
 
 
+class NestedTooDeeply(SandboxError):
+    """The folders of a sandbox are nested so deeply that their size can't be told."""
+
+
 class SetupFailed(SandboxError):
     """The set-up failed on files for which it had to succeed.
 

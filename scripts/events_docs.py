@@ -3,17 +3,16 @@
 from inspect import cleandoc
 from typing import Any, get_args
 
+from resolver.events.actions import Action
 from resolver.events.base import SCHEMA_VERSION as VERSION
 from resolver.events.base import ActionBase, EventBase, ObservationBase
 from resolver.events.log import (
     EVENT_TYPES,
     MAX_LINE_BYTES,
-    OBSERVATION_BY_ACTION,
-    Action,
     Lifecycle,
-    Observation,
     log_schema,
 )
+from resolver.events.observations import Observation
 from resolver.events.stream import ROLES
 
 MEGABYTES = MAX_LINE_BYTES // 1024**2
@@ -93,7 +92,7 @@ def format_section(title: str, types: tuple[type[EventBase], ...], common: type[
     parts = [f"\n## {title}\n"]
     for event_type in types:
         kind = event_type.model_fields["kind"].default
-        answer = OBSERVATION_BY_ACTION.get(event_type)
+        answer = event_type.observation if issubclass(event_type, ActionBase) else None
         answer_note = f" Answered by `{answer.model_fields['kind'].default}`." if answer else ""
         parts.append(f"\n### `{kind}`\n{cleandoc(event_type.__doc__ or '')}{answer_note}\n")
         parts.append(format_table(definitions[event_type.__name__], known))

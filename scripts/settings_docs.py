@@ -1,5 +1,6 @@
 """Prints docs/settings.md from the settings model. A test compares the file with it."""
 
+from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -7,9 +8,22 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from resolver.config.declaration import extra, setting_parts
-from resolver.config.groups import ESSENTIALS, GROUPS
-from resolver.config.renamed_settings import REMOVED, RENAMED, replacement
-from resolver.config.settings import Settings
+from resolver.config.setting_names import REMOVED, RENAMED, replacement
+from resolver.config.settings import GROUPS, Settings
+
+ESSENTIALS = (
+    "model",
+    "api_key",
+    "base_url",
+    "github_token",
+    "mention",
+    "image",
+    "setup",
+    "max_budget",
+    "max_iterations",
+    "egress",
+)
+"""The settings that most repositories need."""
 
 HEAD = """# Settings
 
@@ -45,7 +59,7 @@ OLD_NAMES = """
 ## Old names
 
 These settings were renamed or became part of another setting. The old names work in every source
-and cause a warning.
+and cause a warning, except for the variables in the tables above.
 
 | Old name | Today |
 |---|---|
@@ -88,6 +102,8 @@ def format_meaning(field: FieldInfo) -> str:
     text = escape_pipes(field)
     if choices := choices_of(field.annotation):
         text += " One of: " + ", ".join(f"`{v}`" for v in choices) + "."
+    if plain := getattr(field.annotation, "plain", ""):
+        text += f" A value that is not a mapping is the part `{plain}`."
     return text
 
 
@@ -117,7 +133,7 @@ def escape_pipes(field: FieldInfo) -> str:
     return (field.description or "").replace("|", "\\|")
 
 
-def format_rows(names: tuple[str, ...]) -> str:
+def format_rows(names: Iterable[str]) -> str:
     fields = ((name, Settings.model_fields[name]) for name in names)
     return TABLE + "".join(
         f"| {format_names(name, field)} | {format_default(field)} "
@@ -130,7 +146,7 @@ def settings_page() -> str:
     """Return the whole page: the essentials, then each group."""
     parts = [HEAD, "## The essentials\n\n", format_rows(ESSENTIALS)]
     for group in GROUPS:
-        parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.settings)}")
+        parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.model_fields)}")
     parts.append(OLD_NAMES)
     parts += [f"| `{old}` | `{replacement(old)}` |\n" for old in RENAMED]
     parts.append(REMOVED_HEAD)

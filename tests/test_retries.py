@@ -11,14 +11,14 @@ def always(_: ResolverError) -> float | None:
 
 
 def test_waits_double_up_to_a_maximum_and_end_at_the_limit() -> None:
-    time, told = PassingTime(), list[float]()
+    time, result = PassingTime(), list[float]()
 
     def fail() -> None:
         raise ForgeError("down")
 
     with pytest.raises(ForgeError, match="down"):
-        time.retries(120.0).call(fail, always, lambda _, wait: told.append(wait))
-    assert time.waits == told == [1, 2, 4, 8, 16, 30, 30]
+        time.retries(120.0).call(fail, always, lambda _, wait: result.append(wait))
+    assert time.waits == result == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_a_failure_that_asks_for_a_longer_wait_gets_it() -> None:

@@ -4,81 +4,37 @@ Its system prompt has the general rules, and the tools as text for models withou
 An agent that a repository defines is this agent with instructions and tools of its own.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from resolver.agents.argument_types import MAX_TIMEOUT, correct_thread_answers
 from resolver.agents.definitions import MCP, NOTHING, AgentDefinition, AvailableTools
 from resolver.agents.replies import find_offered_tools, next_action, read_reply
-from resolver.agents.tags import available_tags, write_tags
-from resolver.agents.tools import (
+from resolver.agents.tags import available_tags, write_examples
+from resolver.agents.tools.calls import (
     MCP_TAG,
-    DelegateAgent,
-    available_tools,
     native_names,
     native_specs,
     refuse_if_unavailable,
-    tool_specs,
     tools_text,
+)
+from resolver.agents.tools.code import MAX_TIMEOUT
+from resolver.agents.tools.finish import correct_thread_answers
+from resolver.agents.tools.registry import (
+    TOOLS,
+    DelegateAgent,
+    available_tools,
+    describe_tool,
+    tool_specs,
 )
 from resolver.config.templates import render
 from resolver.errors import ContextWindowExceeded
-from resolver.events import actions as a
 from resolver.events.actions import CondensationRequest
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.models.run import JsonObject, PlanItem
-
-_EXAMPLES = {
-    "bash": a.CmdRun(command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"),
-    "slow": a.CmdRun(command="make test", timeout=900.0),
-    "input": a.CmdRun(command="C-c", is_input=True),
-    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
-    "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
-    "create": a.FileWrite(path="tests/test_dots.py", content="from parser import parse\n"),
-    "replace": a.FileEdit(
-        command="str_replace",
-        path="src/parser.py",
-        old_str="    return text.split('.')",
-        new_str="    return [part for part in text.split('.') if part]",
-    ),
-    "insert": a.FileEdit(
-        command="insert", path="src/parser.py", insert_line=0, new_str="import re"
-    ),
-    "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
-    "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
-    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
-    "plan": a.PlanUpdate(
-        items=(
-            PlanItem(title="reproduce the crash with a test", status="done"),
-            PlanItem(title="fix parse()", status="doing"),
-            PlanItem(title="run the whole suite"),
-        )
-    ),
-    "delegate": a.Delegate(
-        agent="CodeActAgent",
-        task="Find every caller of parse() in src/ and report file, line and what it passes.",
-    ),
-    "recall": a.Recall(query="flaky tests"),
-    "remember": a.Remember(note="`make test` needs `make build` first; one suite takes 4 minutes."),
-    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
-    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
-    "finish": a.Finish(
-        message="Keep empty parts out of parse()",
-        root_cause="`parse('1..2')` kept the empty part between two dots.",
-        change="`parse()` in src/parser.py leaves empty parts out; a test was added.",
-        verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",
-        remaining="I did not try it on Windows.",
-    ),
-    "report": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
-}
-"""Examples in the prompt.
-
-The code that the parser is tested against renders them, so they are always valid.
-"""
+from resolver.models.run import JsonObject
 
 
 def system_text(
@@ -89,24 +45,42 @@ def system_text(
     colleagues: agents that it may delegate to.
     """
     return render(
-        "agent/system.md.j2", dialect=dialect, **render_tag_dialect(tools, colleagues)
+        "agent/system.md.j2", describe_tag_dialect(tools, colleagues), dialect=dialect
     ).strip()
 
 
-def render_tag_dialect(
-    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, is_read_only: bool = False
-) -> dict[str, Any]:
-    """Return the template values for the description of the tag dialect.
+@dataclass(frozen=True)
+class TagDialect:
+    """The values that the templates about an agent's tools and their tags read.
 
-    is_read_only: the result of the agent is its final message; it publishes no change.
+    tools: names of the agent's tools.
+    colleagues: agents that it may delegate to.
+    is_read_only: True if its result is its final message; it publishes no change.
+    examples: example actions as tags, by tool and name.
+    descriptions: what each tool does, by name.
+    max_seconds: the longest time limit of a command.
     """
-    return {
-        "tools": tools,
-        "colleagues": colleagues,
-        "answers": is_read_only,
-        "examples": {name: write_tags(action) for name, action in _EXAMPLES.items()},
-        "most_seconds": int(MAX_TIMEOUT),
-    }
+
+    tools: Collection[str]
+    colleagues: Sequence[DelegateAgent]
+    is_read_only: bool
+    examples: Mapping[str, Mapping[str, str]]
+    descriptions: Mapping[str, str]
+    max_seconds: int
+
+
+def describe_tag_dialect(
+    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, is_read_only: bool = False
+) -> TagDialect:
+    """Return the values for an agent with these tools. The parameters are as in `TagDialect`."""
+    return TagDialect(
+        tools,
+        colleagues,
+        is_read_only,
+        examples={name: write_examples(TOOLS[name].examples) for name in tools},
+        descriptions={name: describe_tool(name, tuple(colleagues), is_read_only) for name in tools},
+        max_seconds=int(MAX_TIMEOUT),
+    )
 
 
 class CodeActAgent:
@@ -133,9 +107,7 @@ class CodeActAgent:
         self._model = model
         self._memory = memory
         self._dialect = dialect
-        self._tools = available_tools(
-            available.delegates, available.browser, available.recall, available.remember
-        )
+        self._tools = available_tools(available.requirements)
         self._colleagues = available.colleagues
         self._mcp = available.mcp
         self._thread_labels = available.thread_labels
@@ -222,17 +194,15 @@ class DefinedAgent(CodeActAgent):
         self._definition = definition
         # A definition can't know which servers an installation has: it gets all of them or none.
         self._mcp = available.mcp if MCP in definition.tools else ()
-        available_names = available_tools(
-            available.delegates, available.browser, available.recall, available.remember
-        )
+        available_names = available_tools(available.requirements)
         self._tools = tuple(name for name in definition.tools if name in available_names)
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules, the definition's text and, in the tag dialect, the tools."""
         text = render(
             "agent/defined.md.j2",
+            describe_tag_dialect(self._tools, self._colleagues, is_read_only=self.is_read_only),
             dialect=self._dialect,
             definition=self._definition,
-            **render_tag_dialect(self._tools, self._colleagues, is_read_only=self.is_read_only),
         )
         return self._build_system_prompt(text)

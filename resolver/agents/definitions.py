@@ -8,13 +8,16 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
-from resolver.agents.tools import DelegateAgent, available_tools, did_you_mean
+from resolver.agents.tools.base import Requirement
+from resolver.agents.tools.calls import did_you_mean
+from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOLS, DelegateAgent, available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
+from resolver.models.base import DeferredModel
 from resolver.models.run import McpTool
 
 FOLDER = ".agents/agents/"
@@ -34,16 +37,13 @@ MAX_PROMPT_LENGTH = 4_000
 MAX_DESCRIPTION_LENGTH = 200
 """Maximum length of the one-line description, in characters."""
 
-REQUIRED_TOOLS = ("think", "finish")
-"""Tools that every agent has, whether its file lists them or not."""
-
-EDITING_TOOLS = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_editor"})
+EDITING_TOOLS = frozenset(tool.name for tool in TOOLS.values() if tool.is_editing)
 """Tools that can change files. An agent without any of them is read-only."""
 
 MCP = "mcp"
 """Entry of `tools` in a definition that stands for all tools of the run's MCP servers."""
 
-KNOWN_TOOLS = (*available_tools(True, True, True, True), MCP)
+KNOWN_TOOLS = (*available_tools(get_args(Requirement)), MCP)
 """The values that `tools` in a definition accepts."""
 
 _DEFAULT_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
@@ -111,7 +111,7 @@ def _to_single_line(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-class _Frontmatter(BaseModel):
+class _Frontmatter(DeferredModel):
     """The frontmatter of a definition file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -298,6 +298,11 @@ class AvailableTools:
     remember: bool = False
     count_lines: Callable[[str], int | None] = _no_lines
     thread_labels: tuple[str, ...] = ()
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        """What the tools may require (`Tool.requires`), as far as it is there."""
+        return frozenset(name for name in get_args(Requirement) if name and getattr(self, name))
 
 
 NOTHING = AvailableTools()

@@ -5,7 +5,7 @@ text. Ambiguous text is a fault, because a guess could execute the wrong thing.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, unescape
 
@@ -15,7 +15,7 @@ _ATTRIBUTE = re.compile(r"""\s+([\w-]+)\s*=\s*(?:"([^"<\n]*)"|'([^'<\n]*)')""")
 
 @dataclass(frozen=True)
 class Block:
-    """One tag with its content. `children` is used only for the grammar's parents."""
+    """One tag with its content. `children` is used only for tags that contain tags."""
 
     name: str
     attributes: dict[str, str]
@@ -47,12 +47,11 @@ class FoundBlocks:
 class Grammar:
     """The tags that are recognized.
 
-    parents: tags whose content consists only of `children` tags.
+    children: for each tag whose content consists only of tags, which tags these can be.
     """
 
     names: Collection[str]
-    parents: Collection[str] = ()
-    children: Collection[str] = ()
+    children: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
     def any_tag(self) -> re.Pattern[str]:
@@ -182,7 +181,7 @@ class _Scanner:
         closing_tag = f"</{name} {end_word}>" if end_word else f"</{name}>"
         if is_self_closing:
             return Block(name, attributes, ""), position
-        if name in self._grammar.parents:
+        if name in self._grammar.children:
             return self._read_children(name, attributes, position, closing_tag, start)
         end = self._text.find(closing_tag, position)
         if end < 0:
@@ -230,7 +229,8 @@ class _Scanner:
     ) -> tuple[Block, int] | MarkupFault:
         """Return the block with its children and the position after it, or a fault."""
         children: list[Block] = []
-        child_tag = re.compile(rf"\s*<({_alternatives(self._grammar.children)})(?=[\s/>])")
+        child_names = self._grammar.children[name]
+        child_tag = re.compile(rf"\s*<({_alternatives(child_names)})(?=[\s/>])")
         while match := child_tag.match(self._text, position):
             result = self._read_block(match[1], match.start(1) - 1, is_child=True)
             if isinstance(result, MarkupFault):
@@ -241,10 +241,8 @@ class _Scanner:
         if closing:
             return Block(name, attributes, "", tuple(children)), closing.end()
         if self._text[position:].strip():
-            child_names = ", ".join(f"<{c}>" for c in self._grammar.children)
-            return MarkupFault(
-                f"<{name}> holds nothing but {child_names}, and ends with {closing_tag}"
-            )
+            allowed = ", ".join(f"<{child}>" for child in child_names)
+            return MarkupFault(f"<{name}> holds nothing but {allowed}, and ends with {closing_tag}")
         if self._content_to_end(start, position) is None:
             return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
         return Block(name, attributes, "", tuple(children)), len(self._text)

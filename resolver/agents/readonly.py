@@ -5,12 +5,14 @@ to change. Changes that they make in the sandbox are discarded.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.tags import write_tags
-from resolver.agents.tools import refuse_unavailable
+from resolver.agents.tags import write_examples
+from resolver.agents.tools.calls import refuse_unavailable
+from resolver.agents.tools.registry import TOOLS
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -21,6 +23,21 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import CodePlace
 
 
+@dataclass(frozen=True)
+class AnsweringPrompt:
+    """The values that the templates of these agents' system prompts read.
+
+    examples: actions as tags, by name.
+    takes_screenshots: True for an agent that looks at screenshots of pages.
+    accepts_images: True if its model accepts images.
+    """
+
+    dialect: Dialect
+    examples: Mapping[str, str]
+    takes_screenshots: bool
+    accepts_images: bool
+
+
 class AnsweringAgent(CodeActAgent):
     """An agent whose result is its final message. Changes to the working tree are discarded.
 
@@ -29,9 +46,11 @@ class AnsweringAgent(CodeActAgent):
     template: template of the system prompt.
     tools: all tools of the agent.
     examples: actions that the template shows as tags, by name.
+    takes_screenshots: the agent looks at screenshots of pages, if its model accepts images.
     """
 
     is_read_only = True
+    takes_screenshots: ClassVar[bool] = False
     template: ClassVar[str]
     tools: ClassVar[tuple[str, ...]]
     examples: ClassVar[Mapping[str, ActionBase]]
@@ -48,15 +67,13 @@ class AnsweringAgent(CodeActAgent):
 
     def system_prompt(self) -> SystemPrompt:
         """Return the agent's own system prompt, with its tools as text in the tag dialect."""
-        examples = {name: write_tags(action) for name, action in self.examples.items()}
-        values = self._template_values()
-        return self._build_system_prompt(
-            render(self.template, dialect=self._dialect, examples=examples, **values)
+        prompt = AnsweringPrompt(
+            dialect=self._dialect,
+            examples=write_examples(self.examples),
+            takes_screenshots=self.takes_screenshots,
+            accepts_images=self._accepts_images,
         )
-
-    def _template_values(self) -> dict[str, Any]:
-        """Return additional values for the template."""
-        return {}
+        return self._build_system_prompt(render(self.template, prompt))
 
 
 READ_ONLY = "ReadOnlyAgent"
@@ -98,27 +115,8 @@ _REVIEWER_EXAMPLES = {
     "bash": a.CmdRun(command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q"),
     "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
     "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
-    "comment": a.ReviewComment(
-        path="src/parser.py",
-        line=42,
-        severity="high",
-        body="`parse('')` now raises IndexError: `parts` is empty then. The command line calls it "
-        "with what the person typed (src/cli.py:17).",
-        suggestion="    return parts[-1] if parts else None",
-    ),
-    "several": a.ReviewComment(
-        path="src/parser.py",
-        start_line=50,
-        line=58,
-        severity="low",
-        body="This is `split_parts()` of src/text.py once more.",
-    ),
-    "submit": a.Finish(
-        message="The parser now leaves empty parts out, as the issue asks. One input that worked "
-        "before raises now (see src/parser.py:42).",
-        verdict="request_changes",
-        verification="`python -m pytest tests -q`: 41 passed. `parse('')`: IndexError.",
-    ),
+    **TOOLS["review_comment"].examples,
+    **TOOLS["submit_review"].examples,
 }
 
 
@@ -138,8 +136,7 @@ class ReviewerAgent(AnsweringAgent):
 BROWSING_TOOLS = ("think", "browser", "finish")
 
 _BROWSING_EXAMPLES = {
-    "browse": a.BrowseInteractive(code="goto('http://127.0.0.1:8000/login')"),
-    "steps": a.BrowseInteractive(code="fill('12', 'alice')\nclick('15')"),
+    **TOOLS["browser"].examples,
     "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
     "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
 }
@@ -156,13 +153,9 @@ class BrowsingAgent(AnsweringAgent):
     tools = BROWSING_TOOLS
     examples = _BROWSING_EXAMPLES
     template = "agent/browsing.md.j2"
-    visual = False
 
     def accepts_images(self, model: Model) -> bool:
-        return self.visual and model.supports_vision
-
-    def _template_values(self) -> dict[str, Any]:
-        return {"visual": self.visual, "sees": self._accepts_images}
+        return self.takes_screenshots and model.supports_vision
 
     def step(self, state: State) -> ActionBase:
         """Return the next action, extended by a screenshot if the agent is shown images."""
@@ -186,7 +179,7 @@ class VisualBrowsingAgent(BrowsingAgent):
 
     name = "VisualBrowsingAgent"
     template = "agent/visual_browsing.md.j2"
-    visual = True
+    takes_screenshots = True
 
 
 LOC_TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_places")
@@ -195,22 +188,12 @@ _MAX_PATH_PARTS = 40
 """Maximum number of path components of a reported place that are considered."""
 
 _LOC_EXAMPLES = {
-    "search": a.CodeSearch(terms=("Parser.parse", "src/parser.py:41", "empty part between dots")),
-    "explore": a.CodeExplore(
-        start=("src/parser.py::Parser.parse",), direction="upstream", depth=2, edges=("calls",)
-    ),
+    **TOOLS["search_code"].examples,
+    **TOOLS["explore_code"].examples,
     "bash": a.CmdRun(command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg"),
-    "think": a.Think(content="Both callers pass None here, so the guard belongs in parse()."),
-    "report": a.Finish(
-        message="`parse('1..2')` keeps the empty part between two dots.",
-        places=(
-            CodePlace(path="src/parser.py", start=41, end=48, symbol="Parser.parse",
-                  why="splits at each dot and keeps what is empty"),
-            CodePlace(path="tests/test_parser.py", start=12, end=30, symbol="test_dots",
-                  why="has no case with two dots"),
-        ),
-    ),
-}  # fmt: skip
+    **TOOLS["think"].examples,
+    **TOOLS["report_places"].examples,
+}
 
 
 class LocAgent(AnsweringAgent):

@@ -17,7 +17,8 @@ from resolver.agents.readonly import (
     ReviewerAgent,
     VisualBrowsingAgent,
 )
-from resolver.agents.tools import DelegateAgent, did_you_mean
+from resolver.agents.tools.calls import did_you_mean
+from resolver.agents.tools.registry import DelegateAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect

@@ -12,7 +12,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import parse_tool_call
+from resolver.agents.tools.calls import parse_tool_call
 from resolver.config.templates import render
 from resolver.events.actions import CmdRun, Finish, Invalid, IPythonRunCell, Message, Think
 from resolver.events.base import ActionBase

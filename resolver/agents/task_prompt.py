@@ -6,12 +6,20 @@ characters. All untrusted text is enclosed in lines with a marker that does not 
 no text can end its own block, whatever markup it imitates.
 """
 
-import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from resolver.agents.tags import write_tags
+from resolver.agents.task_contexts import (
+    FollowedPullRequest,
+    IssueToClose,
+    PullRequestPart,
+    RequestedThread,
+    RequestedThreads,
+    ShownComment,
+    TaskPrompt,
+    UntrustedBlock,
+)
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
@@ -23,7 +31,7 @@ from resolver.models.pull_request import (
     ThreadAnswer,
 )
 from resolver.models.run import Comment, Task
-from resolver.models.truncate import HEAD_SHARE, shorten_thread, truncate_middle
+from resolver.models.truncate import HEAD_SHARE, marker_for, shorten_thread, truncate_middle
 
 MAX_THREADS_LENGTH = 40_000
 """Maximum length of all review threads together, in characters.
@@ -46,79 +54,80 @@ They are only shown to the agent and authorize nothing.
 """
 
 
-def render_pull_request(
+def build_pull_request_part(
     pull: PullRequestContext | None, diff: str, excluded_ids: Collection[str] = ()
-) -> dict[str, Any] | None:
-    """Return the template values of the pull request, None if there is none.
+) -> PullRequestPart | None:
+    """Return the pull request as the prompt shows it, None if there is none.
 
-    excluded_ids: ids of the review threads that are left out here, because they are rendered
+    excluded_ids: ids of the review threads that are left out here, because they are shown
     separately.
     """
     if pull is None:
         return None
-    threads, left_out = _render_threads(pull, excluded_ids)
+    threads, left_out = _thread_blocks(pull, excluded_ids)
     commits = "\n".join(
-        f"{commit.id[:12]} {_single_line(commit.author)}: {commit.message}"
+        f"{commit.id[:12]} {format_line(commit.author)}: {commit.message}"
         for commit in pull.commits
     )
-    return {
-        "author": _single_line(pull.author),
-        "association": pull.association,
-        "is_trusted": pull.association in _WRITER_ASSOCIATIONS,
-        "head_branch": _single_line(pull.head_branch),
-        "head_repository": pull.head_repository,
-        "is_fork": pull.is_fork,
-        "is_draft": pull.is_draft,
-        "base_branch": _single_line(pull.base_branch),
-        "merge_base": pull.merge_base,
-        "base": pull.base,
-        "conflicts": truncate_middle("\n".join(pull.conflicts), MAX_CONFLICTS_LENGTH),
-        "conflict_notes": truncate_middle("\n".join(pull.conflict_notes), MAX_CONFLICTS_LENGTH),
-        "commits": truncate_middle(commits, MAX_COMMITS_LENGTH),
-        "closes": [
-            {
-                "number": issue.number,
-                "by": format_author(issue.author, issue.association),
-                "title": _single_line(issue.title),
-                "body": issue.body,
-            }
+    return PullRequestPart(
+        author=format_line(pull.author),
+        association=pull.association,
+        is_trusted=pull.association in _WRITER_ASSOCIATIONS,
+        head_branch=format_line(pull.head_branch),
+        head_repository=pull.head_repository,
+        is_fork=pull.is_fork,
+        is_draft=pull.is_draft,
+        base_branch=format_line(pull.base_branch),
+        merge_base=pull.merge_base,
+        base=pull.base,
+        conflicts=truncate_middle("\n".join(pull.conflicts), MAX_CONFLICTS_LENGTH),
+        conflict_notes=truncate_middle("\n".join(pull.conflict_notes), MAX_CONFLICTS_LENGTH),
+        commits=truncate_middle(commits, MAX_COMMITS_LENGTH),
+        closes=tuple(
+            IssueToClose(
+                number=issue.number,
+                author=format_author(issue.author, issue.association),
+                title=format_line(issue.title),
+                body=issue.body,
+            )
             for issue in pull.closes
-        ],
-        "reviews": [
-            {
-                "head": f"review by {format_author(review.words.author, review.words.association)}"
+        ),
+        reviews=tuple(
+            UntrustedBlock(
+                f"review by {format_author(review.words.author, review.words.association)}"
                 f": {review.state}",
-                "body": truncate_middle(review.words.body, MAX_REVIEW_LENGTH),
-            }
+                truncate_middle(review.words.body, MAX_REVIEW_LENGTH),
+            )
             for review in pull.reviews[-MAX_REVIEWS:]
-        ],
-        "threads": threads,
-        "threads_left_out": left_out,
-        "diff": diff or "(nothing)",
-    }
+        ),
+        threads=threads,
+        threads_left_out=left_out,
+        diff=diff or "(nothing)",
+    )
 
 
-def _render_threads(
+def _thread_blocks(
     pull: PullRequestContext, excluded_ids: Collection[str]
-) -> tuple[list[dict[str, str]], int]:
+) -> tuple[tuple[UntrustedBlock, ...], int]:
+    """Return the blocks of the threads that fit, and the number of the others."""
     newest = [thread for thread in reversed(pull.threads) if thread.id not in excluded_ids]
     ordered = sorted(newest, key=lambda t: t.is_resolved or t.is_outdated)
-    rendered: list[dict[str, str]] = []
+    blocks: list[UntrustedBlock] = []
     remaining = MAX_THREADS_LENGTH
     for thread in ordered:
         text = truncate_middle(_thread_text(thread), MAX_THREAD_LENGTH)
         remaining -= len(text)
         if remaining < 0:
             break
-        rendered.append({"head": format_thread_heading(thread), "body": text})
-    return rendered, len(ordered) - len(rendered)
+        blocks.append(UntrustedBlock(format_thread_heading(thread), text))
+    return tuple(blocks), len(ordered) - len(blocks)
 
 
 def format_thread_heading(thread: ReviewThread) -> str:
     """Return the heading of a review thread: its state, file and line."""
     state = "resolved" if thread.is_resolved else "outdated" if thread.is_outdated else "open"
     line = thread.line or thread.original_line
-    place = _single_line(thread.path) + (f":{line}" if line else "")
+    place = format_line(thread.path) + (f":{line}" if line else "")
     side = ", a line that is taken out" if thread.side == "LEFT" else ""
     return f"{state} conversation on {place}{side}"
 
@@ -133,11 +142,7 @@ def _thread_text(thread: ReviewThread) -> str:
 def format_author(author: str, association: str) -> str:
     """Return the author with the association, marked if not known to have write access."""
     warning = "" if association in _WRITER_ASSOCIATIONS else ", not known to have write access"
-    return f"{_single_line(author)} ({_single_line(association)}{warning})"
-
-
-def _single_line(text: str) -> str:
-    return truncate_middle(" ".join(text.split()), MAX_LINE_LENGTH)
+    return f"{format_line(author)} ({format_line(association)}{warning})"
 
 
 MAX_PROMPT_LENGTH = 200_000
@@ -177,26 +182,28 @@ class PromptBudget:
         return truncated
 
 
-def fit_pull_request(pull: dict[str, Any] | None, budget: PromptBudget) -> dict[str, Any] | None:
-    """Return the values of a pull request truncated to the budget, with the diff first."""
+def fit_pull_request(pull: PullRequestPart | None, budget: PromptBudget) -> PullRequestPart | None:
+    """Return the pull request with its texts truncated to the budget. The diff comes first."""
     if pull is None:
         return None
-    fitted = {**pull, "diff": budget.cut(pull["diff"], len(pull["diff"]))}
-    for name in ("threads", "closes", "reviews"):
-        fitted[name] = [
-            {**part, "body": budget.cut(part["body"], len(part["body"]))} for part in pull[name]
-        ]
-    return {**fitted, "commits": budget.cut(pull["commits"], len(pull["commits"]))}
+
+    def fit(text: str) -> str:
+        return budget.cut(text, len(text))
+
+    fitted = replace(pull, diff=fit(pull.diff))
+    fitted = replace(fitted, threads=tuple(replace(t, text=fit(t.text)) for t in pull.threads))
+    fitted = replace(fitted, closes=tuple(replace(i, body=fit(i.body)) for i in pull.closes))
+    fitted = replace(fitted, reviews=tuple(replace(r, text=fit(r.text)) for r in pull.reviews))
+    return replace(fitted, commits=fit(pull.commits))
 
 
-def render_failed_checks(
+def _check_blocks(
     checks: Sequence[FailedCheck], budget: PromptBudget
-) -> list[dict[str, str]]:
-    """Return one block for each failed check."""
-    return [
-        {"head": _check_heading(check), "body": budget.cut(_check_body(check), MAX_CHECK_LENGTH)}
+) -> tuple[UntrustedBlock, ...]:
+    return tuple(
+        UntrustedBlock(_check_heading(check), budget.cut(_check_body(check), MAX_CHECK_LENGTH))
         for check in checks
-    ]
+    )
 
 
 def _check_heading(check: FailedCheck) -> str:
@@ -232,20 +239,19 @@ def _picture(picture: Picture) -> str:
     )
 
 
-def render_references(
+def _reference_blocks(
     references: Sequence[Reference], budget: PromptBudget
-) -> list[dict[str, str]]:
-    """Return one block for each referenced issue or pull request."""
+) -> tuple[UntrustedBlock, ...]:
     references_budget = PromptBudget(min(budget.remaining, MAX_REFERENCES_LENGTH))
-    rendered = [
-        {
-            "head": _reference_heading(reference),
-            "body": references_budget.cut(_reference_body(reference), MAX_REFERENCE_LENGTH),
-        }
+    blocks = tuple(
+        UntrustedBlock(
+            _reference_heading(reference),
+            references_budget.cut(_reference_body(reference), MAX_REFERENCE_LENGTH),
+        )
         for reference in references
-    ]
+    )
     budget.remaining -= min(budget.remaining, MAX_REFERENCES_LENGTH) - references_budget.remaining
-    return rendered
+    return blocks
 
 
 def _reference_heading(reference: Reference) -> str:
@@ -306,14 +312,14 @@ Of the threads beyond it only the request is shown.
 """
 
 
-def render_requested_threads(
+def describe_requested_threads(
     requested_threads: Sequence[AskedThread],
     requester: str,
     dialect: str,
     *,
     takes_answers: bool = True,
-) -> dict[str, Any] | None:
-    """Return the template values, None if the run is not asked about review threads.
+) -> RequestedThreads | None:
+    """Return the threads as the prompt shows them, None if the request is not about any.
 
     requester: login of the person who asks.
     dialect: the dialect of the agent.
@@ -321,27 +327,22 @@ def render_requested_threads(
     """
     if not requested_threads:
         return None
-    budget = MAX_REQUESTED_THREADS_LENGTH
-    threads: list[dict[str, Any]] = []
-    for requested_thread in requested_threads:
-        code = truncate_middle(requested_thread.code, MAX_CODE_LENGTH)
-        conversation = truncate_middle(
-            _conversation(requested_thread, requester), MAX_CONVERSATION_LENGTH
-        )
-        budget -= len(code) + len(conversation)
-        if budget < 0:
-            code, conversation = (
-                "",
-                truncate_middle(requested_thread.request, MAX_CONVERSATION_LENGTH // 4),
-            )
-        heading = f"{requested_thread.label}, {format_thread_heading(requested_thread.thread)}"
+    remaining = MAX_REQUESTED_THREADS_LENGTH
+    threads: list[RequestedThread] = []
+    for requested in requested_threads:
+        code = truncate_middle(requested.code, MAX_CODE_LENGTH)
+        conversation = truncate_middle(_conversation(requested, requester), MAX_CONVERSATION_LENGTH)
+        remaining -= len(code) + len(conversation)
+        if remaining < 0:
+            code = ""
+            conversation = truncate_middle(requested.request, MAX_CONVERSATION_LENGTH // 4)
         threads.append(
-            {
-                "head": heading,
-                "code": code,
-                "words": conversation,
-                "is_then": requested_thread.is_then,
-            }
+            RequestedThread(
+                heading=f"{requested.label}, {format_thread_heading(requested.thread)}",
+                code=code,
+                is_earlier_code=requested.is_then,
+                conversation=conversation,
+            )
         )
     example = a.Finish(
         message="Round half() to the nearest even",
@@ -350,12 +351,12 @@ def render_requested_threads(
             ThreadAnswer(id="T2", answer="It is kept: `cli.py` passes None here."),
         ),
     )
-    return {
-        "threads": threads,
-        "labels": [requested_thread.label for requested_thread in requested_threads],
-        "offered": takes_answers,
-        "example": write_tags(example) if dialect == "tags" else "",
-    }
+    return RequestedThreads(
+        threads=tuple(threads),
+        labels=tuple(requested.label for requested in requested_threads),
+        takes_answers=takes_answers,
+        example=write_tags(example) if dialect == "tags" else "",
+    )
 
 
 def _conversation(requested_thread: AskedThread, requester: str) -> str:
@@ -384,6 +385,9 @@ MAX_COMMENT_LENGTH = 15_000
 MAX_LISTED_OMISSIONS = 40
 """Maximum number of omissions that are listed individually."""
 
+MAX_SUBJECTS = 15
+"""Maximum number of commit subjects that are shown."""
+
 MAX_VALUE_LENGTH = 500
 """Maximum length of a value that is shown on one line, in characters."""
 MAX_INSTRUCTION_LENGTH = 10_000
@@ -402,65 +406,72 @@ def render_task(
     diff: str = "",
     dialect: str = "tools",
     takes_answers: bool = True,
+    subjects: Sequence[str] = (),
 ) -> str:
     """Return the task prompt.
 
     base, root: the commit that the work starts from, and the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
-    expects_answer, expects_review: the result is an answer or report instead of a change; it is a
-    review.
+    expects_answer, expects_review: the result is an answer instead of a change; it is a review.
     has_fixed_task: the agent does a specific kind of work, described in its system prompt.
     diff, dialect: the diff of the task's pull request, and the dialect of the agent.
     takes_answers: its `finish` takes an answer for each review thread that it is asked about.
+    subjects: those of the repository's newest commits, whose style the change's title follows.
     """
     requester = task.trigger.actor.login
-    threads = render_requested_threads(task.asked, requester, dialect, takes_answers=takes_answers)
-    budget = PromptBudget(MAX_PROMPT_LENGTH - len(str(threads or "")))
-    values = {
-        "title": _line(task.title),
-        "instruction": budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH),
-        "body": budget.cut(task.body, MAX_BODY_LENGTH),
-        "author": task.author and _author_or_requester(task.author, task.association, requester),
-        "form": render_form(task.form, budget),
-        "facts": render_facts(task),
-        "requester": _line(requester),
-        "asked": threads,
-        "checks": render_failed_checks(task.checks, budget),
-        "follows": _followed_pull_request(task),
-        "pull": _render_fitting_pull_request(task, diff, budget),
-        "comments": _render_comments(task.comments, requester, budget),
-        "references": render_references(task.references, budget),
-        "pictures": render_pictures(task.pictures),
-    }
-    return render(
-        "agent/task.md.j2",
-        **values,
-        left_out=[_line(reason) for reason in task.left_out[:MAX_LISTED_OMISSIONS]],
-        more_left_out=max(0, len(task.left_out) - MAX_LISTED_OMISSIONS),
+    threads = describe_requested_threads(
+        task.asked, requester, dialect, takes_answers=takes_answers
+    )
+    budget = PromptBudget(MAX_PROMPT_LENGTH - (threads.length if threads else 0))
+    # The values share the budget in the order in which they are computed here.
+    prompt = TaskPrompt(
         number=task.trigger.number,
         is_pull_request=task.trigger.is_pull_request,
-        check=bool(task.trigger.check),
+        title=_line(task.title),
+        author=task.author and _author_or_requester(task.author, task.association, requester),
+        instruction=budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH),
+        body=budget.cut(task.body, MAX_BODY_LENGTH),
+        form=render_form(task.form, budget),
+        facts=render_facts(task),
+        requester=_line(requester),
+        has_failed_check=bool(task.trigger.check),
+        requested_threads=threads,
+        checks=_check_blocks(task.checks, budget),
+        followed=_followed_pull_request(task),
+        pull=_fitting_pull_request(task, diff, budget),
+        comments=_shown_comments(task.comments, requester, budget),
+        references=_reference_blocks(task.references, budget),
+        pictures=render_pictures(task.pictures),
+        subjects="\n".join(map(_line, subjects[:MAX_SUBJECTS])),
+        left_out=tuple(_line(reason) for reason in task.left_out[:MAX_LISTED_OMISSIONS]),
+        more_left_out=max(0, len(task.left_out) - MAX_LISTED_OMISSIONS),
         base_branch=_line(task.base_branch),
         base=base,
         root=root,
         reachable=reachable,
-        asks=expects_answer,
-        reviews=expects_review,
-        calls=has_fixed_task,
-        marker=_marker(repr(values), task),
-    ).strip()
+        expects_answer=expects_answer,
+        expects_review=expects_review,
+        has_fixed_task=has_fixed_task,
+    )
+    return _render_with_marker(prompt, task)
 
 
-def _render_fitting_pull_request(
-    task: Task, diff: str, budget: PromptBudget
-) -> dict[str, Any] | None:
-    asked_threads = [each.thread.id for each in task.asked]
-    return fit_pull_request(render_pull_request(task.pull, diff, asked_threads), budget)
+def _render_with_marker(prompt: TaskPrompt, task: Task) -> str:
+    # The parts of the task that are left out here must not contain the marker either: the agent
+    # may read them later.
+    task_json = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
+    marker = marker_for(f"{render('agent/task.md.j2', prompt, marker='')}\n{task_json}")
+    return render("agent/task.md.j2", prompt, marker=marker).strip()
 
 
-def _render_comments(
+def _fitting_pull_request(task: Task, diff: str, budget: PromptBudget) -> PullRequestPart | None:
+    requested_ids = [requested.thread.id for requested in task.asked]
+    return fit_pull_request(build_pull_request_part(task.pull, diff, requested_ids), budget)
+
+
+def _shown_comments(
     comments: tuple[Comment, ...], requester: str, budget: PromptBudget
-) -> list[dict[str, Any]]:
+) -> tuple[ShownComment, ...]:
     """Return the oldest and the newest comments that fit, in chronological order."""
     max_length = max(MIN_COMMENTS_LENGTH, min(MAX_COMMENTS_LENGTH, budget.remaining))
     max_comment_length = min(
@@ -471,15 +482,15 @@ def _render_comments(
     ]
     shown = shorten_thread(truncated, max_length)
     budget.remaining -= sum(len(comment.body) for comment in shown)
-    return [
-        {
-            "by": _comment_author(comment, requester),
-            "at": f"{comment.created_at:%Y-%m-%d %H:%M}",
-            "body": comment.body.strip(),
-            "skipped": comment.skipped,
-        }
+    return tuple(
+        ShownComment(
+            author=_comment_author(comment, requester),
+            time=f"{comment.created_at:%Y-%m-%d %H:%M}",
+            text=comment.body.strip(),
+            skipped=comment.skipped,
+        )
         for comment in shown
-    ]
+    )
 
 
 def _comment_author(comment: Comment, requester: str) -> str:
@@ -488,16 +499,17 @@ def _comment_author(comment: Comment, requester: str) -> str:
     return _author_or_requester(comment.author, comment.association, requester)
 
 
-def _followed_pull_request(task: Task) -> dict[str, Any] | None:
-    """Return the values of the open pull request that the change is added to, if any."""
+def _followed_pull_request(task: Task) -> FollowedPullRequest | None:
+    """Return the open pull request that the change is added to, if any."""
     pull_request = task.follows
     if pull_request is None:
         return None
-    branches = {
-        "branch": _line(pull_request.branch),
-        "base_branch": _line(pull_request.base_branch),
-    }
-    return {"number": pull_request.number, "title": _line(pull_request.title), **branches}
+    return FollowedPullRequest(
+        number=pull_request.number,
+        title=_line(pull_request.title),
+        branch=_line(pull_request.branch),
+        base_branch=_line(pull_request.base_branch),
+    )
 
 
 def _author_or_requester(author: str, association: str, requester: str) -> str:
@@ -513,15 +525,3 @@ def _author_or_requester(author: str, association: str, requester: str) -> str:
 
 def _line(text: str) -> str:
     return truncate_middle(" ".join(text.split()), MAX_VALUE_LENGTH)
-
-
-def _marker(prompt: str, task: Task) -> str:
-    """Return a word that no untrusted text contains. The same task gives the same word."""
-    task_json = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
-    all_text = f"{prompt}\n{task_json}".lower()
-    seed = all_text
-    while True:
-        word = hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]
-        if word not in all_text:
-            return word
-        seed += word

@@ -11,6 +11,7 @@ from resolver.entrypoints.action import format_annotation, read_event, run_actio
 from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
+from resolver.trace.text import TerminalProgress
 
 
 @click.command()
@@ -35,5 +36,13 @@ def _done(environment: Mapping[str, str]) -> int:
     if environment.get("INPUT_CLOSE", "") == "true":
         return close(environment, Console(file=sys.stdout))
     if asks_for_sweep(*read_event(environment)):
-        return run_sweep(environment, {}, environment.get("GITHUB_REPOSITORY", ""), click.echo)
+        console = Console(stderr=True)
+        return run_sweep(
+            environment,
+            {},
+            environment.get("GITHUB_REPOSITORY", ""),
+            click.echo,
+            console=console,
+            progress=TerminalProgress(console),
+        )
     return run_action(environment, Console(file=sys.stdout))

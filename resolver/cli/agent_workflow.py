@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
+from resolver.github.events.listening import starting_actions, starting_events_by_name
 
 WORKFLOW = f"{FOLDER}/agent.yml"
 
@@ -41,6 +42,50 @@ class Features:
     dashboard: bool = False
 
 
+@dataclass(frozen=True)
+class Operands:
+    """What the condition of a job compares an event with: parts of an expression.
+
+    `mention`, `label` and `login` (of Resolver's account) are values. `is_own_team` is true if a
+    review was requested from Resolver's team.
+    """
+
+    mention: str
+    label: str
+    login: str = "vars.AGENT_LOGIN"
+    is_own_team: str = "(vars.AGENT_TEAM && github.event.requested_team.slug == vars.AGENT_TEAM)"
+
+
+CALLED_OPERANDS = Operands(
+    mention="inputs.mention",
+    label="inputs.label",
+    login="inputs.bot-login",
+    is_own_team="(inputs.review-teams && github.event.requested_team.slug "
+    "&& contains(inputs.review-teams, github.event.requested_team.slug))",
+)
+"""The operands of the reusable workflow, which its caller passes as inputs."""
+
+
+def job_condition(operands: Operands, *, fix_checks: str, dashboard: bool) -> str:
+    """Return the lines of the `if:` of a job that handles events, indented, without the last
+    line end.
+
+    `fix_checks` and `dashboard` are those of `Features`.
+    """
+    rows = [
+        (name, event.action, event.condition.format_map(asdict(operands)))
+        for name, event in starting_events_by_name()
+    ]
+    return render(
+        "init/condition.yml.j2",
+        conversation=[row for row in rows if not row[0].startswith("pull_request")],
+        pull_request=[row for row in rows if row[0].startswith("pull_request")],
+        login=operands.login,
+        fix_checks=fix_checks,
+        dashboard=dashboard,
+    ).rstrip()
+
+
 def workflow_text(
     action: str, mention: str, label: str, *, installs: bool, features: Features | None = None
 ) -> str:
@@ -49,11 +94,14 @@ def workflow_text(
     `installs` says if the setup downloads packages.
     """
     chosen = features or Features()
+    operands = Operands(f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'")
     return render(
         "init/workflow.yml.j2",
         action=action,
-        mention=plain_yaml("mention", mention),
-        label=plain_yaml("label", label),
+        mention=mention,
+        label=label,
+        events=starting_actions(),
+        condition=job_condition(operands, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",
         fix_checks=chosen.fix_checks,

@@ -32,7 +32,7 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     if month and not re.fullmatch(r"\d{4}-\d{2}", month):
         raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
     settings = load_settings({}, environment)
-    totals = _totals(settings.database_url, repository, month)
+    totals = _totals(settings.server.database_url, repository, month)
     if as_json:
         click.echo(json.dumps([_row(total) for total in totals], indent=2))
         return 0

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
-from resolver.cli.options import settings_options
+from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.demo.repository_maker import HERE, make_repository
@@ -30,14 +32,21 @@ from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runtime.engine import has_image
-from resolver.trace.plain import one_line
+from resolver.trace.plain import clean_diff, for_terminal, one_line
 from resolver.trace.steps import step_of
-from resolver.trace.text import TerminalProgress
 
 RECORDING = HERE / "recording.jsonl"
 
+MAX_DIFF_LINES = 200
+"""Maximum number of lines of the change that are printed; patch.diff has the rest."""
 
-@click.command()
+_DIFF_STYLES = (
+    ("diff ", "bold"), ("--- ", "bold"), ("+++ ", "bold"),
+    ("@@ ", "cyan"), ("+", "green"), ("-", "red"),
+)  # fmt: skip
+
+
+@click.command(cls=GroupedCommand)
 @click.option("--live", is_flag=True, help="Ask a live model (LLM_MODEL, LLM_API_KEY).")
 @click.option(
     "--folder",
@@ -46,6 +55,7 @@ RECORDING = HERE / "recording.jsonl"
     show_default=True,
     help="Directory for the demo's repository and output.",
 )
+@display_options
 @settings_options
 @click.pass_obj
 def command(environment: Mapping[str, str], /, live: bool, folder: Path, **options: Any) -> int:
@@ -54,6 +64,7 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     The model's replies come from a recording. Everything else is real: the commands run, the edits
     are made, and the tests pass or fail. With --live, a live model does the work.
     """
+    display = take_display(options, environment, uses_stdout=True)
     if not live:
         options = {**options, "model": f"replay:{RECORDING}"}
     settings = load_settings(options, environment)
@@ -66,24 +77,47 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
     repository, issue = make_repository(folder)
     trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
-    console = Console()
-    console.print(_opening_text(settings, live, repository), markup=False, highlight=False)
+    console = display.console
+    if not display.is_quiet:
+        _print_lines(console, _opening_text(settings, live, repository))
     request = RunRequest(
         trigger=trigger,
         run=run_id(trigger.key, now),
         output=Output(folder / "output"),
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
-        progress=TerminalProgress(console),
+        progress=display.progress,
     )
-    with stop_on_signals(), filtered_log(settings, request.host):
+    with display.during(), stop_on_signals(), filtered_log(settings, request.host):
         result = run_pipeline(request, LocalForge(issue, "main"))
     failure = None if live else _replay_failure(result)
     if failure is not None:
         result = replace(result, failure=failure_from_error(failure), exit_code=failure.exit_code)
-    console.print()
+    if not display.is_quiet:
+        _print_diff(display, request.output)
+        console.print()
     print_result(result, console)
     return result.exit_code
+
+
+def _print_lines(console: Console, text: str) -> None:
+    for line in text.splitlines():
+        console.print(Text(line), soft_wrap=True)
+
+
+def _print_diff(display: RunDisplay, output: Output) -> None:
+    """Print the change that the run made, if it made one."""
+    diff = output.patch.read_text(errors="replace") if output.patch.is_file() else ""
+    lines = for_terminal(clean_diff(diff)).splitlines()
+    lines = [line for line in lines if not line.startswith("index ")]
+    if lines:
+        display.console.print()
+    for line in lines[:MAX_DIFF_LINES]:
+        style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
+        display.console.print(Text(line, style=style), soft_wrap=True)
+    if len(lines) > MAX_DIFF_LINES:
+        rest = render("run/diff_cut.txt.j2", count=len(lines) - MAX_DIFF_LINES, path=output.patch)
+        _print_lines(display.console, rest.strip())
 
 
 def _replay_failure(result: RunResult) -> SandboxError | None:
@@ -114,5 +148,5 @@ def _replay_failure(result: RunResult) -> SandboxError | None:
 
 
 def _opening_text(settings: Settings, live: bool, repository: Path) -> str:
-    values = {"live": live, "model": settings.model, "repository": repository}
-    return render("run/demo.txt.j2", **values).rstrip()
+    text = render("run/demo.txt.j2", live=live, model=settings.model, repository=repository)
+    return text.rstrip()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from resolver.agents.registry import AGENTS
-from resolver.cli.options import settings_options_but
+from resolver.cli.options import GroupedCommand, settings_options_but
 from resolver.cli.repository_check import (
     DoctorFinding,
     check_app,
@@ -44,7 +44,7 @@ MODEL_TIMEOUT_SECONDS = 60.0
 """Timeout in seconds for one reply of the model: a large model on a cold machine is slow."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(

@@ -60,9 +60,9 @@ class Checkout:
 )
 @click.option("--mention", default="@agent", show_default=True, help="Mention that starts work.")
 @click.option("--label", default="agent", show_default=True, help="Label that starts work.")
-@click.option("--sweep", is_flag=True, help="Resolve labelled issues every night.")
+@click.option("--sweep", is_flag=True, help="Resolve labeled issues every night.")
 @click.option(
-    "--schedule", metavar="CRON", help='Resolve labelled issues at these times (UTC): "0 6 * * 1".'
+    "--schedule", metavar="CRON", help='Resolve labeled issues at these times (UTC): "0 6 * * 1".'
 )
 @click.option(
     "--fix-checks",

@@ -21,7 +21,7 @@ COMMANDS = {
     "action": "Run as a GitHub Action, on the event that started the job.",
     "close": "Complete the comment of this job's run if the run was killed.",
     "serve": "Serve the GitHub App's webhook and handle its deliveries.",
-    "sweep": "Resolve the labelled issues of a repository, oldest first.",
+    "sweep": "Resolve the labeled issues of a repository, oldest first.",
     "costs": "Show what the server's runs have cost, by repository and month.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",
@@ -29,6 +29,7 @@ COMMANDS = {
     "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",
     "gc": "Remove what killed runs left on the Docker engine and this machine.",
     "toolbox": "Build the toolbox that the sandbox adds to any image.",
+    "eval": "Measure models on tasks with known answers, such as a repository's own fixes.",
     "demo": "Resolve a bundled issue in a bundled repository.",
     "doctor": "Check that this machine and these settings can run Resolver.",
 }

@@ -1,16 +1,65 @@
-"""Makes command-line options from the settings model, so that each setting is described once."""
+"""Makes command-line options from the settings model, so that each setting is described once.
+
+The help of a command lists its options in groups, with their defaults.
+"""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
-from resolver.config.declaration import extra
-from resolver.config.settings import Settings
+from resolver.config.declaration import extra, plain_annotation
+from resolver.config.settings import GROUPS, Settings
+from resolver.config.templates import render
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+FULL_HELP_COMMAND = "resolve"
+"""The command whose help describes the options of the settings. Other commands only name them."""
+
+
+class GroupedOption(click.Option):
+    """An option that is listed under a heading of its own in the help.
+
+    group: the heading. is_setting: True if the option is one of a setting.
+    """
+
+    def __init__(
+        self, *args: Any, group: str = "Options", is_setting: bool = False, **attributes: Any
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.group = group
+        self.is_setting = is_setting
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options in groups: its own first, then those of settings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        describes_settings = ctx.info_name == FULL_HELP_COMMAND
+        groups: dict[str, list[tuple[str, str]]] = {}
+        setting_flags: list[str] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None or not isinstance(parameter, click.Option):
+                continue
+            if isinstance(parameter, GroupedOption) and parameter.is_setting:
+                setting_flags.append(parameter.opts[0])
+                if not describes_settings:
+                    continue
+            group = parameter.group if isinstance(parameter, GroupedOption) else "Options"
+            groups.setdefault(group, []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+        if setting_flags and not describes_settings:
+            text = render("run/setting_options.txt.j2", flags=setting_flags)
+            with formatter.section("Settings"):
+                formatter.write_text(" ".join(text.split()))
 
 
 def settings_options(function: F) -> F:
@@ -25,9 +74,11 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
     """Add the options as `settings_options` does, without those that the command defines itself."""
 
     def add(function: F) -> F:
-        for name, field in reversed(Settings.model_fields.items()):
-            if extra(field)["option"] and name not in names:
-                function = _option(name, field)(function)
+        for group in reversed(GROUPS):
+            for name in reversed(group.model_fields):
+                field = Settings.model_fields[name]
+                if extra(field)["option"] and name not in names:
+                    function = _option(name, field, group.title)(function)
         return function
 
     return add
@@ -49,15 +100,32 @@ def run_options(function: F) -> F:
     return settings_options(function)
 
 
-def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
+def _option(name: str, field: FieldInfo, group: str) -> Callable[[F], F]:
     flag = f"--{name.replace('_', '-')}"
-    text = field.description or ""
-    if field.annotation is bool:
-        return click.option(f"{flag}/--no-{name.replace('_', '-')}", default=None, help=text)
-    if field.annotation == tuple[str, ...]:
+    text = (field.description or "") + _default_text(field)
+    annotation = plain_annotation(field)
+    listed = partial(click.option, cls=GroupedOption, group=group, is_setting=True, help=text)
+    if annotation is bool:
+        return listed(f"{flag}/--no-{name.replace('_', '-')}", default=None)
+    if annotation == tuple[str, ...]:
         text += " May be repeated."
-        return click.option(flag, multiple=True, callback=_split_values, metavar="TEXT", help=text)
-    return click.option(flag, type=_click_type(field.annotation), default=None, help=text)
+        return listed(flag, multiple=True, callback=_split_values, metavar="TEXT", help=text)
+    return listed(flag, type=_click_type(annotation), default=None)
+
+
+def _default_text(field: FieldInfo) -> str:
+    """Return the setting's default as click shows one; "" if there is none to show.
+
+    An option that is not given has no value, so that the other sources of settings apply.
+    """
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if default is None or default == "" or default == ():
+        return ""
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    elif isinstance(default, tuple):
+        default = ", ".join(map(str, default))
+    return f"  [default: {default}]"
 
 
 def _split_values(_context: click.Context, _option: click.Parameter, values: Any) -> Any:

@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from resolver.cli.options import settings_options
+from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
+from resolver.controller.recovery import Difference
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, require_opening
 from resolver.events.sql import open_log
-from resolver.events.stream import utc_now
+from resolver.events.stream import Subscriber, utc_now
 from resolver.git.clone import is_url
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
@@ -41,11 +42,10 @@ from resolver.runs.common import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
+from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.trace.plain import for_terminal
-from resolver.trace.text import TerminalProgress
 
 MAX_SHOWN_CHARACTERS = 200
 """Maximum length of an action that is shown, in characters."""
@@ -73,7 +73,7 @@ class Fork:
     output: Path | None
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("log")
 @click.option("--source", help="Clone from this path or URL instead of the one in the log.")
 @click.option(
@@ -89,6 +89,7 @@ class Fork:
     help="Fork: folder of the new run.",
 )
 @click.option("--publish", is_flag=True, help="Fork: publish the change as a separate run.")
+@display_options
 @settings_options
 @click.pass_obj
 def command(
@@ -112,23 +113,27 @@ def command(
     """
     events = list(open_log(log))
     opening = require_opening(events, Path(log))
+    kept_count = len(events) if event is None else fork_boundary(events, event)
+    display = take_display(
+        options, environment, read_earlier=lambda: () if event is None else events[:kept_count]
+    )
     replay_log_file = ReplayLog(events, opening, _source(source or opening.task.source))
     if event is not None:
-        kept_count = fork_boundary(events, event)
         if kept_count != event + 1:
             click.echo(
                 f"Event {event} does not end a step: the fork keeps events 0 to {kept_count - 1}.",
                 err=True,
             )
         fork = Fork(replay_log_file, events[:kept_count], say.strip(), publish, output)
-        return _start_fork(fork, environment, options)
+        return _start_fork(fork, environment, options, display)
     if say or output or publish:
         raise UsageError("--say, --output and --publish are only valid for a fork", "add --from ID")
     settings = load_settings(options, environment)
     host = open_host(environment)
-    with stop_on_signals(), filtered_log(settings, host):
-        result = replay_log(replay_log_file, settings, host)
-    click.echo(for_terminal(_render_result(replay_log_file, result)).rstrip())
+    with display.during(), stop_on_signals(), filtered_log(settings, host):
+        result = replay_log(replay_log_file, settings, host, display.progress)
+    summary = for_terminal(_render_result(replay_log_file, result)).rstrip()
+    click.echo(summary, err=display.is_json)
     return 1 if result.differences else 0
 
 
@@ -148,8 +153,13 @@ def fork_boundary(events: Sequence[Event], event: int) -> int:
     return max((id for id in replies if id <= event + 1), default=replies[0])
 
 
-def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution:
-    """Repeat the log's actions in a fresh sandbox. Raises WorkspaceError and SandboxError."""
+def replay_log(
+    log: ReplayLog, settings: Settings, host: RunHost, progress: Subscriber | None = None
+) -> Reexecution:
+    """Repeat the log's actions in a fresh sandbox. Raises WorkspaceError and SandboxError.
+
+    progress: gets the events of the set-up, and one for each difference.
+    """
     run = run_id(f"replay:{log.opening.run}", utc_now())
     with temporary_directory() as folder:
         redactor = host.redactor(settings)
@@ -171,13 +181,23 @@ def replay_log(log: ReplayLog, settings: Settings, host: RunHost) -> Reexecution
             settings.max_extended_limits,
         )
         kind = runtime_kind(settings, host)
-        with (
-            RunLog(folder / "events.jsonl", redactor, utc_now) as replay_run_log,
-            execute.open_sandbox(job, kind, workspace, replay_run_log) as sandbox,
-        ):
-            roots, runtime = roots_of(log.events), sandbox.runtime
-            executor = RelocatedExecutor(runtime, roots, runtime.root)
-            return reexecute(log.events, executor, (*roots, runtime.root), include_views=True)
+        with RunLog(folder / "events.jsonl", redactor, utc_now) as replay_run_log:
+            stream = replay_run_log.stream
+            if progress is not None:
+                stream.subscribe("progress", progress)
+            with execute.open_sandbox(job, kind, workspace, replay_run_log) as sandbox:
+                roots, runtime = roots_of(log.events), sandbox.runtime
+
+                def report(_: RecordedAction, difference: Difference) -> None:
+                    stream.add(difference.event())
+
+                return reexecute(
+                    log.events,
+                    RelocatedExecutor(runtime, roots, runtime.root),
+                    (*roots, runtime.root),
+                    include_views=True,
+                    on_difference=report,
+                )
 
 
 def _render_result(log: ReplayLog, result: Reexecution) -> str:
@@ -199,14 +219,19 @@ def _render_result(log: ReplayLog, result: Reexecution) -> str:
     )
 
 
-def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str, Any]) -> int:
+def _start_fork(
+    fork: Fork,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    display: RunDisplay,
+) -> int:
     """Start the new run with a copy of the events that it keeps, and return its exit code."""
     settings = load_settings(options, environment)
     require_model(settings)
     host = open_host(environment)
     trigger, forge = _fork_request(fork, settings, host)
     run = run_id(trigger.key, trigger.at)
-    output = Output(fork.output or default_output(environment, run), private=True)
+    output = Output(fork.output or default_output(environment, run))
     output.begin_with(fork.events)
     job = RunRequest(
         trigger=trigger,
@@ -222,11 +247,11 @@ def _start_fork(fork: Fork, environment: Mapping[str, str], options: Mapping[str
             name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
         },
         source=fork.log.source,
-        progress=TerminalProgress(Console(stderr=True)),
+        progress=display.progress,
     )
-    with stop_on_signals(), filtered_log(settings, job.host):
+    with display.during(), stop_on_signals(), filtered_log(settings, job.host):
         result = run_pipeline(job, forge)
-    print_result(result, Console(stderr=True))
+    print_result(result, display.console)
     return result.exit_code
 
 

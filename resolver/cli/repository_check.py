@@ -16,8 +16,7 @@ from resolver.github.context.workflows import AgentJob, WorkflowFile
 from resolver.github.events.checks import CHECK_EVENTS
 from resolver.github.github_forge import ACTIONS_LOGIN
 from resolver.runs.common import github_forge
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.runs.wiring.tokens import access_of
+from resolver.runs.wiring.sandbox import RunHost, access_of
 
 
 @dataclass(frozen=True)

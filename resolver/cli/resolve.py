@@ -1,25 +1,34 @@
 """`resolver resolve`: resolves one issue, from GitHub or from a file for a local checkout."""
 
 import shlex
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY, REVIEWER
-from resolver.cli.options import run_options
+from resolver.cli.options import GroupedCommand, run_options
+from resolver.cli.run_display import display_options, take_display
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import UsageError
-from resolver.events.log import read_log
+from resolver.errors import ResolverError, UsageError
+from resolver.events.log import Event, read_log
 from resolver.events.run_log import current_run, require_opening
 from resolver.events.stream import utc_now
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
-from resolver.github.local_forge import LocalForge, local_trigger, read_issue_file
+from resolver.github.local_forge import (
+    MAX_ISSUE_FILE,
+    LocalForge,
+    decode_issue,
+    local_trigger,
+    parse_issue,
+    read_issue_file,
+)
 from resolver.models.run import Command, RunState, TriggerKind
 from resolver.runs.common import (
     command_line_trigger,
@@ -41,7 +50,6 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
-from resolver.trace.text import TerminalProgress
 
 IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""
@@ -53,18 +61,24 @@ RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunStat
 """States from which a run can be resumed without an answer from a person."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("target", required=False)
 @click.option(
     "--issue",
     type=click.Path(path_type=Path),
-    help="Issue as a markdown file, for a local checkout: title on the first line.",
+    help="Issue as a markdown file, for a local checkout: title on the first line. `-` reads it "
+    "from stdin.",
 )
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
     help="Continue the killed or stopped run in this output directory. Needs no TARGET.",
 )
+@click.option(
+    "--text",
+    help="Issue as text on the command line, for a local checkout: title on the first line.",
+)
+@display_options
 @run_options
 @click.pass_obj
 def command(
@@ -72,6 +86,7 @@ def command(
     /,
     target: str | None,
     issue: Path | None,
+    text: str | None,
     resume: Path | None,
     output: Path | None,
     no_publish: bool,
@@ -80,8 +95,8 @@ def command(
     """Resolve the issue TARGET and open a pull request.
 
     TARGET is OWNER/NAME#N or the URL of a GitHub issue (uses GITHUB_TOKEN), or the PATH of a local
-    git checkout together with --issue FILE.md. On a local checkout the change becomes a new branch
-    `agent/...`; working tree, index, hooks and configuration are not touched.
+    git checkout together with --issue FILE.md or --text "...". On a local checkout the change
+    becomes a new branch `agent/...`; working tree, index, hooks and configuration are not touched.
 
     With --agent ReviewerAgent, TARGET may be a pull request, which is reviewed; with --agent
     ReadOnlyAgent the question in it is answered.
@@ -89,23 +104,23 @@ def command(
     With --resume DIR, an interrupted run continues from its event log: no request is sent to the
     model twice, and nothing is published twice. Limits apply to the run as a whole.
     """
+    # Read before the folder of the run is opened, which a display does not need.
+    display = take_display(options, environment, read_earlier=partial(_earlier_events, resume))
     settings = load_settings(options, environment)
-    console = Console(stderr=True)
     if resume is not None:
-        if target or issue or output:
-            raise UsageError(
-                "--resume takes everything but the limits from the folder of the run",
-                f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
-            )
+        if target or issue or text or output:
+            raise _resumed_with_more(resume)
         folder, request = resumed_request(resume)
         if is_done(folder):
-            console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
+            display.console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
             return 0
         require_model(settings)
     else:
-        request = new_request(target, issue, settings)
+        given = _given_text(issue, text)
+        request = new_request(target, issue if given is None else given, settings)
         require_model(settings)
-        folder = Output(output or default_output(environment, request.run), private=True)
+        folder = Output(output or default_output(environment, request.run))
+        request = _with_stored_text(request, given, folder)
     job = RunRequest(
         trigger=request.trigger,
         run=request.run,
@@ -118,32 +133,76 @@ def command(
         limit_overrides={k: options[k] for k in LIMIT_OPTIONS if options[k] is not None},
         issue=request.issue,
         source=request.source,
-        progress=TerminalProgress(console),
+        progress=display.progress,
     )
     forge = open_forge(request, settings, job.host)
     watching = watch_comments(comment_watch_for(job, settings))
-    with stop_on_signals(), filtered_log(settings, job.host), watching:
+    with display.during(), stop_on_signals(), filtered_log(settings, job.host), watching:
         result = run_pipeline(job, forge)
-    print_result(result, console, resume_command(result, options))
+    print_result(result, display.console, resume_command(result, options))
     return result.exit_code
 
 
-def new_request(target: str | None, issue: Path | None, settings: Settings) -> StoredRequest:
-    """Return the request that the command line describes. Raises UsageError."""
+def _resumed_with_more(resume: Path) -> UsageError:
+    return UsageError(
+        "--resume takes everything but the limits from the folder of the run",
+        f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
+    )
+
+
+def _with_stored_text(request: StoredRequest, text: str | None, folder: Output) -> StoredRequest:
+    """Store the text of an issue that is in no file, so that a resumed run finds it."""
+    if text is None:
+        return request
+    return request.model_copy(update={"issue": str(folder.write_issue(text))})
+
+
+def _earlier_events(resume: Path | None) -> Sequence[Event]:
+    """Return the events of the run to resume, which count for its limits.
+
+    Nothing is returned of a log without an event, or of a damaged one, which the run reports.
+    """
+    try:
+        return [] if resume is None else list(read_log(resume / EVENTS))
+    except ResolverError:
+        return []
+
+
+def _given_text(issue: Path | None, text: str | None) -> str | None:
+    """Return the issue's text from the command line or stdin; None if it is in a file."""
+    if text is not None and issue is not None:
+        raise UsageError("--text and --issue both give the issue", "use one of them")
+    if issue != Path("-"):
+        return text
+    # One byte more than the maximum shows that there is more.
+    data = sys.stdin.buffer.read(MAX_ISSUE_FILE + 1)
+    return decode_issue(data, "the issue on stdin")
+
+
+def new_request(target: str | None, issue: Path | str | None, settings: Settings) -> StoredRequest:
+    """Return the request that the command line describes. Raises UsageError.
+
+    issue: the issue's file, or its text, which the caller stores.
+    """
     now = utc_now()
     if target is None:
         raise UsageError(
-            "no issue is given", "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md"
+            "no issue is given",
+            "give OWNER/NAME#N, the URL of an issue, or PATH with --issue FILE.md or --text",
         )
     if issue is not None:
         path = _checkout(target)
         trigger = local_trigger(path, run=f"{now:%Y%m%d%H%M%S%f}", login=read_login(), at=now)
-        read_issue_file(issue, trigger, "")
+        if isinstance(issue, Path):
+            read_issue_file(issue, trigger, "")
+        else:
+            parse_issue(issue, "the issue", trigger, "")
     else:
         implied_command = IMPLIED_COMMANDS.get(settings.agent, Command.FIX)
         trigger = command_line_trigger(*_number(target, settings), now, implied_command)
     run = run_id(trigger.key, trigger.at)
-    return StoredRequest(run=run, trigger=trigger, issue=str(issue.resolve()) if issue else "")
+    path_of_issue = str(issue.resolve()) if isinstance(issue, Path) else ""
+    return StoredRequest(run=run, trigger=trigger, issue=path_of_issue)
 
 
 def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import settings_options
+from resolver.cli.options import GroupedCommand, settings_options
 from resolver.entrypoints.webhook.server import serve_webhook
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",

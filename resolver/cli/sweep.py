@@ -1,18 +1,20 @@
 """`resolver sweep`: resolves the labeled issues of a repository that are not done."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
 
-from resolver.cli.options import settings_options
+from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.run_display import display_options, take_display
 from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import UsageError
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("repository")
 @click.option(
     "--max-issues",
@@ -31,6 +33,7 @@ from resolver.errors import UsageError
     help="Folder with a subfolder issue-N for each run. Default: resolver-output in a job of "
     "GitHub Actions, otherwise a new folder below ~/.local/state/resolver.",
 )
+@display_options
 @settings_options
 @click.pass_obj
 def command(
@@ -57,5 +60,16 @@ def command(
         raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
     limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
     chosen_limits = {name: limit for name, limit in limits.items() if limit is not None}
+    display = take_display(options, environment)
     options = {**options, "automatic_run_limits": chosen_limits}
-    return run_sweep(environment, options, repository, click.echo, dry_run=dry_run, output=output)
+    with display.during():
+        return run_sweep(
+            environment,
+            options,
+            repository,
+            partial(click.echo, err=display.is_json),
+            console=display.console,
+            progress=display.progress,
+            dry_run=dry_run,
+            output=output,
+        )

@@ -10,6 +10,7 @@ from resolver.errors import UsageError
 from resolver.events.log import log_schema
 from resolver.events.repair import repair_log
 from resolver.events.sql import log_file, open_log
+from resolver.trace.atif import render_atif
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.plain import for_terminal
@@ -20,6 +21,7 @@ RENDERERS = {
     "html": render_html,
     "text": render_text,
     "json": render_json,
+    "atif": render_atif,
 }
 
 MAX_LISTED_PLACES = 50

@@ -1,4 +1,4 @@
-"""Settings of the agents: condensers, MCP servers, skills, notes, checks and confirmation."""
+"""Settings of the agents: condensers, MCP servers, notes and confirmation."""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import field_validator
-from pydantic_settings import BaseSettings
 
-from resolver.config.check_settings import CheckList
-from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
 from resolver.models.approval import tool_risk
 
@@ -39,12 +37,18 @@ class CondenserSettings(StructuredSetting):
         return value
 
 
-class ConfirmationOptions(StructuredSetting):
-    """How the risk of an action is found, and what happens to a risky one."""
+class ConfirmationRules(StructuredSetting):
+    """Which actions need confirmation, how their risk is found, and what happens to them."""
 
+    plain: ClassVar[str] = "actions"
+
+    actions: Literal["never", "high", "always"] = part(
+        "never",
+        "Actions that need confirmation: `never`, `high` or `always`.",
+    )
     on_high: Literal["refuse", "wait"] = part(
         "refuse",
-        "With `confirmation: high`, what happens to an action of high risk: it is refused, and "
+        "With `actions: high`, what happens to an action of high risk: it is refused, and "
         "the agent gets the reason (`refuse`), or it waits for a comment `@agent approve` "
         "(`wait`).",
     )
@@ -74,8 +78,11 @@ class ConfirmationOptions(StructuredSetting):
         return value
 
 
-class AgentSettings(BaseSettings):
-    """Settings of the agent, its tools, its condensers and skills, and of confirmation."""
+class AgentSettings(SettingGroup):
+    """Settings of the agent, its tools, its condensers and its notes."""
+
+    title: ClassVar[str] = "Agent"
+    when: ClassVar[str] = "Change these to choose the agent, its tools and what it remembers."
 
     agent: str = setting(
         "CodeActAgent",
@@ -90,19 +97,10 @@ class AgentSettings(BaseSettings):
     )
     condenser: CondenserSettings = setting(
         CondenserSettings(),
-        "How a conversation is shortened when it grows too long. A plain value is the list of "
-        "`stages`. See memory.md.",
+        "How a conversation is shortened when it grows too long. See memory.md.",
         repository=True,
         option=False,
     )
-    enable_organization_skills: bool = setting(
-        True,
-        "Also read skills from the owner's `.github` and `.agents` repositories, if the token has "
-        "access to them.",
-        repository=True,
-        option=False,
-    )
-
     mcp_servers: McpServers = setting(
         {},
         "MCP servers whose tools the agent can call, as YAML: `{NAME: {command: ..., env: ...}}` "
@@ -127,32 +125,24 @@ class AgentSettings(BaseSettings):
         option=False,
     )
 
-    checks: CheckList = setting(
-        (),
-        "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
-        "with an optional `timeout` in seconds, `paths`, `report` and `report_format`. When empty, "
-        "they are found in the files of the repository. See checks.md.",
-        repository=True,
-        option=False,
-    )
-
-    confirmation: Literal["never", "high", "always"] = setting(
-        "never",
-        "Which actions of the agent need confirmation before they are executed: none, because the "
-        "sandbox is the boundary (`never`); those of high risk (`high`); or all of them, each of "
-        "which then waits for a person (`always`). See confirmation.md.",
-    )
-
-    confirmation_options: ConfirmationOptions = setting(
-        ConfirmationOptions(),
-        "How risks are judged and what happens to a risky action. See confirmation.md.",
-        option=False,
-    )
-
     @property
     def mcp_secrets(self) -> tuple[str, ...]:
         """The secrets of the operator's MCP servers, for the redactor."""
         return secrets_of(self.mcp_servers)
+
+
+class ConfirmationSettings(SettingGroup):
+    """Settings of the confirmation of actions."""
+
+    title: ClassVar[str] = "Confirmation"
+    when: ClassVar[str] = "Change these to look at risky actions before they run."
+
+    confirmation: ConfirmationRules = setting(
+        ConfirmationRules(),
+        "Which actions of the agent need confirmation before they are executed: none, because the "
+        "sandbox is the boundary (`never`); those of high risk (`high`); or all of them, each of "
+        "which then waits for a person (`always`). See confirmation.md.",
+    )
 
 
 NO_CONDENSER = "none"

@@ -1,17 +1,35 @@
-"""Declarations of settings: `setting`, `part` and the base class of settings with several parts.
+"""Declarations of settings: `SettingGroup`, `setting`, `part` and `StructuredSetting`.
 
-Every setting is a field of `resolver.config.settings.Settings`. A setting with several parts has a
-subclass of `StructuredSetting` as its type and is written as a YAML mapping.
+Every setting is a field of a group, and so of `resolver.config.settings.Settings`. A setting with
+several parts has a subclass of `StructuredSetting` as its type and is written as a YAML mapping.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from resolver.models.base import DeferredModel
 
 
-class StructuredSetting(BaseModel):
+class SettingGroup(BaseSettings):
+    """Settings that are changed for the same reason: a section of docs/settings.md.
+
+    title: heading of the section.
+    when: says when one would change the settings.
+    """
+
+    # Only the class of all settings is instantiated.
+    model_config = SettingsConfigDict(defer_build=True)
+
+    title: ClassVar[str]
+    when: ClassVar[str]
+
+
+class StructuredSetting(DeferredModel):
     """A setting with several parts.
 
     plain: the part that a value which is not a mapping stands for; "" if it must be a mapping.
@@ -35,6 +53,8 @@ def setting(
     *names: str,
     repository: bool = False,
     option: bool = True,
+    decides_start: bool = False,
+    action_input: "bool | ActionInput" = False,
     **bounds: Any,
 ) -> Any:
     """Declare a setting of a pydantic model.
@@ -43,14 +63,42 @@ def setting(
     repository: the setting can be set in the repository's settings file. Never true for a setting
     that decides where a secret is sent.
     option: the setting has a command-line option. Never true for a secret.
+    decides_start: the setting decides who may start work, what triggers it, or how Resolver can
+        answer, so that it is needed to read an event.
+    action_input: the setting is an input of the Action.
     bounds: constraints for `pydantic.Field`, like `ge` and `le`.
     """
     return Field(
         default=default,
         description=description,
-        json_schema_extra={"names": list(names), "repository": repository, "option": option},
+        json_schema_extra={
+            "names": list(names),
+            "repository": repository,
+            "option": option,
+            "decides_start": decides_start,
+            "action_input": _input_of(action_input),
+        },
         **bounds,
     )
+
+
+@dataclass(frozen=True)
+class ActionInput:
+    """An input of the Action that sets a setting.
+
+    name: name of the input; "" for the setting's name with hyphens.
+    default: value that the runner passes if the workflow gives none; "" for none. It has precedence
+        over the environment and the repository's file.
+    """
+
+    name: str = ""
+    default: str = ""
+
+
+def _input_of(action_input: bool | ActionInput) -> dict[str, JsonValue] | None:
+    if not action_input:
+        return None
+    return asdict(ActionInput() if action_input is True else action_input)
 
 
 def part(default: Any, description: str, *names: str, **bounds: Any) -> Any:
@@ -68,7 +116,7 @@ def part(default: Any, description: str, *names: str, **bounds: Any) -> Any:
 
 
 def extra(field: FieldInfo) -> dict[str, Any]:
-    """Return the arguments `names`, `repository` and `option` that `setting` stored in a field."""
+    """Return the arguments that `setting` or `part` stored in a field."""
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
 
 
@@ -78,3 +126,9 @@ def setting_parts(field: FieldInfo) -> dict[str, FieldInfo]:
     if isinstance(kind, type) and issubclass(kind, StructuredSetting):
         return dict(kind.model_fields)
     return {}
+
+
+def plain_annotation(field: FieldInfo) -> Any:
+    """Return the type of a value that is not a mapping: of the part that it stands for, if any."""
+    plain = getattr(field.annotation, "plain", "")
+    return setting_parts(field)[plain].annotation if plain else field.annotation

@@ -1,14 +1,42 @@
 """Settings of the access to GitHub, of who may start work and how, and of what the agent reads."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import SecretStr, field_validator
-from pydantic_settings import BaseSettings
 
-from resolver.config.access_policy import AccessPolicy, Level
-from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+
+Level = Literal["triage", "write", "maintain", "admin"]
+LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
+"""Permission levels of a repository on GitHub, lowest first."""
+
+
+@dataclass(frozen=True)
+class AccessPolicy:
+    """The accounts that may start work: by permission level, by login or by team.
+
+    users: logins that may start work whatever their permission level.
+    teams: teams, as ORG/TEAM, whose members may start work whatever their permission level.
+    denied: logins that may never start work; takes precedence over everything else.
+    level: permission level on the repository that everybody else needs.
+    """
+
+    users: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    level: Level = "write"
+
+    def is_enough(self, level: str) -> bool:
+        """Return True if `level` is sufficient to start work. An unknown level never is."""
+        return level in LEVELS and LEVELS.index(level) >= LEVELS.index(self.level)
+
+
+def contains_login(logins: tuple[str, ...], login: str) -> bool:
+    """Return True if `listed` contains the login, ignoring case."""
+    return login.casefold() in {entry.casefold() for entry in logins}
 
 
 class GitHubAddresses(StructuredSetting):
@@ -76,8 +104,13 @@ class IssueImages(StructuredSetting):
     )
 
 
-class GitHubSettings(BaseSettings):
+class GitHubSettings(SettingGroup):
     """Access to GitHub."""
+
+    title: ClassVar[str] = "GitHub"
+    when: ClassVar[str] = (
+        "Change these to use a token or a GitHub App, or to work with GitHub Enterprise Server."
+    )
 
     github_token: SecretStr | None = setting(
         None,
@@ -85,6 +118,8 @@ class GitHubSettings(BaseSettings):
         "the sandbox.",
         "GITHUB_TOKEN",
         option=False,
+        decides_start=True,
+        action_input=ActionInput(default="${{ github.token }}"),
     )
     app_id: str | None = setting(
         None,
@@ -92,23 +127,31 @@ class GitHubSettings(BaseSettings):
         "Preferred over a token: each run gets an installation token for its repository only.",
         "GITHUB_APP_ID",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     app_private_key: SecretStr | None = setting(
         None,
-        "Private key of the GitHub App: the content of its PEM file, or the path of that file.",
+        "Private key of the GitHub App: the content of its PEM file, or the path of that file. "
+        "It never enters the sandbox.",
         "GITHUB_APP_PRIVATE_KEY",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     github_urls: GitHubAddresses = setting(
         GitHubAddresses(),
         "Addresses of GitHub. Set them to work with GitHub Enterprise Server outside of an Action.",
         option=False,
+        decides_start=True,
     )
     bot_login: str = setting(
         "",
         "Login of the account that Resolver writes as, and whose assignments and review requests "
         "start work. Requested from GitHub when empty.",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     retry_seconds: RetrySettings = setting(
         RetrySettings(),
@@ -142,57 +185,108 @@ class GitHubSettings(BaseSettings):
         return self.github_urls.graphql
 
 
-class TriggerSettings(BaseSettings):
-    """Who may start work, and what starts it."""
+class AccessSettings(SettingGroup):
+    """Who may start work."""
+
+    title: ClassVar[str] = "Access"
+    when: ClassVar[str] = "Change these to decide who can start work."
 
     required_permission: Level = setting(
         "write",
         "Permission on the repository that people need to start work. People with less need an "
         "entry in `allowed_users` or `allowed_teams`.",
         option=False,
+        decides_start=True,
+        action_input=ActionInput(default="write"),
     )
     allowed_users: tuple[str, ...] = setting(
-        (), "Logins that may start work without write access, including bots.", option=False
+        (),
+        "Logins that may start work without write access, including bots.",
+        option=False,
+        decides_start=True,
+        action_input=True,
     )
     allowed_teams: tuple[str, ...] = setting(
         (),
         "Teams, as ORG/TEAM, whose members may start work without write access. The token needs "
         "`members: read` on the organization.",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     denied_users: tuple[str, ...] = setting(
-        (), "Logins that may never start work, whatever their permission.", option=False
+        (),
+        "Logins that may never start work, whatever their permission.",
+        option=False,
+        decides_start=True,
+        action_input=True,
     )
     refusals: Literal["comment", "silent"] = setting(
         "comment",
         "How a person who may not start work is notified: by a one-line comment, or not at all. "
         "The log and the summary of the job report it in either case.",
         option=False,
+        decides_start=True,
+        action_input=ActionInput(default="comment"),
     )
-    max_delivery_age_seconds: float = setting(
-        3600.0,
-        "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "
-        "which may be a replay, GitHub is asked if the request still stands and was not edited.",
-        option=False,
-        ge=0,
+
+    @field_validator("allowed_teams")
+    @classmethod
+    def _teams_have_an_organization(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for team in value:
+            if not re.fullmatch(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A):
+                raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
+        return value
+
+    @property
+    def access_policy(self) -> AccessPolicy:
+        """The access policy: which accounts may start work."""
+        return AccessPolicy(
+            users=self.allowed_users,
+            teams=self.allowed_teams,
+            denied=self.denied_users,
+            level=self.required_permission,
+        )
+
+
+class TriggerSettings(SettingGroup):
+    """What starts work."""
+
+    title: ClassVar[str] = "Triggers"
+    when: ClassVar[str] = (
+        "Change these to decide what starts work: the mention, the label, reviews, failing checks, "
+        "a schedule."
     )
+
     mention: str = setting(
-        "@agent", "Mention that starts work in a comment, an issue or a review.", option=False
+        "@agent",
+        "Mention that starts work in a comment, an issue or a review.",
+        option=False,
+        decides_start=True,
+        action_input=ActionInput(default="@agent"),
     )
     label: str = setting(
-        "agent", "Label that starts work on an issue or a pull request.", option=False
+        "agent",
+        "Label that starts work on an issue or a pull request.",
+        option=False,
+        decides_start=True,
+        action_input=ActionInput(default="agent"),
     )
     review_teams: tuple[str, ...] = setting(
         (),
         "Teams, as ORG/TEAM, or TEAM for one of the repository owner's. A review that is "
         "requested from one of them is done as if it were requested from Resolver's account.",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",
         "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
         "those of the default branch (`default-branch`), or both (`all`). See triggers.md.",
         option=False,
+        decides_start=True,
+        action_input=True,
     )
     automatic_run_limits: AutomaticRunLimits = setting(
         AutomaticRunLimits(),
@@ -208,14 +302,6 @@ class TriggerSettings(BaseSettings):
             raise ValueError("the mention is one word, like @agent")
         return value
 
-    @field_validator("allowed_teams")
-    @classmethod
-    def _teams_have_an_organization(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for team in value:
-            if not re.fullmatch(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A):
-                raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
-        return value
-
     @field_validator("review_teams")
     @classmethod
     def _teams_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -224,25 +310,19 @@ class TriggerSettings(BaseSettings):
                 raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
         return value
 
-    @property
-    def access_policy(self) -> AccessPolicy:
-        """The access policy: which accounts may start work."""
-        return AccessPolicy(
-            users=self.allowed_users,
-            teams=self.allowed_teams,
-            denied=self.denied_users,
-            level=self.required_permission,
-        )
 
-
-class ContextSettings(BaseSettings):
+class ContextSettings(SettingGroup):
     """What the agent reads in addition to the issue."""
+
+    title: ClassVar[str] = "Context"
+    when: ClassVar[str] = "Change these to decide what the agent reads in addition to the issue."
 
     base_branch: str = setting(
         "",
         "Branch that work on an issue starts from and that its pull request targets; the default "
         "branch when empty.",
         repository=True,
+        action_input=True,
     )
     clone_depth: int = setting(
         50,
@@ -255,6 +335,13 @@ class ContextSettings(BaseSettings):
     issue_images: IssueImages = setting(
         IssueImages(),
         "Images in issues and comments, which are fetched for models with image input.",
+        option=False,
+    )
+    enable_organization_skills: bool = setting(
+        True,
+        "Also read skills from the owner's `.github` and `.agents` repositories, if the token has "
+        "access to them.",
+        repository=True,
         option=False,
     )
 

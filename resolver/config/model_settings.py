@@ -1,12 +1,11 @@
 """Settings of models: connection, parameters, fallbacks and routing rules."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings
 
-from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
@@ -79,14 +78,21 @@ class ServiceSettings(ModelOptions):
         return value
 
 
-class ModelSettings(BaseSettings):
+class ModelSettings(SettingGroup):
     """Settings of the models: connection, parameters, fallbacks and routing rules."""
+
+    title: ClassVar[str] = "Model"
+    when: ClassVar[str] = (
+        "Change these to choose a model, its endpoint and its parameters, to name models that "
+        "stand in for it, or to use other models for single services."
+    )
 
     model: str = setting(
         "",
         "Model, as litellm names it: `anthropic/NAME`, `openai/NAME`. For tests, `replay:FILE` "
         "takes the replies from an event log and `scripted:FILE` from a YAML list.",
         "LLM_MODEL",
+        action_input=True,
     )
     api_key: SecretStr | None = setting(
         None,
@@ -94,12 +100,14 @@ class ModelSettings(BaseSettings):
         "(`ANTHROPIC_API_KEY`, ...). It never enters the sandbox.",
         "LLM_API_KEY",
         option=False,
+        action_input=ActionInput("llm-api-key"),
     )
     base_url: str | None = setting(
         None,
         "Base URL of the model endpoint. Set it for a proxy, a gateway or a server of your own; "
         "the provider's own address when unset.",
         "LLM_BASE_URL",
+        action_input=ActionInput("llm-base-url"),
     )
     dialect: Literal["auto", "tools", "tags"] = setting(
         "auto",

@@ -1,11 +1,10 @@
 """Settings of how changes, reviews and comments appear on GitHub."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator
-from pydantic_settings import BaseSettings
 
-from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.models.pull_request import ReviewVerdict
 from resolver.models.repository import PullRequestPreferences, Reviewer
 
@@ -32,14 +31,20 @@ class CommentIntervals(StructuredSetting):
     )
 
 
-class PublishingSettings(BaseSettings):
+class PublishingSettings(SettingGroup):
     """Settings of pull requests, reviews and comments."""
+
+    title: ClassVar[str] = "Publishing"
+    when: ClassVar[str] = (
+        "Change these to decide how changes, reviews and comments appear on GitHub."
+    )
 
     draft: Literal["auto", "always", "never"] = setting(
         "auto",
         "Whether pull requests are opened as drafts: `always` (or true), `never` (or false), or "
         "unless the work is complete and verified or checked (`auto`). See verification.md.",
         repository=True,
+        action_input=True,
     )
     reviewers: tuple[str, ...] = setting(
         ("requester",),
@@ -47,15 +52,21 @@ class PublishingSettings(BaseSettings):
         "asked for the work), `codeowners` (of the changed files), both, or `none`.",
         repository=True,
         option=False,
+        action_input=True,
     )
     pull_request_labels: tuple[str, ...] = setting(
-        (), "Labels that are added to pull requests.", repository=True, option=False
+        (),
+        "Labels that are added to pull requests.",
+        repository=True,
+        option=False,
+        action_input=True,
     )
     assign_requester: bool = setting(
         False,
         "Assign pull requests to the person who asked for them.",
         repository=True,
         option=False,
+        action_input=True,
     )
     signed_commits: bool = setting(
         False,
@@ -63,6 +74,7 @@ class PublishingSettings(BaseSettings):
         "Otherwise commits are pushed with git, unsigned.",
         repository=True,
         option=False,
+        action_input=True,
     )
     base_moved: Literal["leave", "rebase", "merge"] = setting(
         "leave",
@@ -73,6 +85,7 @@ class PublishingSettings(BaseSettings):
         "run, `merge` merges too, and the two others put the commit on top.",
         repository=True,
         option=False,
+        action_input=True,
     )
     fork_changes: Literal["push", "branch", "patch"] = setting(
         "push",
@@ -81,6 +94,7 @@ class PublishingSettings(BaseSettings):
         "new branch of this repository with a separate pull request, which lets the fork's code "
         "run in this repository's CI. `patch`: always into the comment.",
         option=False,
+        action_input=True,
     )
     protected_paths: tuple[str, ...] = setting(
         (
@@ -107,12 +121,14 @@ class PublishingSettings(BaseSettings):
         "that is up to the reviewer, or those in which Resolver did what was asked (`addressed`).",
         repository=True,
         option=False,
+        action_input=True,
     )
     progress_comments: bool = setting(
         True,
         "Post a comment as soon as a run starts, update it with the progress of the run, and turn "
         "it into the final comment.",
         option=False,
+        action_input=True,
     )
     comment_interval_seconds: CommentIntervals = setting(
         CommentIntervals(),

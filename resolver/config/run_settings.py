@@ -4,10 +4,9 @@ import re
 from typing import ClassVar, Literal
 
 from pydantic import SecretStr, field_validator
-from pydantic_settings import BaseSettings
 
 from resolver.config.allowed_hosts import AllowList
-from resolver.config.declaration import StructuredSetting, part, setting
+from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
 from resolver.config.image_reference import ImagePattern
 
 
@@ -71,6 +70,16 @@ class SandboxLimits(StructuredSetting):
     egress_bytes: int = part(
         1_000_000_000, "Maximum bytes of a run's connections, both ways.", gt=0
     )
+    read_only_root: bool = part(
+        False,
+        "Make the image's files read-only in the container. The repository and temporary files are "
+        "then in memory, and a setup can't install into the image. See environment.md.",
+    )
+    oci_runtime: str = part(
+        "",
+        "Runtime of the container, as the engine names it, like `runsc` for gVisor; the engine's "
+        "default when empty.",
+    )
 
 
 class RemoteSettings(StructuredSetting):
@@ -85,6 +94,51 @@ class RemoteSettings(StructuredSetting):
     allow_plain_http: bool = part(
         False, "Allow sending the token to another machine without TLS (`http:`)."
     )
+    token: SecretStr | None = part(
+        None, "Token of the server: its RESOLVER_SANDBOX_TOKEN.", "RESOLVER_REMOTE_TOKEN"
+    )
+
+
+class WebhookServer(StructuredSetting):
+    """The webhook server: its secret, its storage and its deliveries."""
+
+    webhook_secret: SecretStr | None = part(
+        None,
+        "Secret that signs the webhook's deliveries. The server needs it.",
+        "GITHUB_WEBHOOK_SECRET",
+        "RESOLVER_WEBHOOK_SECRET",
+    )
+    database_url: str = part(
+        "sqlite:///resolver.db",
+        "URL of the database: SQLite (`sqlite:///FILE`) or PostgreSQL (`postgresql://...`).",
+        "RESOLVER_DATABASE_URL",
+    )
+    data_dir: str = part(
+        "resolver-runs",
+        "Folder in which the server stores the output of its runs.",
+        "RESOLVER_DATA_DIR",
+    )
+    public_url: str = part(
+        "",
+        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
+        "then link to a live page of the run, which anybody who has the link can read. No page "
+        "and no link when empty.",
+        "RESOLVER_PUBLIC_URL",
+    )
+    max_delivery_age_seconds: float = part(
+        3600.0,
+        "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "
+        "which may be a replay, GitHub is asked if the request still stands and was not edited.",
+        "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
+        ge=0,
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url_is_an_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
+            raise ValueError("it is not an address like https://resolver.example.org")
+        return value.rstrip("/")
 
 
 class RunQuotas(StructuredSetting):
@@ -130,8 +184,14 @@ class CostQuotas(StructuredSetting):
     )
 
 
-class LimitSettings(BaseSettings):
+class LimitSettings(SettingGroup):
     """Limits of one run."""
+
+    title: ClassVar[str] = "Limits"
+    when: ClassVar[str] = (
+        "Change these to bound what one run may cost, how long it may take and how large its "
+        "change may be."
+    )
 
     max_iterations: int = setting(
         250,
@@ -140,12 +200,23 @@ class LimitSettings(BaseSettings):
         repository=True,
         ge=1,
         le=10_000,
+        action_input=True,
     )
     max_budget: float = setting(
-        5.0, "Maximum cost of a run in US dollars.", repository=True, gt=0, allow_inf_nan=False
+        5.0,
+        "Maximum cost of a run in US dollars.",
+        repository=True,
+        gt=0,
+        allow_inf_nan=False,
+        action_input=True,
     )
     max_time: float = setting(
-        3600.0, "Maximum duration of a run in seconds.", repository=True, gt=0, allow_inf_nan=False
+        3600.0,
+        "Maximum duration of a run in seconds.",
+        repository=True,
+        gt=0,
+        allow_inf_nan=False,
+        action_input=True,
     )
     max_extension: float = setting(
         3.0,
@@ -170,8 +241,14 @@ class LimitSettings(BaseSettings):
     )
 
 
-class SandboxSettings(BaseSettings):
+class SandboxSettings(SettingGroup):
     """Where the agent works, with which environment, resources and hosts."""
+
+    title: ClassVar[str] = "Sandbox"
+    when: ClassVar[str] = (
+        "Change these to give the agent the environment of your project, to let it reach hosts, or "
+        "to run it on another machine."
+    )
 
     runtime: Literal["auto", "docker", "local", "remote"] = setting(
         "auto",
@@ -184,6 +261,7 @@ class SandboxSettings(BaseSettings):
         "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. Set it to an "
         "image that has your project's tools. A repository can name images of registries only.",
         repository=True,
+        action_input=True,
     )
     image_options: ImageOptions = setting(
         ImageOptions(),
@@ -199,21 +277,21 @@ class SandboxSettings(BaseSettings):
         option=False,
     )
     sandbox_limits: SandboxLimits = setting(
-        SandboxLimits(), "Resources that the sandbox may use.", option=False
+        SandboxLimits(),
+        "Resources that the sandbox may use, and how its container is confined.",
+        option=False,
     )
     egress: tuple[str, ...] = setting(
         (),
         "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
         "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. Set `packages` if "
         "the agent has to install dependencies. See egress.md.",
+        action_input=True,
     )
     remote: RemoteSettings = setting(
         RemoteSettings(),
-        "Server of the remote runtime, for `runtime: remote`. Needs `remote_token`.",
+        "Server of the remote runtime, for `runtime: remote`. Needs `url` and `token`.",
         option=False,
-    )
-    remote_token: SecretStr | None = setting(
-        None, "Token of the remote runtime: its RESOLVER_SANDBOX_TOKEN.", option=False
     )
 
     @field_validator("egress")
@@ -228,8 +306,13 @@ class SandboxSettings(BaseSettings):
         return AllowList.parse(self.egress)
 
 
-class QuotaSettings(BaseSettings):
+class QuotaSettings(SettingGroup):
     """Quotas that all runs of a repository share, as recorded in its quota ledger."""
+
+    title: ClassVar[str] = "Quotas"
+    when: ClassVar[str] = (
+        "Change these to bound what all runs together may cost, and to show it in a dashboard."
+    )
 
     run_quotas: RunQuotas = setting(
         RunQuotas(),
@@ -247,31 +330,21 @@ class QuotaSettings(BaseSettings):
         "Maintain an issue that shows runs, costs and refusals, with checkboxes to stop or "
         "continue a run.",
         option=False,
+        action_input=True,
     )
 
 
-class ServerSettings(BaseSettings):
+class ServerSettings(SettingGroup):
     """The webhook server, and where logs are kept."""
 
-    webhook_secret: SecretStr | None = setting(
-        None,
-        "Secret that signs the webhook's deliveries. The server needs it.",
-        "GITHUB_WEBHOOK_SECRET",
-        option=False,
+    title: ClassVar[str] = "Server and logs"
+    when: ClassVar[str] = (
+        "Change these to run the webhook server, or to keep the logs of Action runs elsewhere."
     )
-    database_url: str = setting(
-        "sqlite:///resolver.db",
-        "URL of the server's database: SQLite (`sqlite:///FILE`) or PostgreSQL (`postgresql://...`).",
-        option=False,
-    )
-    data_dir: str = setting(
-        "resolver-runs", "Folder in which the server stores the output of its runs.", option=False
-    )
-    public_url: str = setting(
-        "",
-        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
-        "then link to a live page of the run, which anybody who has the link can read. No page "
-        "and no link when empty. See server.md.",
+
+    server: WebhookServer = setting(
+        WebhookServer(),
+        "The webhook server: its secret, and where it stores its data. See server.md.",
         option=False,
     )
     keep_log: bool = setting(
@@ -279,11 +352,5 @@ class ServerSettings(BaseSettings):
         "In an Action, push the log of each run to `refs/resolver/runs/...` in the repository, so "
         "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
         option=False,
+        action_input=ActionInput(default="true"),
     )
-
-    @field_validator("public_url")
-    @classmethod
-    def _public_url_is_an_address(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
-            raise ValueError("it is not an address like https://resolver.example.org")
-        return value.rstrip("/")

@@ -1,14 +1,15 @@
-"""Names of settings: suggestions for misspelled ones, warnings about old ones, error messages."""
+"""Names of settings: old ones and what replaced them, suggestions for misspelled ones, messages."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from typing import Final
 
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from resolver.config.declaration import extra, setting_parts
-from resolver.config.renamed_settings import REMOVED, RENAMED, old_names, replacement, target_of
 
 PREFIX = "RESOLVER_"
 
@@ -44,15 +45,17 @@ def own_variables(name: str, names: Iterable[str] = ()) -> list[str]:
 
 def variable_names(name: str, field: FieldInfo) -> list[str]:
     """Return all environment variables that set a setting or a part of it."""
-    established = [
-        variable for part in setting_parts(field).values() for variable in extra(part)["names"]
-    ]
     old_settings = [old_name for old_name, _ in old_names(name)]
     return [
         *_variables_of(name, extra(field)["names"]),
-        *_variables_of("", established),
+        *_variables_of("", _part_variables(field)),
         *(variable for old_name in old_settings for variable in _variables_of(old_name)),
     ]
+
+
+def _part_variables(field: FieldInfo) -> list[str]:
+    """Return the environment variables that set single parts of a setting."""
+    return [variable for part in setting_parts(field).values() for variable in extra(part)["names"]]
 
 
 def environment_warnings(
@@ -65,10 +68,13 @@ def environment_warnings(
     settings: the fields of `Settings`.
     """
     known = {v for name, field in settings.items() for v in variable_names(name, field)}
+    # A part of a setting can keep the variable of the setting that it was before.
+    current = {v for field in settings.values() for v in _part_variables(field)}
     warnings = {
         variable: _rename_warning(variable, old)
         for old in RENAMED
         for variable in _variables_of(old)
+        if variable not in current
     }
     warnings |= {
         variable: _removal_warning(variable, old)
@@ -168,3 +174,104 @@ def _suggestion(variable: str, known: Collection[str]) -> str:
         return ""
     current = target_of(closest.lower())[0].upper() if closest.lower() in RENAMED else closest
     return f"; did you mean {PREFIX}{current}?"
+
+
+RENAMED: Final[Mapping[str, str]] = {
+    "api_version": "model_options.api_version",
+    "model_region": "model_options.region",
+    "model_project": "model_options.project",
+    "temperature": "model_options.temperature",
+    "reasoning_effort": "model_options.reasoning_effort",
+    "seed": "model_options.seed",
+    "stop_words": "model_options.stop",
+    "model_stream": "model_options.stream",
+    "model_timeout": "model_options.timeout",
+    "model_retries": "model_options.retries",
+    "input_cost_per_token": "model_options.input_cost_per_token",
+    "output_cost_per_token": "model_options.output_cost_per_token",
+    "skills_embedding_model": "services.embedding",
+    "command_timeout": "timeout_seconds.command",
+    "setup_timeout": "timeout_seconds.setup",
+    "max_patch_bytes": "max_patch.bytes",
+    "max_patch_files": "max_patch.files",
+    "builds": "image_options.build",
+    "keep_setup": "image_options.keep_prepared",
+    "memory": "sandbox_limits.memory",
+    "cpus": "sandbox_limits.cpus",
+    "pids": "sandbox_limits.pids",
+    "disk": "sandbox_limits.disk_gigabytes",
+    "egress_max_bytes": "sandbox_limits.egress_bytes",
+    "remote_url": "remote.url",
+    "remote_ca": "remote.ca_file",
+    "remote_plain_http": "remote.allow_plain_http",
+    "github_api_url": "github_urls.api",
+    "github_server_url": "github_urls.server",
+    "github_graphql_url": "github_urls.graphql",
+    "write_retry_seconds": "retry_seconds.github_writes",
+    "last_word_time": "retry_seconds.final_comment",
+    "outage_retry_seconds": "retry_seconds.outage",
+    "max_check_fixes": "automatic_run_limits.check_fixes",
+    "sweep_issues": "automatic_run_limits.sweep_runs",
+    "sweep_total": "automatic_run_limits.sweep_cost",
+    "max_bot_chain": "automatic_run_limits.bot_chain",
+    "pictures": "issue_images.max_images",
+    "picture_hosts": "issue_images.hosts",
+    "organization_skills": "enable_organization_skills",
+    "verification_rounds": "verify.rounds",
+    "remote_token": "remote.token",
+    "webhook_secret": "server.webhook_secret",
+    "database_url": "server.database_url",
+    "data_dir": "server.data_dir",
+    "public_url": "server.public_url",
+    "max_delivery_age_seconds": "server.max_delivery_age_seconds",
+    "confirmation_options": "confirmation",
+    "agents_choose_models": "enable_agent_model_choice",
+    "condenser_max_tokens": "condenser.max_tokens",
+    "on_high": "confirmation.on_high",
+    "confirmation_wait": "confirmation.wait_seconds",
+    "risk_judge": "confirmation.judge",
+    "tool_risks": "confirmation.tool_risks",
+    "progress_interval": "comment_interval_seconds.progress",
+    "control_poll": "comment_interval_seconds.commands",
+    "max_runs_per_thread_day": "run_quotas.thread_day",
+    "max_runs_per_user_day": "run_quotas.user_day",
+    "max_runs_per_repository_day": "run_quotas.repository_day",
+    "max_cost_per_thread_day": "cost_quotas.thread_day",
+    "max_cost_per_user_day": "cost_quotas.user_day",
+    "max_cost_per_repository_day": "cost_quotas.repository_day",
+    "max_monthly_budget": "cost_quotas.repository_month",
+    "max_daily_budget": "cost_quotas.server_day",
+}
+"""Old name to the setting, or `SETTING.PART`, that replaces it."""
+
+REMOVED: Final[Mapping[str, str]] = {
+    "review_max_comments": "a review has at most 25 comments, the most important ones",
+    "record_all_risks": "the event log has the low risks too if a model judges the risks",
+}
+"""Name of a removed setting to the reason, which completes `X no longer exists and is ignored:`."""
+
+
+def target_of(old: str) -> tuple[str, str]:
+    """Return the setting and its part, "" for the whole setting, that replace a renamed setting."""
+    name, _, part = RENAMED[old].partition(".")
+    return name, part
+
+
+def old_names(name: str) -> tuple[tuple[str, str], ...]:
+    """Return each old name that sets the setting or a part of it, with that part or ""."""
+    return _old_names_by_setting().get(name, ())
+
+
+@cache
+def _old_names_by_setting() -> Mapping[str, tuple[tuple[str, str], ...]]:
+    names: dict[str, tuple[tuple[str, str], ...]] = {}
+    for old in RENAMED:
+        name, part = target_of(old)
+        names[name] = (*names.get(name, ()), (old, part))
+    return names
+
+
+def replacement(old: str, value: str = "...") -> str:
+    """Return how `old` is written today, like `model_options: {temperature: ...}`."""
+    name, part = target_of(old)
+    return f"{name}: {{{part}: {value}}}" if part else f"{name}: {value}"

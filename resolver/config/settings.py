@@ -19,51 +19,57 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from resolver.config.agent_settings import AgentSettings
+from resolver.config.agent_settings import AgentSettings, ConfirmationSettings
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.declaration import StructuredSetting, extra, setting_parts
-from resolver.config.github_settings import ContextSettings, GitHubSettings, TriggerSettings
+from resolver.config.declaration import SettingGroup, StructuredSetting, extra, setting_parts
+from resolver.config.github_settings import (
+    AccessSettings,
+    ContextSettings,
+    GitHubSettings,
+    TriggerSettings,
+)
 from resolver.config.image_reference import check_repository_image
 from resolver.config.model_settings import ModelSettings
 from resolver.config.publishing_settings import PublishingSettings
-from resolver.config.renamed_settings import old_names
 from resolver.config.run_settings import (
     LimitSettings,
     QuotaSettings,
     SandboxSettings,
     ServerSettings,
 )
-from resolver.config.setting_names import input_variables, name_faults, own_variables, value_fault
+from resolver.config.setting_names import (
+    input_variables,
+    name_faults,
+    old_names,
+    own_variables,
+    value_fault,
+)
 from resolver.config.verification_settings import VerificationSettings
 from resolver.errors import UsageError
 from resolver.models.run import RunLimits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
-EVENT_SETTINGS = frozenset(
-    {
-        "github_token", "github_urls", "app_id", "app_private_key", "bot_login", "mention", "label",
-        "allowed_users", "allowed_teams", "denied_users", "required_permission", "refusals",
-        "fix_failing_checks", "review_teams",
-    }
-)  # fmt: skip
-"""Settings that decide who may start work, what triggers it, and how Resolver can answer."""
-
 
 class Settings(
     ServerSettings,
     QuotaSettings,
     PublishingSettings,
-    VerificationSettings,
+    ConfirmationSettings,
     AgentSettings,
     ContextSettings,
     TriggerSettings,
+    AccessSettings,
     GitHubSettings,
+    VerificationSettings,
     SandboxSettings,
     LimitSettings,
     ModelSettings,
 ):
-    """All settings of one run. Frozen; created once at an entry point and passed on."""
+    """All settings of one run. Frozen; created once at an entry point and passed on.
+
+    The groups are listed in the reverse of their order in docs/settings.md.
+    """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -87,8 +93,9 @@ class Settings(
     def longest_run(self) -> timedelta:
         """Maximum duration with all extensions and verifications, and an hour for cloning, starting
         and publishing."""
-        verifying = self.verification_seconds * (self.verification_rounds + 1) if self.verify else 0
-        seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup + verifying
+        verifications = self.verify.rounds + 1 if self.verify.enabled else 0
+        seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup
+        seconds += self.verification_seconds * verifications
         return timedelta(seconds=seconds, hours=1)
 
     def without_kept_environment(self) -> Self:
@@ -103,8 +110,8 @@ class Settings(
             self.api_key,
             self.github_token,
             self.app_private_key,
-            self.webhook_secret,
-            self.remote_token,
+            self.server.webhook_secret,
+            self.remote.token,
         )
         services = (service.api_key for service in self.services.values())
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
@@ -121,6 +128,17 @@ class Settings(
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Use only the constructor's arguments: `load_settings` reads all other sources."""
         return (init_settings,)
+
+
+GROUPS: tuple[type[SettingGroup], ...] = tuple(
+    base for base in reversed(Settings.__bases__) if issubclass(base, SettingGroup)
+)
+"""The groups of settings, in the order in which docs/settings.md lists them."""
+
+EVENT_SETTINGS = frozenset(
+    name for name, field in Settings.model_fields.items() if extra(field)["decides_start"]
+)
+"""Settings that decide who may start work, what triggers it, and how Resolver can answer."""
 
 
 def load_settings(

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from resolver.config.templates import render
 from resolver.controller.control import Approve, Deny, Requests
 from resolver.errors import ModelError
 from resolver.events import actions as a
+from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import (
     ConfirmationAnswered,
@@ -29,12 +30,13 @@ from resolver.events.lifecycle import (
     RiskAssessed,
     Warned,
 )
-from resolver.events.log import SANDBOX_ACTIONS, Event, parse_logged_event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model
 from resolver.models.approval import PendingApproval, RiskLevel, approval_number
+from resolver.models.base import DeferredModel
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, gravest, shorten_finding
@@ -52,7 +54,7 @@ _JSON_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 _BASE_FIELDS = frozenset(ActionBase.model_fields)
 
 
-class _Opinion(BaseModel):
+class _Opinion(DeferredModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     level: RiskLevel
@@ -111,7 +113,7 @@ class JudgingAnalyzer:
         self.stream.add(Warned(about="judge", message=message))
 
 
-GATED_ACTIONS = (*SANDBOX_ACTIONS, a.McpCall)
+GATED_ACTIONS = (SandboxAction, a.McpCall)
 """The actions that are checked.
 
 Actions that only look something up for the agent (Recall, code search) are not, nor is the start of

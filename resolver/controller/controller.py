@@ -17,14 +17,14 @@ from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
 from resolver.controller.control import MAX_PAUSE_SECONDS, Control, Level, Requests
 from resolver.controller.limits import check_limits, delegate_limits, derive_outcome, limit_warning
-from resolver.controller.recovery import EXTERNAL_ACTIONS, unanswered_actions
+from resolver.controller.recovery import unanswered_actions
 from resolver.controller.stuck import StuckDetector
 from resolver.errors import LimitReached, ResolverError, RunStopped, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
-from resolver.events.log import SANDBOX_ACTIONS, Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.memory.skills.recalling import NothingRecalled, Recaller
@@ -64,7 +64,7 @@ AWAITING_STATES = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CON
 class Executor(Protocol):
     """Executes actions in the sandbox."""
 
-    def execute(self, action: SandboxAction) -> Observation:
+    def execute(self, action: SandboxAction) -> ObservationBase:
         """Return the result of the action. Raises SandboxError if the sandbox is lost."""
         ...
 
@@ -184,7 +184,7 @@ class AgentController:
             self._enter(RunState.RUNNING)
 
     def _settle_unanswered(self, action: ActionBase) -> None:
-        if isinstance(action, EXTERNAL_ACTIONS) and not self._gate.is_held(action):
+        if action.is_external and not self._gate.is_held(action):
             content = render("agent/interrupted.md.j2").strip()
             self._observe(action, o.ErrorObservation(content=content, code="interrupted"))
         else:
@@ -247,7 +247,7 @@ class AgentController:
                 self._condense_or_fail()
             case _ if type(action) in self._host_handlers:
                 self._execute(action, self._host_handlers[type(action)])
-            case _ if isinstance(action, SANDBOX_ACTIONS):
+            case _ if isinstance(action, SandboxAction):
                 self._execute(action, self._executor.execute)
             case _:
                 kind = getattr(action, "kind", "")

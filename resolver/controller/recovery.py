@@ -19,12 +19,6 @@ from resolver.events.observations import AgentStateChanged, RecallResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 
-EXTERNAL_ACTIONS = (a.McpCall, a.BrowseURL, a.BrowseInteractive)
-"""Actions with effects outside the sandbox. They are never executed again.
-
-A fresh sandbox does not undo these effects.
-"""
-
 _ENDING_ACTIONS = (a.Finish, a.Reject, a.ChangeAgentState)
 _CONTROLLER_ANSWERED_ACTIONS = (a.Think, a.Message, a.Invalid)
 

@@ -157,7 +157,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
         try:
             output = open_output(workspace)
         except UsageError:
-            output = Output(temporary / OUTPUT_FOLDER)
+            output = Output(temporary / OUTPUT_FOLDER, shared=True)
         job = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
@@ -283,20 +283,27 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
 
 
 def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
-    """Append the text of the final comment to the runner's GITHUB_STEP_SUMMARY file, which is
-    limited to 1 MiB."""
+    """Append the text of the final comment to the summary of the job's page."""
+    if not environment.get("GITHUB_STEP_SUMMARY"):
+        return
+    # The summary is shown on the job's page, so it needs no link to it.
+    comment = comment_body(result.report.model_copy(update={"log_url": ""}))
+    text = render(
+        "run/summary.md.j2",
+        trigger=result.request.trigger,
+        server=environment.get("GITHUB_SERVER_URL", ""),
+        state=result.outcome_file.state.value,
+        publication=result.publication,
+        told=comment,
+    )
+    append_summary(environment, text)
+
+
+def append_summary(environment: Mapping[str, str], text: str) -> None:
+    """Append text to the runner's GITHUB_STEP_SUMMARY file, which is limited to 1 MiB, if there is
+    one."""
     path = environment.get("GITHUB_STEP_SUMMARY")
     if path:
-        # The summary is shown on the job's page, so it needs no link to it.
-        comment = comment_body(result.report.model_copy(update={"log_url": ""}))
-        text = render(
-            "run/summary.md.j2",
-            trigger=result.request.trigger,
-            server=environment.get("GITHUB_SERVER_URL", ""),
-            state=result.outcome_file.state.value,
-            publication=result.publication,
-            told=comment,
-        )
         with open(path, "a", encoding="utf-8") as file:
             file.write(text)
 
@@ -330,7 +337,7 @@ def open_output(workspace: Path) -> Output:
     for path in (folder, *folder.glob("*")):
         if path.is_symlink():
             raise UsageError(f"{path} is a link", f"remove {OUTPUT_FOLDER} from the checkout")
-    return Output(folder)
+    return Output(folder, shared=True)
 
 
 def change_owner(folder: Path, workspace: Path) -> None:

@@ -65,7 +65,7 @@ def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost)
     """
     forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
     job = actions_run(environment)
-    for issue in forge.labelled(settings.label).oldest_first():
+    for issue in forge.labeled(settings.label).oldest_first():
         closed = forge.run_comments.close_comments_of_job(issue.number, job, settings.mention)
         if closed:
             return closed

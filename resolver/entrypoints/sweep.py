@@ -1,5 +1,5 @@
-"""The sweep: resolves the labelled issues of a repository one after the other, as if each had just
-been labelled, within a limit of runs and of cost."""
+"""The sweep: resolves the labeled issues of a repository one after the other, as if each had just
+been labeled, within a limit of runs and of cost."""
 
 import logging
 import threading
@@ -15,9 +15,9 @@ from resolver.config.templates import render
 from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.github.context.labelled_issues import LabelledIssue, LabelledIssues, Labelling
+from resolver.github.context.labeled_issues import LabeledIssue, LabeledIssues, Labeling
 from resolver.github.events.permission import IgnoredEvent, authorize
-from resolver.github.events.sweep import a_second_later, labelled_trigger
+from resolver.github.events.sweep import a_second_later, labeled_trigger
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
@@ -131,21 +131,21 @@ class Sweep:
 
         Raises ForgeError if the issues can't be listed; no run has started then.
         """
-        labelled = self.forge.labelled(self.settings.label)
-        issues = labelled.oldest_first()
+        labeled = self.forge.labeled(self.settings.label)
+        issues = labeled.oldest_first()
         try:
             for issue in issues:
                 stop_reason = self._stop_reason()
                 if stop_reason:
                     self._add_row(_not_started_row(issue, stop_reason))
                 else:
-                    self._process_issue(labelled, issue)
+                    self._process_issue(labeled, issue)
         except RunStopped as stopped:
             self.stopping.set()
             self._add_remaining(issues, stopped.what)
         return tuple(self.rows)
 
-    def _add_remaining(self, issues: Iterable[LabelledIssue], reason: str) -> None:
+    def _add_remaining(self, issues: Iterable[LabeledIssue], reason: str) -> None:
         """Add rows for the remaining issues after a signal that came between two runs or at the end
         of one."""
         handled = {row.number for row in self.rows}
@@ -168,9 +168,9 @@ class Sweep:
             return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
         return ""
 
-    def _process_issue(self, labelled: LabelledIssues, issue: LabelledIssue) -> None:
+    def _process_issue(self, labeled: LabeledIssues, issue: LabeledIssue) -> None:
         try:
-            inspected = self._inspect_issue(labelled, issue)
+            inspected = self._inspect_issue(labeled, issue)
             if isinstance(inspected, SweepRow):
                 self._add_row(inspected)
             else:
@@ -181,18 +181,18 @@ class Sweep:
             logger.warning("#%d: %s", issue.number, error.what)
             self._add_row(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
 
-    def _inspect_issue(self, labelled: LabelledIssues, issue: LabelledIssue) -> SweepRow | Trigger:
+    def _inspect_issue(self, labeled: LabeledIssues, issue: LabeledIssue) -> SweepRow | Trigger:
         """Return the trigger to start, or the row that says why nothing is started.
 
         Raises ForgeError and, for a dry run, Refused.
         """
-        labelling = labelled.labelling(issue)
-        trigger = self._trigger(issue, labelling)
+        labeling = labeled.labeling(issue)
+        trigger = self._trigger(issue, labeling)
         if isinstance(trigger, IgnoredEvent):
-            url = labelling.pull_request if labelling else ""
+            url = labeling.pull_request if labeling else ""
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
-        assert labelling is not None
-        candidates = (trigger, a_second_later(trigger, issue, labelling))
+        assert labeling is not None
+        candidates = (trigger, a_second_later(trigger, issue, labeling))
         trigger, publication = self._find_earlier_publication(*candidates)
         if publication is not None and (publication.comment_url or self.is_dry_run):
             return SweepRow(
@@ -201,7 +201,7 @@ class Sweep:
         if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
             comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
-        since = None if publication else labelled.at_work_since(*candidates)
+        since = None if publication else labeled.at_work_since(*candidates)
         if since is not None and self.now() - since < self._max_run_time:
             reason = f"a run that started at {since:%H:%M} UTC may still be working on it"
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, reason)
@@ -220,10 +220,10 @@ class Sweep:
             seconds=settings.max_extended_limits.max_time + settings.timeout_seconds.setup
         )
 
-    def _trigger(self, issue: LabelledIssue, labelling: Labelling | None) -> Trigger | IgnoredEvent:
-        return labelled_trigger(
+    def _trigger(self, issue: LabeledIssue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
+        return labeled_trigger(
             issue,
-            labelling,
+            labeling,
             repository=self.repository,
             bot_login=self.settings.bot_login,
             allowed_users=self.settings.allowed_users,
@@ -239,12 +239,12 @@ class Sweep:
                 return trigger, publication
         return triggers[0], None
 
-    def _start_run(self, trigger: Trigger, issue: LabelledIssue) -> None:
+    def _start_run(self, trigger: Trigger, issue: LabeledIssue) -> None:
         budget_left = self.left
         request = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
-            output=Output(self.folder / f"issue-{issue.number}"),
+            output=Output(self.folder / f"issue-{issue.number}", shared=bool(self.actions_run)),
             load_settings=self.load,
             host=self.host,
             progress=self.progress,
@@ -262,7 +262,7 @@ class Sweep:
         archive_run_log(result, self.settings)
         self.on_result(result)
 
-    def _row_of_result(self, result: RunResult, issue: LabelledIssue) -> SweepRow:
+    def _row_of_result(self, result: RunResult, issue: LabeledIssue) -> SweepRow:
         fate, reason = _fate_of_result(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
@@ -291,7 +291,7 @@ def _page_url(publication: Publication) -> str:
     return (pull.url if pull else None) or publication.comment_url or ""
 
 
-def _not_started_row(issue: LabelledIssue, reason: str) -> SweepRow:
+def _not_started_row(issue: LabeledIssue, reason: str) -> SweepRow:
     return SweepRow(issue.number, issue.title, SweepFate.NOT_BEGUN, reason)
 
 

@@ -10,12 +10,13 @@ from resolver.config.settings import load_settings
 from resolver.entrypoints.action import (
     OUTPUT_FOLDER,
     actions_run,
+    append_summary,
     change_owner,
     open_output,
     write_outputs,
 )
 from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
-from resolver.events.stream import utc_now
+from resolver.events.stream import Subscriber, utc_now
 from resolver.github.client.access import check_repository
 from resolver.runs.common import (
     default_output,
@@ -27,7 +28,6 @@ from resolver.runs.common import (
     stop_on_signals,
 )
 from resolver.trace.plain import for_terminal
-from resolver.trace.text import TerminalProgress
 
 
 def run_sweep(
@@ -36,6 +36,8 @@ def run_sweep(
     repository: str,
     print_line: Callable[[str], None],
     *,
+    console: Console,
+    progress: Subscriber | None,
     dry_run: bool = False,
     output: Path | None = None,
 ) -> int:
@@ -43,12 +45,13 @@ def run_sweep(
 
     environment, options: sources of the settings.
     print_line: called with each line of the report.
+    console: where the result of each run is printed.
+    progress: subscriber of the events of the runs.
     """
     settings = load_settings(options, environment)
     check_repository(repository)
     if not dry_run:
         require_model(settings)
-    console = Console(stderr=True)
     host = open_host(environment)
     forge = github_forge(settings, repository, host)
     workspace = _workspace(environment) if output is None else None
@@ -68,18 +71,14 @@ def run_sweep(
             bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
             folder=folder,
             is_dry_run=dry_run,
-            progress=TerminalProgress(console),
+            progress=progress,
             actions_run=actions_run(environment),
             log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
             stopping=stopping,
             on_result=lambda result: print_result(result, console),
         )
         rows = running_sweep.run()
-    for line in render_sweep(running_sweep, "sweep.txt.j2", "").strip().splitlines():
-        print_line(for_terminal(line))
-    _write_summary(
-        environment, render_sweep(running_sweep, "sweep.md.j2", settings.github_server_url)
-    )
+    _print_report(running_sweep, environment, print_line)
     failed = running_sweep.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
     if workspace is not None and not dry_run:
         state = "error" if failed else "finished"
@@ -91,14 +90,17 @@ def run_sweep(
     return int(failed)
 
 
+def _print_report(
+    sweep: Sweep, environment: Mapping[str, str], print_line: Callable[[str], None]
+) -> None:
+    """Print the report of a sweep that has ended, and add it to the summary of the job."""
+    for line in render_sweep(sweep, "sweep.txt.j2", "").strip().splitlines():
+        print_line(for_terminal(line))
+    summary = render_sweep(sweep, "sweep.md.j2", sweep.settings.github_server_url)
+    append_summary(environment, summary)
+
+
 def _workspace(environment: Mapping[str, str]) -> Path | None:
     """Return the workspace of the GitHub Actions job, None outside of one."""
     workspace = environment.get("GITHUB_WORKSPACE", "")
     return Path(workspace) if workspace and environment.get("GITHUB_ACTIONS") == "true" else None
-
-
-def _write_summary(environment: Mapping[str, str], text: str) -> None:
-    path = environment.get("GITHUB_STEP_SUMMARY")
-    if path:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(text)

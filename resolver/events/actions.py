@@ -1,18 +1,39 @@
-"""The actions. Each executable action has exactly one observation (RUNNABLE in log.py)."""
+"""The actions. Each executable action names its observation.
 
-from typing import Any, Literal
+A new action also belongs into the union `Action` at the end of this module.
+"""
+
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from resolver.events.base import ActionBase
+from resolver.events import observations as o
+from resolver.events.base import ActionBase, ObservationBase
 from resolver.models.pull_request import ThreadAnswer
 from resolver.models.run import CodePlace, Declined, PlanItem, RunState
 
 
-class CmdRun(ActionBase):
+class SandboxAction(ActionBase):
+    """An action that is executed in the sandbox.
+
+    method: the method of the action execution server that executes it, with the action's own fields
+    as parameters. "" if `Runtime` has a case for it.
+    error_code: code of the ErrorObservation if it failed.
+    changes_files: False if it can't change files, so that a sandbox is rebuilt without it.
+    """
+
+    observation: ClassVar[type[ObservationBase]]
+    method: ClassVar[str] = ""
+    error_code: ClassVar[str] = "action"
+    changes_files: ClassVar[bool] = True
+
+
+class CmdRun(SandboxAction):
     """Run a command in the sandbox's bash session, or send input to the program that runs there."""
 
     kind: Literal["cmd_run"] = "cmd_run"
+    observation = o.CmdOutput
+    error_code = "command"
     command: str = Field(description="Shell text, or the input for the running program.")
     timeout: float | None = Field(default=None, description="Seconds; None for the default.")
     is_input: bool = Field(
@@ -20,18 +41,24 @@ class CmdRun(ActionBase):
     )
 
 
-class IPythonRunCell(ActionBase):
+class IPythonRunCell(SandboxAction):
     """Run a cell in the sandbox's IPython session."""
 
     kind: Literal["ipython_run_cell"] = "ipython_run_cell"
+    observation = o.IPythonOutput
+    error_code = "cell"
     code: str = Field(description="Python code; IPython magics are allowed.")
     timeout: float | None = Field(default=None, description="Seconds; None for the default.")
 
 
-class FileRead(ActionBase):
+class FileRead(SandboxAction):
     """View a file or a directory."""
 
     kind: Literal["file_read"] = "file_read"
+    observation = o.FileReadResult
+    method = "view"
+    error_code = "view"
+    changes_files = False
     path: str = Field(description="Absolute path, or path from the repository's root.")
     view_range: tuple[int, int] | None = Field(
         default=None,
@@ -40,18 +67,22 @@ class FileRead(ActionBase):
     )
 
 
-class FileWrite(ActionBase):
+class FileWrite(SandboxAction):
     """Create a new file. An existing file is not overwritten."""
 
     kind: Literal["file_write"] = "file_write"
+    observation = o.FileWriteResult
+    error_code = "create"
     path: str = Field(description="Absolute path, or path from the repository's root.")
     content: str = Field(description="Content of the new file.")
 
 
-class FileEdit(ActionBase):
+class FileEdit(SandboxAction):
     """Change a file: replace a unique text, insert after a line, or undo the last edit."""
 
     kind: Literal["file_edit"] = "file_edit"
+    observation = o.FileEditResult
+    error_code = "edit"
     command: Literal["str_replace", "insert", "undo_edit"] = Field(description="Kind of change.")
     path: str = Field(description="Absolute path, or path from the repository's root.")
     old_str: str | None = Field(
@@ -65,17 +96,23 @@ class FileEdit(ActionBase):
     )
 
 
-class BrowseURL(ActionBase):
+class BrowseURL(SandboxAction):
     """Open a web page."""
 
     kind: Literal["browse_url"] = "browse_url"
+    observation = o.BrowserOutput
+    error_code = "browse"
+    is_external = True
     url: str = Field(description="Address of the page.")
 
 
-class BrowseInteractive(ActionBase):
+class BrowseInteractive(SandboxAction):
     """Interact with the open page by BrowserGym-style code."""
 
     kind: Literal["browse_interactive"] = "browse_interactive"
+    observation = o.BrowserOutput
+    error_code = "browse"
+    is_external = True
     code: str = Field(description="Calls such as click('12'), one per line.")
 
 
@@ -83,6 +120,8 @@ class McpCall(ActionBase):
     """Call a tool of an MCP server."""
 
     kind: Literal["mcp_call"] = "mcp_call"
+    observation = o.McpResult
+    is_external = True
     server: str = Field(description="Name of the server in the settings.")
     name: str = Field(description="Name of the tool.")
     arguments: dict[str, Any] = Field(
@@ -94,6 +133,7 @@ class CodeSearch(ActionBase):
     """Search the code index for definitions and for occurrences of words."""
 
     kind: Literal["code_search"] = "code_search"
+    observation = o.CodeResult
     terms: tuple[str, ...] = Field(
         description="Search terms: each is a name, an id (PATH or PATH::NAME), PATH:LINE, or words."
     )
@@ -106,6 +146,7 @@ class CodeExplore(ActionBase):
     """Walk the graph of the code index: what contains, imports, calls or inherits what."""
 
     kind: Literal["code_explore"] = "code_explore"
+    observation = o.CodeResult
     start: tuple[str, ...] = Field(description="Ids, paths or names to start from.")
     direction: Literal["upstream", "downstream", "both"] = Field(
         default="both",
@@ -121,6 +162,7 @@ class Recall(ActionBase):
     """Load repository knowledge (instructions, skills), requested by the agent or by the run."""
 
     kind: Literal["recall"] = "recall"
+    observation = o.RecallResult
     query: str = Field(description="What to load: the name of a skill, or search words.")
     why: str = Field(
         default="",
@@ -132,6 +174,7 @@ class Remember(ActionBase):
     """Keep a note for later runs on this repository."""
 
     kind: Literal["remember"] = "remember"
+    observation = o.Remembered
     note: str = Field(description="The note: one fact, in a sentence or two.")
 
 
@@ -139,6 +182,7 @@ class Delegate(ActionBase):
     """Delegate a task to another agent."""
 
     kind: Literal["delegate"] = "delegate"
+    observation = o.DelegateResult
     agent: str = Field(description="Name of the agent.")
     task: str = Field(description="Description of the task.")
 
@@ -147,6 +191,7 @@ class PlanUpdate(ActionBase):
     """Replace the agent's plan. The event always holds the whole plan."""
 
     kind: Literal["plan_update"] = "plan_update"
+    observation = o.PlanUpdated
     items: tuple[PlanItem, ...] = Field(default=(), description="The whole plan, in order.")
 
 
@@ -208,6 +253,7 @@ class ReviewComment(ActionBase):
     comment on the same lines replaces it."""
 
     kind: Literal["review_comment"] = "review_comment"
+    observation = o.ReviewCommentNoted
     path: str = Field(description="The file, as a path from the repository's root.")
     line: int = Field(description="Last line of the commented range, counted from 1.")
     start_line: int | None = Field(
@@ -254,3 +300,30 @@ class Invalid(ActionBase):
 
     kind: Literal["invalid"] = "invalid"
     reason: str = Field(description="What was wrong, and what the correct form is.")
+
+
+Action = (
+    CmdRun
+    | IPythonRunCell
+    | FileRead
+    | FileWrite
+    | FileEdit
+    | BrowseURL
+    | BrowseInteractive
+    | McpCall
+    | CodeSearch
+    | CodeExplore
+    | Recall
+    | Remember
+    | Delegate
+    | PlanUpdate
+    | ReviewComment
+    | Message
+    | Think
+    | Finish
+    | Reject
+    | ChangeAgentState
+    | CondensationRequest
+    | Invalid
+)
+"""The closed union of the actions."""

@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import ClassVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from resolver.models.base import DeferredModel
 
 SCHEMA_VERSION = 1
 """Version of the log's format, written into the first event of every log.
@@ -22,7 +25,7 @@ class Source(StrEnum):
     ENVIRONMENT = "environment"
 
 
-class ToolCall(BaseModel):
+class ToolCall(DeferredModel):
     """The native tool call that an action came from; its answer to the model has the same id."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -32,7 +35,7 @@ class ToolCall(BaseModel):
     arguments: str = Field(description="Raw JSON text, as written by the model.")
 
 
-class EventBase(BaseModel):
+class EventBase(DeferredModel):
     """Fields of all events. Unknown fields, from a newer version, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
@@ -56,8 +59,23 @@ class EventBase(BaseModel):
     )
 
 
+class ObservationBase(EventBase):
+    """The result of an action."""
+
+    content: str = Field(default="", description="Text that is shown to the model.")
+
+
 class ActionBase(EventBase):
-    """Something that the agent or the user requests."""
+    """Something that the agent or the user requests.
+
+    observation: type of the result. An ErrorObservation may take its place. None for actions that
+    are not executed.
+    is_external: True if the action has effects outside the sandbox. It is never executed again,
+    because a fresh sandbox does not undo these effects.
+    """
+
+    observation: ClassVar[type[ObservationBase] | None] = None
+    is_external: ClassVar[bool] = False
 
     source: Source = Field(default=Source.AGENT, description="Who requests it.")
     thought: str = Field(
@@ -66,9 +84,3 @@ class ActionBase(EventBase):
     reply: int | None = Field(
         default=None, description="Id of the model_replied event that the action was read from."
     )
-
-
-class ObservationBase(EventBase):
-    """The result of an action."""
-
-    content: str = Field(default="", description="Text that is shown to the model.")

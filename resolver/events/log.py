@@ -10,59 +10,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypedDict, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
 from resolver.errors import LogError, LogTooNew, UnstorableEvent
-from resolver.events import actions as a
 from resolver.events import lifecycle as life
-from resolver.events import observations as o
-from resolver.events.base import SCHEMA_VERSION, EventBase
+from resolver.events.actions import Action
+from resolver.events.base import SCHEMA_VERSION, ActionBase, EventBase
+from resolver.events.observations import Observation
 from resolver.models.run import JsonObject
 
-Action = (
-    a.CmdRun
-    | a.IPythonRunCell
-    | a.FileRead
-    | a.FileWrite
-    | a.FileEdit
-    | a.BrowseURL
-    | a.BrowseInteractive
-    | a.McpCall
-    | a.CodeSearch
-    | a.CodeExplore
-    | a.Recall
-    | a.Remember
-    | a.Delegate
-    | a.PlanUpdate
-    | a.ReviewComment
-    | a.Message
-    | a.Think
-    | a.Finish
-    | a.Reject
-    | a.ChangeAgentState
-    | a.CondensationRequest
-    | a.Invalid
-)
-Observation = (
-    o.CmdOutput
-    | o.IPythonOutput
-    | o.FileReadResult
-    | o.FileWriteResult
-    | o.FileEditResult
-    | o.BrowserOutput
-    | o.McpResult
-    | o.CodeResult
-    | o.RecallResult
-    | o.Remembered
-    | o.DelegateResult
-    | o.PlanUpdated
-    | o.ReviewCommentNoted
-    | o.ErrorObservation
-    | o.AgentStateChanged
-    | o.Null
-)
 Lifecycle = (
     life.RunStarted
     | life.SystemPrompt
@@ -99,40 +57,9 @@ Event = KnownEvent | Unknown
 ACTION_TYPES: tuple[type[EventBase], ...] = get_args(Action)
 OBSERVATION_TYPES: tuple[type[EventBase], ...] = get_args(Observation)
 
-SandboxAction = (
-    a.CmdRun
-    | a.IPythonRunCell
-    | a.FileRead
-    | a.FileWrite
-    | a.FileEdit
-    | a.BrowseURL
-    | a.BrowseInteractive
-)
-"""The actions that are executed in the sandbox."""
-
-SANDBOX_ACTIONS: tuple[type[SandboxAction], ...] = get_args(SandboxAction)
-
-OBSERVATION_BY_ACTION: dict[type[EventBase], type[EventBase]] = {
-    a.CmdRun: o.CmdOutput,
-    a.IPythonRunCell: o.IPythonOutput,
-    a.FileRead: o.FileReadResult,
-    a.FileWrite: o.FileWriteResult,
-    a.FileEdit: o.FileEditResult,
-    a.BrowseURL: o.BrowserOutput,
-    a.BrowseInteractive: o.BrowserOutput,
-    a.McpCall: o.McpResult,
-    a.CodeSearch: o.CodeResult,
-    a.CodeExplore: o.CodeResult,
-    a.Recall: o.RecallResult,
-    a.Remember: o.Remembered,
-    a.Delegate: o.DelegateResult,
-    a.PlanUpdate: o.PlanUpdated,
-    a.ReviewComment: o.ReviewCommentNoted,
-}
-"""Observation type of each executable action. An ErrorObservation may take its place."""
-
 _KNOWN_EVENTS: TypeAdapter[KnownEvent] = TypeAdapter(
-    Annotated[KnownEvent, Field(discriminator="kind")]
+    Annotated[KnownEvent, Field(discriminator="kind")],
+    config=ConfigDict(defer_build=True),
 )
 KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
 
@@ -273,6 +200,12 @@ def _dump_options(event: Event) -> _DumpOptions:
     if "kind" in event.model_fields_set:
         return {"exclude_unset": True}
     return {"exclude_none": True}
+
+
+def own_fields(action: ActionBase) -> dict[str, Any]:
+    """Return the fields that only this type of action has, as JSON values."""
+    names = type(action).model_fields.keys() - ActionBase.model_fields.keys() - {"kind"}
+    return action.model_dump(mode="json", include=names)
 
 
 def dump_line(event: Event) -> str:

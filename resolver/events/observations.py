@@ -1,4 +1,4 @@
-"""The observations: the results of actions."""
+"""The observations: the results of actions. A new one also belongs into the union `Observation`."""
 
 from typing import Any, Literal
 
@@ -201,3 +201,24 @@ class Null(ObservationBase):
     """Empty result, of `think` and `message`."""
 
     kind: Literal["null"] = "null"
+
+
+Observation = (
+    CmdOutput
+    | IPythonOutput
+    | FileReadResult
+    | FileWriteResult
+    | FileEditResult
+    | BrowserOutput
+    | McpResult
+    | CodeResult
+    | RecallResult
+    | Remembered
+    | DelegateResult
+    | PlanUpdated
+    | ReviewCommentNoted
+    | ErrorObservation
+    | AgentStateChanged
+    | Null
+)
+"""The closed union of the observations."""

@@ -28,8 +28,8 @@ class RunLog:
     the file is not the log of a run.
     """
 
-    def __init__(self, path: Path, redact: EventRedactor, now: Clock) -> None:
-        self._store = JsonlStore(path)
+    def __init__(self, path: Path, redact: EventRedactor, now: Clock, mode: int = 0o600) -> None:
+        self._store = JsonlStore(path, mode)
         self._now = now
         self.state = State.fold(self._store)
         if self.state.events:

@@ -11,8 +11,8 @@ from resolver.errors import Cause, LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import EventBase, Source
-from resolver.events.log import OBSERVATION_BY_ACTION, Event
+from resolver.events.base import ActionBase, EventBase, Source
+from resolver.events.log import Event
 from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
 from resolver.models.truncate import keep_last_lines
 
@@ -149,7 +149,7 @@ class State:
             self.seconds = self.elapsed(event.timestamp)
         self.started_at = self.started_at or event.timestamp
         self.last_at = event.timestamp
-        if type(event) in OBSERVATION_BY_ACTION:
+        if isinstance(event, ActionBase) and event.observation:
             self.pending[event.id] = event
         elif event.cause is not None:
             self._resolve_pending(event)

@@ -7,6 +7,7 @@ The stores here are one in memory and the JSONL file, which is the default. The 
 import fcntl
 import logging
 import os
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -84,14 +85,16 @@ class JsonlStore:
 
     An incomplete last line is what remains if the writer is killed during a write. It is moved to
     `<name>.torn`, and the log continues after the last complete event. The file is locked while the
-    store is open, so that no two processes write one log.
+    store is open, so that no two processes write one log. mode: permissions of a new file, before
+    the umask.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int = 0o600) -> None:
         self.path = path
         try:
             is_new = not path.exists()
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode)
             self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - lives as long as the store
         except OSError as error:
             raise self._error(error) from error
@@ -193,7 +196,9 @@ def _move_torn_line(descriptor: int, path: Path) -> int:
         position = start
     complete_size = position + tail.rfind(b"\n") + 1
     if complete_size < size:
-        with open(path.with_suffix(path.suffix + ".torn"), "ab") as torn_file:
+        torn_path = path.with_suffix(path.suffix + ".torn")
+        torn_path.touch(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        with open(torn_path, "ab") as torn_file:
             for start in range(complete_size, size, BLOCK_BYTES):
                 torn_file.write(os.pread(descriptor, min(BLOCK_BYTES, size - start), start))
             torn_file.write(b"\n")

@@ -80,7 +80,8 @@ def check_commit(commit: str) -> str:
 
 def read_commit_date(git: HostGit, commit: str) -> datetime:
     """Return the committer date of a commit. Raises WorkspaceError if there is no such commit."""
-    seconds = int(git.text("show", "-s", "--format=%ct", commit))
+    # Not `git show`, which compares a commit without parents with nothing, even if it prints none.
+    seconds = int(git.text("log", "-1", "--format=%ct", commit, "--"))
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):  # a date after the year 9999

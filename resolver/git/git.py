@@ -34,6 +34,13 @@ files for a command that lists them. Mapped pack files don't count. Linux only: 
 https://man7.org/linux/man-pages/man2/prlimit.2.html
 """
 
+MAX_OUTPUT_BYTES = 250_000_000
+"""Maximum number of bytes that one git command may print, where the caller sets no other limit.
+
+Like the memory of git, the memory of this process is not to grow with the files of such a tree. A
+list of two million files takes that much.
+"""
+
 MAX_CACHED_BYTES = 16_000_000
 """Maximum number of bytes of output that one `ObjectCache` keeps."""
 
@@ -105,14 +112,23 @@ _CRASH_SIGNALS = frozenset({-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV})
 """Exit statuses of a crashed git. Its functions call themselves for each folder of a path, so its
 stack overflows at some ten thousand folders within one another."""
 
+_LOOK_FOR_REPEATED_FOLDERS = (
+    "this repository needs more, which is unusual: look for folders that contain one another many "
+    "times over"
+)
+
 _NEXT_STEPS = (
     (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
     (r"unable to access",
      "check the network and the proxy settings, then run it again"),
     (r"No space left", "free some disk space and run it again"),
     (r"[Oo]ut of memory|malloc|[Cc]annot allocate memory",
-     f"one git command may use {MAX_MEMORY_BYTES // 1_000_000_000} GB of memory; this repository "
-     "needs more, which is unusual: look for folders that contain one another many times over"),
+     f"one git command may use {MAX_MEMORY_BYTES // 1_000_000_000} GB of memory; "
+     + _LOOK_FOR_REPEATED_FOLDERS),
+    (r"Operation too slow",
+     "the server sent almost nothing for a minute: it is overloaded, or the repository has "
+     "something that takes long to send, such as thousands of folders within one another; try it "
+     "with `git clone`, and run it again if that works"),
 )  # fmt: skip
 
 
@@ -194,6 +210,7 @@ class HostGit:
 
     objects: the cache that `read_objects` uses, shared by all that read the same repository.
     max_memory_bytes: the limit of one git process.
+    max_output_bytes: the limit of what it prints, if a call has no limit of its own.
     """
 
     def __init__(
@@ -203,9 +220,11 @@ class HostGit:
         checkout: Path | None = None,
         objects: ObjectCache | None = None,
         max_memory_bytes: int = MAX_MEMORY_BYTES,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         self.git_dir = git_dir
         self._max_memory_bytes = max_memory_bytes
+        self._max_output_bytes = max_output_bytes
         self._objects = objects or ObjectCache()
         self._environment = dict(_ENVIRONMENT)
         self._prefix = ["git"]
@@ -264,8 +283,9 @@ class HostGit:
     ) -> GitResult:
         """Run `git args` and return its result, whatever its exit code.
 
-        limit: maximum number of bytes of stdout; git is killed once it writes more. timeout:
-        seconds after which git is killed and WorkspaceError is raised.
+        limit: maximum number of bytes of stdout; git is killed once it writes more. Without it,
+        WorkspaceError is raised if git writes more than `max_output_bytes`. timeout: seconds after
+        which git is killed and WorkspaceError is raised.
         """
         credential_settings = credential.settings if credential else ()
         variables = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
@@ -284,7 +304,13 @@ class HostGit:
             except FileNotFoundError:
                 return GitResult(_NOT_INSTALLED, b"", "")
         _limit_memory(process.pid, self._max_memory_bytes)
-        result = _collect(process, args, limit, timeout)
+        max_output_bytes = self._max_output_bytes if limit is None else limit
+        result = _collect(process, args, max_output_bytes, timeout)
+        if result.truncated and limit is None:
+            raise WorkspaceError(
+                f"git {args[0]} printed more than {max_output_bytes:,} bytes",
+                "one git command may print so much; " + _LOOK_FOR_REPEATED_FOLDERS,
+            )
         if credential is None:
             return result
         return GitResult(
@@ -390,7 +416,7 @@ def _limit_memory(pid: int, max_bytes: int) -> None:
 
 
 def _collect(
-    process: "subprocess.Popen[bytes]", args: Sequence[str], limit: int | None, timeout: float
+    process: "subprocess.Popen[bytes]", args: Sequence[str], limit: int, timeout: float
 ) -> GitResult:
     """Read the output of the process until it ends or has to be killed.
 
@@ -411,8 +437,8 @@ def _collect(
     timer.start()
     reader.start()
     try:
-        output = stdout.read() if limit is None else stdout.read(limit + 1)
-        truncated = limit is not None and len(output) > limit
+        output = stdout.read(limit + 1)
+        truncated = len(output) > limit
         if truncated:
             _kill(process)
         status = process.wait()

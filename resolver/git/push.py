@@ -112,42 +112,31 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
 
 
-def fast_forward_branch(
+def push_commit(
     git: HostGit,
     commit: str,
     branch: str,
     url: str,
     credential: Credential | None,
-    previous: str,
+    previous: str = "",
     retries: RetryPolicy = NO_RETRIES,
 ) -> None:
-    """Move `branch` from `previous`, which it is expected to hold, to its descendant `commit`.
+    """Move `branch` at `url` from `previous` to its descendant `commit`, or create the branch.
+
+    previous: the commit that the branch is expected to hold, "" if it doesn't exist yet. Only
+        branches that start with `agent/` are created.
+    retries: for a server that fails or can't be reached.
 
     Repeating it has no effect. Raises BranchTaken if the branch holds another commit by now,
     PushRefused if the server rejects the push, and WorkspaceError if it fails otherwise or `commit`
     is no descendant.
     """
-    if not is_ancestor(git, previous, commit):
+    if not previous:
+        _require_prefix(branch)
+    elif not is_ancestor(git, previous, commit):
         raise WorkspaceError(
             f"{commit[:12]} does not build on {previous[:12]}, so it was not pushed to {branch}"
         )
-    push_ref(git, commit, branch, url, credential, previous, retries)
-
-
-def push_ref(
-    git: HostGit,
-    commit: str,
-    branch: str,
-    url: str,
-    credential: Credential | None,
-    previous: str,
-    retries: RetryPolicy = NO_RETRIES,
-) -> None:
-    """Set `branch` to `commit` if it holds `previous`, or if it doesn't exist and `previous` is "".
-
-    Repeating it has no effect. retries: for a server that fails or can't be reached. Raises the
-    same errors as `fast_forward_branch`.
-    """
     ref = check_branch(git, branch)
     check_commit(commit)
     check_url(url)
@@ -183,7 +172,7 @@ def _push_once(
     branch = ref.removeprefix("refs/heads/")
     # Despite its name, --force-with-lease makes the push safer here: the server updates the ref
     # only if it still has the expected value ("" means that it must not exist), so a concurrent
-    # push of somebody else is never overwritten. `fast_forward_branch` has checked that the new
+    # push of somebody else is never overwritten. `push_commit` has checked that the new
     # commit is a descendant of the old one. https://git-scm.com/docs/git-push
     args = (
         "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
@@ -322,23 +311,6 @@ def write_commit(
         },
     )  # fmt: skip
     return output.decode().strip()
-
-
-def push_branch(
-    git: HostGit,
-    commit: str,
-    branch: str,
-    url: str,
-    credential: Credential | None,
-    retries: RetryPolicy = NO_RETRIES,
-) -> None:
-    """Create `branch` at `url` with exactly `commit`. Does nothing if the branch holds it already.
-
-    Raises BranchTaken if the branch holds another commit, PushRefused if the server rejects the
-    push, and WorkspaceError if it fails otherwise.
-    """
-    _require_prefix(branch)
-    push_ref(git, commit, branch, url, credential, "", retries)
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:

@@ -26,7 +26,7 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, ObjectCache, failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
-from resolver.git.push import Identity, list_branches, push_branch, write_branch, write_commit
+from resolver.git.push import Identity, list_branches, push_commit, write_branch, write_commit
 from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
     GITLINK,
@@ -219,14 +219,11 @@ class Workspace:
         branch: str,
         url: str,
         credential: Credential | None = None,
+        previous: str = "",
         retries: RetryPolicy = NO_RETRIES,
     ) -> None:
-        """Create `branch` (`agent/...`) at `url` with exactly `commit`. Repeating it has no effect.
-
-        Raises BranchTaken if the branch has another commit, WorkspaceError if the push fails
-        otherwise.
-        """
-        push_branch(self.git, commit, branch, url, credential, retries)
+        """Move `branch` at `url` from `previous` to `commit`, or create it: see `push_commit`."""
+        push_commit(self.git, commit, branch, url, credential, previous, retries)
 
     def write_branch(self, path: Path, branch: str, commit: str) -> None:
         """Create `branch` (`agent/...`) in a user's local repository. Repeating it has no effect.

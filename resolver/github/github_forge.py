@@ -30,7 +30,7 @@ from resolver.github.comments.run_comments import GitHubBoard, RunComments, add_
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
-from resolver.github.context.labelled_issues import LabelledIssues
+from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.read_task import ThreadNews, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -171,16 +171,16 @@ class GitHubForge:
         """Return the forge of the dashboard; see `Forge.board`."""
         return GitHubBoard(self._access.with_short_timeouts(), self._name, self.whoami())
 
-    def labelled(self, label: str) -> LabelledIssues:
+    def labeled(self, label: str) -> LabeledIssues:
         """Return the open issues that have the label."""
-        return LabelledIssues(self._access, self._repository, label, self.whoami())
+        return LabeledIssues(self._access, self._repository, label, self.whoami())
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
         return read_task(self._access, self._repository, trigger, self.whoami(), self._limits)
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
-        return read_request_status(self._access, trigger)
+        return read_request_status(self._access, self._repository, trigger)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
         login = self.whoami()

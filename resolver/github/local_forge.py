@@ -55,19 +55,29 @@ def read_issue_file(path: Path, trigger: Trigger, base_branch: str) -> Task:
         raise UsageError(f"{path} is a folder", "give a file with --issue") from None
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", "check the file") from None
+    return parse_issue(decode_issue(data, str(path)), str(path), trigger, base_branch)
+
+
+def decode_issue(data: bytes, name: str) -> str:
+    """Return the text of an issue. name: its file, for messages. Raises UsageError."""
     if len(data) > MAX_ISSUE_FILE:
-        raise UsageError(f"{path} is larger than {MAX_ISSUE_FILE:,} bytes", "shorten it")
+        raise UsageError(f"{name} is larger than {MAX_ISSUE_FILE:,} bytes", "shorten it")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text", "write the issue as text") from None
+        raise UsageError(f"{name} is not UTF-8 text", "write the issue as text") from None
     if "\0" in text:
-        raise UsageError(f"{path} is a binary file", "write the issue as text")
+        raise UsageError(f"{name} is a binary file", "write the issue as text")
+    return text
+
+
+def parse_issue(text: str, name: str, trigger: Trigger, base_branch: str) -> Task:
+    """Return the task from the text of an issue. Raises UsageError if it has no title."""
     cleaned = strip_hidden(text)
     lines = cleaned.text.strip().splitlines()
     title = lines[0].lstrip("#").strip() if lines else ""
     if not title:
-        raise UsageError(f"{path} holds no title", "write the issue's title on its first line")
+        raise UsageError(f"{name} holds no title", "write the issue's title on its first line")
     return Task(
         trigger=trigger,
         title=shorten_text(title, 256),

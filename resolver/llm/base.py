@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
+from resolver.models.base import DeferredModel
 from resolver.models.run import Completion
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-class SetBy(BaseModel):
+class SetBy(DeferredModel):
     """Names of the settings that configure a model, for error messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -23,7 +24,7 @@ class SetBy(BaseModel):
 DEFAULT_SET_BY = SetBy()
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(DeferredModel):
     """Configuration of a model: its name, its address, and the parameters of requests."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

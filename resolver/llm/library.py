@@ -4,18 +4,22 @@ The import takes seconds, so it happens on first use or earlier in the backgroun
 preloading, a run would spend seconds of CPU time right before its first model call. litellm's own
 retries, telemetry and download of prices are disabled; `litellm_model.py` decides about retries.
 
-The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the size and
-the duration of a response.
+The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the decoded
+size and the duration of a response, from the first byte of its head on. A timeout of httpx limits
+the wait for each read only. An endpoint that sends one header line, or one `103 Early Hints`, per
+second would keep a call waiting without end.
 """
 
 import logging
 import os
+import socket
 import ssl
 import sys
 import threading
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
@@ -24,14 +28,133 @@ import httpx
 
 from resolver.llm.base import ChatMessage, ModelConfig
 from resolver.llm.request import request_for
-from resolver.llm.response_limits import ACCEPTED_ENCODING, ResponseDeadline, read_decoded
 from resolver.models.run import Tokens
 
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+"""Tells zlib to recognize both formats: https://docs.python.org/3/library/zlib.html#zlib.decompress"""
+
+ACCEPTED_ENCODING = "gzip"
+"""The encoding that requests ask for."""
+
+
+class ResponseDeadline:
+    """Shuts the connection of one request down when its time is over.
+
+    The connection is learned from httpcore's trace of the request:
+    https://www.encode.io/httpcore/extensions/#trace
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self.has_expired = False
+
+    def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Take the connection from an event of httpcore."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            connection = info["return_value"].get_extra_info("socket")
+            with self._lock:
+                self._sockets.append(connection)
+                if self.has_expired:
+                    _shut_down(connection)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self.has_expired = True
+            for connection in self._sockets:
+                _shut_down(connection)
+
+    @contextmanager
+    def running(self, request: httpx.Request) -> Iterator[None]:
+        """Limit the time of the block. Raises httpx.ReadTimeout if it is over."""
+        request.extensions = {**request.extensions, "trace": self.trace}
+        self._timer.start()
+        try:
+            yield
+        except httpx.TransportError as error:
+            if self.has_expired:
+                raise httpx.ReadTimeout("the reply took too long", request=request) from error
+            raise
+        finally:
+            self._timer.cancel()
+        if self.has_expired:  # the end of the connection can look like the end of the reply
+            raise httpx.ReadTimeout("the reply took too long", request=request)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    # The method of the plain socket: that of a TLS socket is not safe while another thread reads.
+    with suppress(OSError):
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+def read_decoded(response: httpx.Response, max_bytes: int) -> bytes:
+    """Return the decoded body of a response. Decoding stops at `max_bytes`.
+
+    Raises httpx.DecodingError if the body is larger, or has more than one encoding or another than
+    gzip or deflate.
+    """
+    encodings = [
+        name
+        for part in response.headers.get("content-encoding", "").split(",")
+        if (name := part.strip().lower()) not in {"", "identity"}
+    ]
+    if len(encodings) > 1 or not {"gzip", "x-gzip", "deflate"}.issuperset(encodings):
+        names = ", ".join(encodings)[:100]
+        raise _decoding_error(response, f"the reply has the unsupported encoding {names}")
+    decoder = zlib.decompressobj(_GZIP_OR_ZLIB) if encodings else None
+    body = bytearray()
+    for chunk in response.iter_raw():
+        # One byte more than allowed, to recognize a body that is too large.
+        remaining = max_bytes + 1 - len(body)
+        try:
+            body += chunk[:remaining] if decoder is None else decoder.decompress(chunk, remaining)
+        except zlib.error as error:
+            raise _decoding_error(response, f"the reply can't be decompressed: {error}") from error
+        if len(body) > max_bytes:
+            raise _decoding_error(response, f"the reply is larger than {max_bytes:,} bytes")
+    return bytes(body)
+
+
+def _decoding_error(response: httpx.Response, message: str) -> httpx.DecodingError:
+    return httpx.DecodingError(message, request=response.request)
+
+
 MAX_REPLY_BYTES = 10_000_000
+MAX_REPLY_LINES = 100_000
+"""Maximum number of lines of a streamed reply, without blank lines that follow another.
+
+litellm needs up to 0.1 ms for a line, and works on a streamed reply after its deadline has ended.
+"""
+
 REDIRECTED = "it redirects, which is not followed,"
 
 # Headers that no longer apply, because httpx returns the body decoded.
 _TRANSFER_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
+
+
+class BoundedResponse(httpx.Response):
+    """A complete response whose number of lines is limited.
+
+    litellm reads the events of a streamed reply as lines. Blank lines that follow another have no
+    meaning and are left out: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    """
+
+    max_lines = MAX_REPLY_LINES
+
+    def iter_lines(self) -> Iterator[str]:
+        """Yield the lines. Raises httpx.DecodingError if there are more than `max_lines`."""
+        count, is_blank = 0, False
+        for line in super().iter_lines():
+            if is_blank and not line:
+                continue
+            is_blank = not line
+            count += 1
+            if count > self.max_lines:
+                message = f"the reply has more than {self.max_lines:,} lines"
+                raise _decoding_error(self, message)
+            yield line
 
 
 class BoundedClient(httpx.Client):
@@ -40,7 +163,7 @@ class BoundedClient(httpx.Client):
     A redirect becomes an error response (400), which the code of every provider in litellm reports
     as an error. Following it would send the conversation, and with some providers the key, to a
     host that nobody configured. The read timeout of a request limits the whole response from its
-    head on, not only the wait for each chunk.
+    head on, not only the wait for each chunk. The lines of a body are limited in number too.
 
     last_headers: headers of the last response; litellm loses them for some errors.
     """
@@ -87,7 +210,7 @@ class BoundedClient(httpx.Client):
             for name, value in response.headers.multi_items()
             if name not in _TRANSFER_HEADERS
         ]
-        complete_response = httpx.Response(
+        complete_response = BoundedResponse(
             response.status_code, headers=headers, content=body, request=request
         )
         complete_response.elapsed = response.elapsed
@@ -154,7 +277,14 @@ def _load_litellm() -> Any:
     # litellm passes its tokenizer to the code of every provider, which would load it. Only a few
     # use it, to count tokens that an endpoint does not report.
     package.main.encoding = DeferredTokenizer()
+    # litellm looks in each request for references to files that its own proxy server keeps, and
+    # imports that server to do so: 0.2 s of processor time and 20 MB. Resolver sends no such files.
+    package.main.update_messages_with_model_file_ids = _keep_messages
     return package
+
+
+def _keep_messages(messages: list[ChatMessage], **_: object) -> list[ChatMessage]:
+    return messages
 
 
 class DeferredTokenizer:

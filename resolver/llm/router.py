@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
 from resolver.llm.base import ChatMessage, Model, ToolSpec
-from resolver.llm.replies import add_usage
+from resolver.llm.litellm_model import add_usage
 from resolver.llm.request import CHARACTERS_PER_TOKEN, characters_of
 from resolver.models.run import Completion
 

@@ -125,7 +125,7 @@ class _Reducer:
     def _type(self, schema: JsonObject) -> str:
         kind = schema.get("type")
         if isinstance(kind, list):
-            kind = next((k for k in kind if k in _TYPES), None)
+            kind = next((k for k in kind if isinstance(k, str) and k in _TYPES), None)
         if isinstance(kind, str) and kind in _TYPES:
             return kind
         if isinstance(schema.get("properties"), dict):

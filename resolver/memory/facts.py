@@ -51,7 +51,7 @@ MAX_SHORT_REASON_LENGTH = 100
 """Maximum characters of a quoted reason in the one-line form of a change."""
 
 MAX_ENTRIES = {
-    "files": 400, "results": 60, "commands": 24, "decisions": 60, "thoughts": 120, "words": 60,
+    "files": 400, "results": 60, "commands": 24, "decisions": 60, "thoughts": 120, "replies": 60,
     "others": 12,
 }  # fmt: skip
 """Maximum entries kept per category; of entries beyond it, only the number is kept."""
@@ -67,18 +67,18 @@ T = TypeVar("T")
 class ChangedFile:
     """Represents the last change of a file.
 
-    how: "editor", "Python", or the command that wrote the file.
-    what: the first lines that were removed and added, or the size of a new file.
-    why: what the agent said in the reply that made the change.
+    changed_with: "editor", "Python", or the command that wrote the file.
+    excerpt: the first lines that were removed and added, or the size of a new file.
+    reason: what the agent said in the reply that made the change.
 
     Ids of the events are left out; they can be found in the log.
     """
 
     path: str
     times: int
-    how: str
-    what: str = ""
-    why: str = ""
+    changed_with: str
+    excerpt: str = ""
+    reason: str = ""
     by_delegate: bool = False
 
 
@@ -117,6 +117,49 @@ class TruncatedList(Generic[T]):
 
     items: tuple[T, ...] = ()
     left_out: int = 0
+
+
+@dataclass(frozen=True)
+class FactSummary:
+    """The facts that a summary shows.
+
+    files: the changes of files, latest last. files_in_one_line: earlier ones with a short reason.
+    files_by_path: the paths of still earlier ones.
+    results: commands that failed or were run more than once. commands: the others.
+    answers: what the agent asked and what people answered. delegated: tasks and their results.
+    first_viewed, latest_viewed: paths of the files that the agent viewed.
+    finished: the message with which the agent declared its work finished once.
+    """
+
+    plan: TruncatedList[PlanItem]
+    files: TruncatedList[ChangedFile]
+    files_in_one_line: tuple[str, ...]
+    files_by_path: TruncatedList[str]
+    results: TruncatedList[CommandFact]
+    commands: TruncatedList[CommandFact]
+    decisions: TruncatedList[DecisionFact]
+    answers: TruncatedList[tuple[str, str]]
+    first_thoughts: TruncatedList[str]
+    latest_thoughts: TruncatedList[str]
+    first_replies: TruncatedList[str]
+    latest_replies: TruncatedList[str]
+    delegated: TruncatedList[tuple[str, str]]
+    first_viewed: TruncatedList[str]
+    latest_viewed: TruncatedList[str]
+    finished: str
+
+
+@dataclass(frozen=True)
+class WorkRecord:
+    """What the summary of condensed turns shows.
+
+    turns: number of turns that are left out. below: number of turns that are shown after it.
+    facts: None if the summary has none.
+    """
+
+    turns: int
+    below: int
+    facts: FactSummary | None
 
 
 @dataclass
@@ -211,8 +254,8 @@ class Facts:
             parent.decisions if parent else _BoundedEntries(MAX_ENTRIES["decisions"])
         )
         self.thoughts = _BoundedEntries[str](MAX_ENTRIES["thoughts"], KEPT_FIRST_ENTRIES)
-        self.words = _BoundedEntries[str](MAX_ENTRIES["words"], KEPT_FIRST_ENTRIES)
-        self.looked_at = _BoundedEntries[str](MAX_ENTRIES["files"], KEPT_FIRST_ENTRIES)
+        self.replies = _BoundedEntries[str](MAX_ENTRIES["replies"], KEPT_FIRST_ENTRIES)
+        self.viewed_files = _BoundedEntries[str](MAX_ENTRIES["files"], KEPT_FIRST_ENTRIES)
         self.answers = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["others"])
         self.delegated = _BoundedEntries[tuple[str, str]](MAX_ENTRIES["others"])
 
@@ -236,7 +279,7 @@ class Facts:
         match event:
             case life.ModelReplied(completion=completion):
                 self._last_reply_text = completion.text.strip()
-                self._add_text(self.words, self._last_reply_text)
+                self._add_text(self.replies, self._last_reply_text)
             case life.DelegateEvent(delegate=delegate):
                 if delegate not in self._nested:
                     self._nested[delegate] = Facts(self)
@@ -291,10 +334,10 @@ class Facts:
             case _, o.FileEditResult(path=path, diff=diff):
                 self._add_changes(result, "editor", _hunk(diff), path)
             case a.FileWrite(path=path), o.FileWriteResult():
-                what = f"new file of {len(action.content)} characters"
-                self._add_changes(result, "editor", what, path)
+                size = f"new file of {len(action.content)} characters"
+                self._add_changes(result, "editor", size, path)
             case a.FileRead(path=path), o.FileReadResult():
-                self.looked_at.put(path, path)
+                self.viewed_files.put(path, path)
             case a.CmdRun(is_input=False), o.CmdOutput():
                 self._add_command(action.command, result)
             case a.IPythonRunCell(), o.IPythonOutput():
@@ -310,25 +353,30 @@ class Facts:
                 pass
 
     def _add_changes(
-        self, result: o.SandboxObservation, how: str, what: str = "", named: str = ""
+        self,
+        result: o.SandboxObservation,
+        changed_with: str,
+        excerpt: str = "",
+        named_path: str = "",
     ) -> None:
         """Record the files that the action changed.
 
-        named: path that the action names, for a log that has no list of changed files.
+        named_path: path that the action names, for a log that has no list of changed files.
         """
-        default = (named,) if named else ()
+        default = (named_path,) if named_path else ()
         paths = result.changed.paths if result.changed is not None else default
         for path in paths:
-            self._add_change(path, how, what if len(paths) == 1 else "")
+            self._add_change(path, changed_with, excerpt if len(paths) == 1 else "")
 
-    def _add_change(self, path: str, how: str, what: str) -> None:
+    def _add_change(self, path: str, changed_with: str, excerpt: str) -> None:
         earlier = self.files.by_key.get(path)
-        why = truncate_middle(self._last_reply_text, MAX_EXCERPT_LENGTH) or (
-            earlier.why if earlier else ""
+        reason = truncate_middle(self._last_reply_text, MAX_EXCERPT_LENGTH) or (
+            earlier.reason if earlier else ""
         )
         times = earlier.times + 1 if earlier else 1
         nested = self._parent is not None
-        self.files.put(path, ChangedFile(path, times, how, what, why, by_delegate=nested))
+        change = ChangedFile(path, times, changed_with, excerpt, reason, by_delegate=nested)
+        self.files.put(path, change)
         for entries in (self.results, self.commands):
             for key, command in entries.by_key.items():
                 entries.by_key[key] = replace(command, changed_since=True)
@@ -344,15 +392,12 @@ class Facts:
         entries = self.results if times > 1 or result.exit_code != 0 else self.commands
         entries.put(excerpt, fact)
 
-    def template_values(self, max_length: int = DEFAULT_MAX_LENGTH) -> dict[str, object]:
-        """Return all facts by name, as arguments for a template.
-
-        Together they have about `max_length` characters.
-        """
+    def summarize(self, max_length: int = DEFAULT_MAX_LENGTH) -> FactSummary:
+        """Return the facts that fit, about `max_length` characters together."""
         percent = max_length // 100
-        first_thoughts, late_thoughts = self.thoughts.both_ends(18 * percent)
-        early_words, late_words = self.words.both_ends(9 * percent)
-        early_views, late_views = self.looked_at.both_ends(5 * percent)
+        first_thoughts, latest_thoughts = self.thoughts.both_ends(18 * percent)
+        first_replies, latest_replies = self.replies.both_ends(9 * percent)
+        first_viewed, latest_viewed = self.viewed_files.both_ends(5 * percent)
         files = self.files.latest(14 * percent)
         older = list(self.files.by_key.values())[: -len(files.items) or None]
         reasons = _BoundedEntries(
@@ -363,24 +408,24 @@ class Facts:
         oldest = _BoundedEntries(
             MAX_ENTRIES["files"], 0, dict(zip(paths, paths, strict=True)), self.files.dropped
         )
-        return {
-            "plan": _fit_plan(self.plan, 9 * percent),
-            "files": files,
-            "changed_earlier": reasons.items,
-            "changed_before": oldest.latest(14 * percent),
-            "results": self.results.latest(19 * percent),
-            "commands": self.commands.latest(5 * percent),
-            "decisions": self.decisions.latest(8 * percent),
-            "answers": self.answers.latest(6 * percent),
-            "first_thoughts": first_thoughts,
-            "thoughts": late_thoughts,
-            "first_words": early_words,
-            "words": late_words,
-            "delegated": self.delegated.latest(4 * percent),
-            "first_views": early_views,
-            "views": late_views,
-            "finished": self.finished,
-        }
+        return FactSummary(
+            plan=_fit_plan(self.plan, 9 * percent),
+            files=files,
+            files_in_one_line=reasons.items,
+            files_by_path=oldest.latest(14 * percent),
+            results=self.results.latest(19 * percent),
+            commands=self.commands.latest(5 * percent),
+            decisions=self.decisions.latest(8 * percent),
+            answers=self.answers.latest(6 * percent),
+            first_thoughts=first_thoughts,
+            latest_thoughts=latest_thoughts,
+            first_replies=first_replies,
+            latest_replies=latest_replies,
+            delegated=self.delegated.latest(4 * percent),
+            first_viewed=first_viewed,
+            latest_viewed=latest_viewed,
+            finished=self.finished,
+        )
 
 
 def _fit_plan(items: Sequence[PlanItem], max_length: int) -> TruncatedList[PlanItem]:
@@ -398,8 +443,8 @@ def _fit_plan(items: Sequence[PlanItem], max_length: int) -> TruncatedList[PlanI
 
 def _one_line(change: ChangedFile) -> str:
     """Return the change in one line: the path, with the shortened reason if there is one."""
-    why = " ".join(change.why.split())
-    return f"{change.path}: {truncate_middle(why, MAX_SHORT_REASON_LENGTH)}" if why else change.path
+    reason = truncate_middle(" ".join(change.reason.split()), MAX_SHORT_REASON_LENGTH)
+    return f"{change.path}: {reason}" if reason else change.path
 
 
 def _hunk(diff: str) -> str:
@@ -421,8 +466,8 @@ def _length(item: object) -> int:
         case tuple():
             parts: Sequence[object] = item
             return 8 + sum(len(str(part)) for part in parts)
-        case ChangedFile(path=path, how=how, what=what, why=why):
-            return 30 + len(path) + len(how) + len(what) + len(why)
+        case ChangedFile(path=path, changed_with=changed_with, excerpt=excerpt, reason=reason):
+            return 30 + len(path) + len(changed_with) + len(excerpt) + len(reason)
         case DecisionFact(action=action, by=by, reason=reason):
             return 30 + len(action) + len(by) + len(reason)
         case CommandFact(command=command, outcome=outcome):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from resolver.config.templates import render
 from resolver.errors import ResolverError
@@ -24,6 +24,7 @@ from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import ErrorObservation, Remembered
 from resolver.events.state import State
 from resolver.memory.skills.recalling import NoteReader
+from resolver.models.base import DeferredModel
 from resolver.security.formats import find_credentials
 from resolver.security.redaction import MARK
 
@@ -39,7 +40,7 @@ MAX_FILE_BYTES = 200_000
 _WORD = re.compile(r"\w+")
 
 
-class StoredNote(BaseModel):
+class StoredNote(DeferredModel):
     """Represents a stored note. run: id of the run that took it. at: time of that run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

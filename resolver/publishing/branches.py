@@ -21,7 +21,7 @@ from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
 from resolver.git.merge import replay_commits
 from resolver.git.objects import read_new_blobs, read_new_commits
-from resolver.git.push import branch_name, fast_forward_branch, free_branch
+from resolver.git.push import branch_name, free_branch
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication, TriggerKind
@@ -79,12 +79,12 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
     before the push, so that a later attempt finds the branch of one that was killed.
     """
     request, forge = builder.request, builder.forge
-    task = request.task
+    task, url = request.task, request.task.source
     number, kind = task.trigger.subject, "pull" if task.pull else "issue"
     preferred = branch_name(task.title, number, kind=kind)
     intended_branch = request.log.intended_branch(request.run) if request.log else None
-    if intended_branch and (published_commit := _try_branch(builder, commit, intended_branch)):
-        return intended_branch, published_commit
+    if intended_branch and (pushed := push_to_branch(builder, commit, intended_branch, url)):
+        return intended_branch, pushed
     taken = forge.branches(preferred)
     # Branches of interrupted attempts that never got a pull request are deleted to free the name.
     if taken:
@@ -98,53 +98,36 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
         branch = free_branch(taken, preferred)
         if request.log:
             request.log.stage(BRANCH_STAGE, branch, 0.0)
-        if published_commit := _try_branch(builder, commit, branch):
-            return branch, published_commit
+        if pushed := push_to_branch(builder, commit, branch, url):
+            return branch, pushed
         taken = {*taken, branch}
     raise ForgeError(
         f"no free branch name like {preferred} was found", "delete old agent/ branches"
     )
 
 
-def _try_branch(builder: CommitBuilder, commit: str, branch: str) -> PushedCommit | None:
-    """Create `branch` at the commit and return the published commit, None if the name is taken.
+def push_to_branch(
+    builder: CommitBuilder, commit: str, branch: str, url: str, previous: str = ""
+) -> PushedCommit | None:
+    """Move `branch` at `url` from `previous` to its descendant `commit`, or create the branch.
 
-    It differs from `commit` if it is a signed copy.
+    previous: the commit that the branch is expected to hold, "" if it doesn't exist yet. Returns
+    the commit that the branch then holds, which may be a signed copy, or None if it holds something
+    else by now. Raises PushRefused if the server rejects the push.
     """
-    request, workspace, source = builder.request, builder.workspace, builder.request.task.source
+    request, workspace = builder.request, builder.workspace
+    # In a fork, only the owner can create commits through the API.
+    is_own_repository = url == request.task.source
     try:
         if request.trigger.kind is TriggerKind.LOCAL:
-            workspace.write_branch(Path(source), branch, commit)
-        elif signed_commit := push_signed_commits(builder, commit, branch, ""):
-            return signed_commit
-        else:
-            retries = RetryPolicy(request.settings.retry_seconds.github_writes)
-            workspace.push(commit, branch, source, request.credential(), retries)
-    except BranchTaken:
-        return None
-    return PushedCommit(commit)
-
-
-def advance_branch(
-    builder: CommitBuilder, commit: str, branch: str, url: str, previous: str
-) -> PushedCommit | None:
-    """Move `branch` at `url` from `previous` to its descendant `commit`.
-
-    Returns the commit that the branch then holds, which may be a signed copy, or None if it holds
-    something else by now. Raises PushRefused if the server rejects the push.
-    """
-    credential = builder.request.credential()
-    try:
-        # In a fork, only the owner can create commits through the API.
-        is_own_repository = url == builder.request.task.source
-        if is_own_repository and (
+            workspace.write_branch(Path(url), branch, commit)
+        elif is_own_repository and (
             signed_commit := push_signed_commits(builder, commit, branch, previous)
         ):
             return signed_commit
-        retries = RetryPolicy(builder.request.settings.retry_seconds.github_writes)
-        fast_forward_branch(
-            builder.workspace.git, commit, branch, url, credential, previous, retries
-        )
+        else:
+            retries = RetryPolicy(request.settings.retry_seconds.github_writes)
+            workspace.push(commit, branch, url, request.credential(), previous, retries)
     except BranchTaken:
         return None
     return PushedCommit(commit)
@@ -163,35 +146,38 @@ class AppliedChange:
     notices: tuple[str, ...] = ()
 
 
-def apply_to_branch(
+def advance_branch(
     builder: CommitBuilder,
-    change: PlannedChange,
+    start: str,
     branch: str,
     read_tip: Callable[[], str],
+    build: Callable[[str], str | None],
     push: Callable[[str, str], PushedCommit | None],
 ) -> AppliedChange | None:
-    """Apply the change to the tip of a branch; return None if git can't do so without a conflict.
+    """Build a commit on the tip of a branch and push it; return None if none can be built.
 
     In that case, the branch is left unchanged.
 
+    start: a commit of the branch. If there is a commit of this run after it, an interrupted attempt
+        has pushed that, and it is the result.
     branch: name of the branch, for messages.
     read_tip: returns the commit that the branch holds now.
+    build: returns the commit to push for the tip in its argument; the tip itself if there is
+        nothing to push.
     push: moves the branch to the commit in the first argument if it holds the one in the second. It
         returns the commit that the branch then holds, or None if it was moved in between.
 
-    Raises the errors of these two functions, PolicyViolation if the policy rejects the change on
-    top of the new tip, and ForgeError if the branch is moved during each of MAX_ATTEMPTS attempts.
+    Raises the errors of these functions, and ForgeError if the branch is moved during each of
+    MAX_ATTEMPTS attempts.
     """
-    if change.tree == builder.workspace.tree(change.parent):
-        return AppliedChange(change.parent, "unchanged")
     # Optimistic concurrency: read the tip, build a commit on top of it, and push that on condition
     # that the branch still has this tip. A branch that was pushed to in between starts the next
-    # round. `find_own_commit` finds a commit that an interrupted attempt of this run has pushed.
+    # round.
     for _ in range(MAX_ATTEMPTS):
         tip = read_tip()
-        if own_commit := builder.find_own_commit(change.parent, tip):
+        if own_commit := builder.find_own_commit(start, tip):
             return AppliedChange(own_commit, "pushed")
-        new_commit = builder.apply(change, tip)
+        new_commit = build(tip)
         if new_commit is None:
             return None
         if new_commit == tip:

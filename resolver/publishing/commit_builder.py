@@ -207,18 +207,20 @@ class CommitBuilder:
         rebuilt = self.commit(tree, parents[0], *parents[1:])
         if not self.request.settings.signed_commits:
             return rebuilt == id
-        show_message = ("show", "--no-patch", "--format=%B")
+        show_message = ("log", "-1", "--format=%B")
         git = self.workspace.git
         return git.text(*show_message, id).strip() == git.text(*show_message, rebuilt).strip()
 
     def apply(self, change: PlannedChange, tip: str) -> str | None:
         """Return a commit that has the change on top of `tip`, the current commit of the branch.
 
-        Returns `tip` if it contains the change already, and None if git can't apply it without a
-        conflict, or the branch was rewritten. Raises PolicyViolation if the policy rejects the
-        result.
+        Returns `tip` if it contains the change already or nothing has changed, and None if git
+        can't apply it without a conflict, or the branch was rewritten. Raises PolicyViolation if
+        the policy rejects the result.
         """
         git, parent = self.workspace.git, change.parent
+        if change.tree == self.workspace.tree(parent):
+            return tip
         if tip == parent:
             if (tip, change.tree) != (self.request.patch.base, self.request.patch.tree):
                 self._check(tip, change.tree)  # any other tree was not judged before

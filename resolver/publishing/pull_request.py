@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from resolver.config.templates import render
 from resolver.errors import ForgeError, PushRefused
@@ -16,9 +17,9 @@ from resolver.github.github_forge import ACTIONS_LOGIN
 from resolver.models.run import Publication, PullRequest, TriggerKind
 from resolver.publishing.branches import (
     advance_branch,
-    apply_to_branch,
     change_since,
     create_branch,
+    push_to_branch,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
@@ -216,11 +217,14 @@ def _push_to_branch(
         return tip
 
     def push(commit: str, tip: str) -> PushedCommit | None:
-        return advance_branch(builder, commit, branch, source, tip)
+        return push_to_branch(builder, commit, branch, source, tip)
 
     read_tip()  # fetches the published commits into the clone, which `change_since` needs
     change = change_since(builder, earlier)
-    applied = apply_to_branch(builder, change, branch, read_tip, push) if change else None
+    if change is None:
+        raise BranchUnavailable("moved")
+    build = partial(builder.apply, change)
+    applied = advance_branch(builder, change.parent, branch, read_tip, build, push)
     if applied is None:
         raise BranchUnavailable("moved")
     if applied.status == "unchanged":

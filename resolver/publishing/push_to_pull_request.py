@@ -3,7 +3,9 @@
 If that is impossible, it opens a separate pull request or returns the change as a patch.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -16,9 +18,9 @@ from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
     advance_branch,
-    apply_to_branch,
     change_since,
     create_branch,
+    push_to_branch,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
@@ -46,7 +48,7 @@ class BranchUnavailable(Exception):
         self.branch_exists = branch_exists
 
 
-def _require_allowed_branch(settings: Settings, pull: PullRequestContext) -> None:
+def require_allowed_branch(settings: Settings, pull: PullRequestContext) -> None:
     """Raise BranchUnavailable for the default branch, and for the one of the setting `base_branch`.
 
     Changes to these branches go through a review first. Branches of forks are not concerned.
@@ -87,7 +89,7 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     )
     if not source.is_open:
         raise BranchUnavailable("it has been merged or closed", branch_exists=False)
-    _require_allowed_branch(builder.request.settings, current)
+    require_allowed_branch(builder.request.settings, current)
     if source.is_protected:
         raise BranchUnavailable(f"its branch {source.branch} is protected")
     if source.is_fork:
@@ -136,26 +138,38 @@ def publish_to_pull_request(builder: CommitBuilder) -> PushedChange:
     try:
         builder = refresh_pull_request(builder)
         change = plan_change(builder)
-        return _apply_change(builder, change)
+        build = partial(builder.apply, change)
+        return advance_pull_request(builder, change.parent, build, "pushed")
     except BranchUnavailable as unavailable:
         return separate_branch(builder, builder.commit(change.tree, change.parent), unavailable)
 
 
-def _apply_change(builder: CommitBuilder, change: PlannedChange) -> PushedChange:
+def advance_pull_request(
+    builder: CommitBuilder,
+    start: str,
+    build: Callable[[str], str | None],
+    method: PublicationMethod,
+) -> PushedChange:
+    """Build a commit on the tip of the pull request's branch and push it.
+
+    start, build: see `advance_branch`. method: how it is published if there is something to push.
+    Raises BranchUnavailable if nothing can be built or pushed.
+    """
     branch = get_pull_request(builder).head_branch
-    applied = apply_to_branch(
+    applied = advance_branch(
         builder,
-        change,
+        start,
         branch,
         lambda: fetch_branch_tip(builder),
+        build,
         lambda commit, tip: push_change(builder, commit, tip),
     )
     if applied is None:
         raise BranchUnavailable(
             f"somebody pushed to {branch} during the run, and {_CONFLICTS_WITH_CHANGE}"
         )
-    publication = published_change(builder, applied.commit, applied.status)
-    return PushedChange(publication, notices=applied.notices)
+    how = method if applied.status == "pushed" else "unchanged"
+    return PushedChange(published_change(builder, applied.commit, how), notices=applied.notices)
 
 
 def get_pull_request(builder: CommitBuilder) -> PullRequestContext:
@@ -217,7 +231,7 @@ def push_change(builder: CommitBuilder, commit: str, tip: str) -> PushedCommit |
     """
     pull = get_pull_request(builder)
     try:
-        return advance_branch(builder, commit, pull.head_branch, push_url(builder), tip)
+        return push_to_branch(builder, commit, pull.head_branch, push_url(builder), tip)
     except PushRefused as refused:
         if not (pull.is_fork or refused.branch_only):
             raise

@@ -2,10 +2,18 @@
 
 If git can merge without a conflict, no model is called. Otherwise the agent gets git's merge with
 its conflict markers, and the resolution of each conflict is judged.
+
+GitHub's own API for a clean update is not used (PUT /repos/OWNER/REPO/pulls/NUMBER/update-branch).
+It answers 202 before the merge exists and never names the commit. The merge takes whatever the base
+branch is by then, and its message has no `Resolver-Run` trailer, so that a resumed run could not
+tell its own merge from one of somebody else. Forks and conflicts need the way below in any case,
+and it signs the merge too if `signed_commits` is set.
+https://docs.github.com/en/rest/pulls/pulls#update-a-pull-request-branch
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from resolver.config.templates import render
@@ -32,24 +40,19 @@ from resolver.models.run import (
     RunState,
     Task,
 )
-from resolver.publishing.branches import MAX_ATTEMPTS
-from resolver.publishing.commit_builder import CommitBuilder, PushedChange, PushedCommit
+from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
-    fetch_branch_tip,
+    advance_pull_request,
     find_branch_obstacle,
     get_pull_request,
     plan_change,
     publish_to_pull_request,
-    published_change,
-    push_change,
     refresh_pull_request,
     require_push,
     separate_branch,
 )
 from resolver.publishing.review import readable_pull_request
-
-_ASK_AGAIN = "ask for the update again; it then starts from the newest commits"
 
 
 @dataclass(frozen=True)
@@ -136,37 +139,29 @@ def _with_conflicts(
 def publish_clean_merge(builder: CommitBuilder) -> PushedChange:
     """Publish git's merge of the base into the current tip of the branch."""
     pull = get_pull_request(builder)
+    build = partial(_commit_clean_merge, builder)
     try:
-        return _push_clean_merge(refresh_pull_request(builder))
+        return advance_pull_request(refresh_pull_request(builder), pull.head, build, "updated")
     except BranchUnavailable as unavailable:
-        tree = merge(builder.workspace.git, pull.head, pull.base).tree
-        merge_commit = builder.commit(tree, pull.head, pull.base)
-        return separate_branch(builder, merge_commit, unavailable, is_merge=True)
+        return separate_branch(builder, build(pull.head), unavailable, is_merge=True)
 
 
-def _push_clean_merge(builder: CommitBuilder) -> PushedChange:
-    """Merge the base into the tip and push the merge; start over if the branch has moved."""
+def _commit_clean_merge(builder: CommitBuilder, tip: str) -> str:
+    """Return a merge of the base into `tip`; `tip` if somebody else has merged the base.
+
+    Raises ForgeError if there are conflicts.
+    """
     pull, git = get_pull_request(builder), builder.workspace.git
-    merge_commit = ""
-    for _ in range(MAX_ATTEMPTS):
-        tip = fetch_branch_tip(builder)
-        if merge_commit and is_ancestor(git, merge_commit, tip):
-            return PushedChange(published_change(builder, merge_commit, "updated"))
-        if is_ancestor(git, pull.base, tip):
-            # Somebody else has merged the base.
-            return PushedChange(published_change(builder, tip, "unchanged"))
-        merged = merge(git, tip, pull.base)
-        if merged.conflicts:
-            raise ForgeError(
-                f"{pull.head_branch} received pushes during the run, and now conflicts with "
-                f"{pull.base_branch}",
-                _ASK_AGAIN,
-            )
-        merge_commit = builder.commit(merged.tree, tip, pull.base)
-        if pushed := push_change(builder, merge_commit, tip):
-            publication = published_change(builder, pushed.id, "updated")
-            return PushedChange(publication, notices=pushed.notices)
-    raise ForgeError(f"{pull.head_branch} received new pushes again and again", _ASK_AGAIN)
+    if is_ancestor(git, pull.base, tip):
+        return tip
+    merged = merge(git, tip, pull.base)
+    if merged.conflicts:
+        raise ForgeError(
+            f"{pull.head_branch} received pushes during the run, and now conflicts with "
+            f"{pull.base_branch}",
+            "ask for the update again; it then starts from the newest commits",
+        )
+    return builder.commit(merged.tree, tip, pull.base)
 
 
 def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
@@ -218,24 +213,22 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
     """Push the merge to the branch if the branch still has the head that was merged."""
     pull = get_pull_request(builder)
     merge_commit = builder.commit(builder.request.patch.tree, pull.head, pull.base)
+
+    def build(tip: str) -> str:
+        # The conflicts were resolved for one pair of commits. On another tip the resolution might
+        # not apply, so unlike other changes, it is not applied to a branch that has moved.
+        if tip != pull.head:
+            raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
+        return merge_commit
+
     try:
         builder = refresh_pull_request(builder)
         if plan_change(builder).parent != pull.head:
             # An earlier run of this work has pushed the merge.
             return publish_to_pull_request(builder)
-        # The conflicts were resolved for one pair of commits. On another tip the resolution might
-        # not apply, so unlike other changes, it is not applied to a branch that has moved.
-        tip = fetch_branch_tip(builder)
-        is_published = is_ancestor(builder.workspace.git, merge_commit, tip)
-        pushed = PushedCommit(merge_commit) if is_published else None
-        if pushed is None and tip == pull.head:
-            pushed = push_change(builder, merge_commit, tip)
-        if pushed is None:
-            raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
+        return advance_pull_request(builder, pull.head, build, "updated")
     except BranchUnavailable as unavailable:
         return separate_branch(builder, merge_commit, unavailable, is_merge=True)
-    publication = published_change(builder, pushed.id, "updated")
-    return PushedChange(publication, notices=pushed.notices)
 
 
 def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> tuple[str, ...]:

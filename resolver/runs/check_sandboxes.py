@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from resolver.config.settings import Settings
 from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailure
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.git.bundle import git_dir_tar
 from resolver.git.tree import read_changes
+from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, UnpreparedEnvironment
-from resolver.runs.stages import PreparedRun
-from resolver.runs.wiring.sandbox import open_environment, open_runtime, runtime_kind
+from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
 from resolver.runtime.base import can_change_host_files
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.environment.changed_environment import (
@@ -79,23 +80,30 @@ class SandboxExecutor:
 class CheckSandboxes:
     """The sandboxes of one verification.
 
+    run: id from which those of the sandboxes are made.
+    workspace: the clone. Its base is what the environment is chosen for.
     commits: the commits to check out, by the name of their tree.
     service_names: names of the services that checks need. They resolve to the loopback address.
     """
 
     def __init__(
         self,
-        prepared: PreparedRun,
+        settings: Settings,
+        host: RunHost,
+        run: str,
+        workspace: Workspace,
         commits: Mapping[TreeName, str],
         service_names: tuple[str, ...] = (),
     ) -> None:
-        self._prepared = prepared
+        self._settings = settings
+        self._host = host
+        self._run = run
+        self._workspace = workspace
         self._service_names = service_names
         self._commits = commits
         self._connections: list[Egress] = []
-        settings, host = prepared.settings, prepared.request.host
         self._kind = runtime_kind(settings, host)
-        environment = open_environment(settings, self._kind, prepared.workspace, host)
+        environment = open_environment(settings, self._kind, workspace, host)
         self._environments = {
             tree: self._environment_of(environment, commit) for tree, commit in commits.items()
         }
@@ -110,7 +118,7 @@ class CheckSandboxes:
         """
         if self._kind != "docker":
             return None
-        return BaseResults(self._prepared.request.host.cache / BASE_RESULTS)
+        return BaseResults(self._host.cache / BASE_RESULTS)
 
     @property
     def unprepared(self) -> UnpreparedEnvironment | None:
@@ -121,9 +129,8 @@ class CheckSandboxes:
     @contextmanager
     def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
         """Start a sandbox with the tree and the set-up. Called from several threads."""
-        prepared, commit = self._prepared, self._commits[tree]
-        settings, workspace = prepared.settings, prepared.workspace
-        run, host = f"{prepared.request.run}-{tree}", prepared.request.host
+        settings, workspace, commit = self._settings, self._workspace, self._commits[tree]
+        run, host = f"{self._run}-{tree}", self._host
         git_dir = git_dir_tar(workspace.git, workspace.folder, commit, workspace.branch)
         # The set-up's events are not the run's: a resumed run would execute them again.
         state, stream = State(), EventStream(MemoryStore())
@@ -157,9 +164,9 @@ class CheckSandboxes:
         return taken
 
     def _limits(self) -> dict[str, object]:
-        settings = self._prepared.settings
+        settings = self._settings
         return {
-            "repository": self._prepared.workspace.identity,
+            "repository": self._workspace.identity,
             "kind": self._kind,
             **settings.sandbox_limits.model_dump(exclude={"egress_bytes"}),
             "egress": settings.egress,
@@ -169,11 +176,11 @@ class CheckSandboxes:
         self, environment: Environment, commit: str
     ) -> TreeEnvironment | UnpreparedEnvironment:
         """Return the environment of a tree, in which nothing is kept for later runs."""
-        workspace = self._prepared.workspace
+        workspace = self._workspace
         changes = read_changes(workspace.git, workspace.base, commit)
         found = environment_of_change(
             environment,
-            self._prepared.settings.image,
+            self._settings.image,
             [each.path.decode("utf-8", "surrogateescape") for each in changes],
             workspace.read,
             lambda path: workspace.read(path, commit),
@@ -191,7 +198,7 @@ class CheckSandboxes:
             return (environment.image, *set_up_by)
         if environment.key:
             return (environment.key,)
-        client = connect_engine(self._prepared.request.host.environment)
+        client = connect_engine(self._host.environment)
         try:
             return (image_id(client, environment.image), *set_up_by)
         finally:

@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import logging
 import re
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +25,13 @@ from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.client.failures import ServerTrouble
 from resolver.github.context.issue_context import ContextLimits
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.stages import RunResult
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.runs.wiring.tokens import access_of
+from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import RewritingFilter
 from resolver.trace.plain import for_terminal
 
@@ -178,18 +179,10 @@ def trigger_for_target(
     own_login: Resolver's login, used if the settings do not have it.
     arrival: see `parse_github_event`.
     """
-    return parse_github_event(
-        event,
-        payload,
-        mention=settings.mention,
-        label=settings.label,
-        bot_login=settings.bot_login or own_login,
-        allowed_users=settings.allowed_users,
-        denied_users=settings.denied_users,
-        checks=settings.fix_failing_checks,
-        review_teams=settings.review_teams,
-        arrival=arrival,
-    )
+    policy = ListeningPolicy.model_validate(settings, from_attributes=True)
+    login = settings.bot_login or own_login
+    policy = policy.model_copy(update={"bot_login": login})
+    return parse_github_event(event, payload, policy, arrival)
 
 
 def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
@@ -296,6 +289,22 @@ def print_result(result: RunResult, console: Console, resume_command: str = "") 
         output=output,
         dry=not result.request.publish,
         resume_command=resume_command,
+        diff_command=diff_command(result),
+        files=() if result.is_answer else result.outcome_file.files,
     )
+    # The first line says how the run ended.
+    style = {0: "bold green", 3: "bold"}.get(result.exit_code, "bold red")
     for line in text.strip().splitlines():
-        console.print(Text(for_terminal(line)), soft_wrap=True)
+        console.print(Text(for_terminal(line), style=style), soft_wrap=True)
+        style = ""
+
+
+def diff_command(result: RunResult) -> str:
+    """Return the command line that shows the change on its local branch; "" if there is none."""
+    branch, opening = result.publication.branch, result.log.opening if result.log else None
+    if not (branch and opening and result.request.is_local):
+        return ""
+    base = opening.task.base_branch or opening.base
+    repository = Path(result.request.trigger.repository)
+    place = [] if repository == Path.cwd() else ["-C", str(repository)]
+    return shlex.join(["git", *place, "diff", f"{base}...{branch}"])

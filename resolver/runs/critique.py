@@ -6,25 +6,29 @@ request and the reply are bounded, and the call is paid from the run's budget.
 
 import json
 import logging
+import queue
 import re
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from resolver.config.model_settings import ServiceSettings
 from resolver.config.settings import Settings
 from resolver.config.templates import render
+from resolver.controller.control import Control
 from resolver.controller.limits import find_reached_limit
 from resolver.errors import LimitReached, ModelError, ResolverError
 from resolver.events.lifecycle import CritiqueCompleted
 from resolver.events.run_log import RunLog
-from resolver.events.stream import Clock
+from resolver.events.stream import Clock, EventStream, MemoryStore
 from resolver.github.text.markdown import shorten_text, with_invisible_shown
 from resolver.llm.base import Model
+from resolver.models.base import DeferredModel
 from resolver.models.critique import Critique, CritiqueAnswer, UnrelatedFile
 from resolver.models.pull_request import AskedThread
-from resolver.models.run import Patch, Task
+from resolver.models.run import Comment, Patch, Task
 from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 from resolver.models.verification import Verification
 from resolver.runs.wiring.models import CRITIC, open_models, recording_of
@@ -53,14 +57,14 @@ DEFAULTS = ServiceSettings(max_output_tokens=8_000, retries=1, timeout=120.0)
 _BINARY = re.compile(r"^GIT binary patch\n.*?(?=^diff --git |\Z)", re.DOTALL | re.MULTILINE)
 
 
-class _UnrelatedPart(BaseModel):
+class _UnrelatedPart(DeferredModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     path: str
     reason: str = ""
 
 
-class _Reply(BaseModel):
+class _Reply(DeferredModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     addresses_issue: CritiqueAnswer
@@ -74,6 +78,8 @@ class CritiqueRequest:
 
     verification: what the project's checks show; None if they were not executed.
     redact: removes the run's secrets from a text.
+    raise_if_stopped: raises RunStopped if a person has stopped the run, which `control` tells while
+        the model is asked.
     """
 
     run: str
@@ -83,35 +89,65 @@ class CritiqueRequest:
     verification: Verification | None
     redact: Callable[[str], str]
     now: Clock
+    control: Control = field(default_factory=Control)
+    raise_if_stopped: Callable[[], None] = lambda: None
 
 
 def critique_change(request: CritiqueRequest, log: RunLog) -> Critique | None:
     """Return a model's opinion on the change; None if there is none. Raises no ResolverError.
 
-    If the log has an opinion on the same change, or a failure to get one, no model is asked.
+    If the log has an opinion on the same change, or a failure to get one, no model is asked. Raises
+    RunStopped as soon as a person stops the run.
     """
     known = (e for e in log.state.events if isinstance(e, CritiqueCompleted))
     event = next((e for e in known if e.tree == request.patch.tree), None)
     if event is None:
-        event = log.stream.add(_ask(request, log))
+        event = log.stream.add(_ask_until_stopped(request, log))
     return event.critique
 
 
-def _ask(request: CritiqueRequest, log: RunLog) -> CritiqueCompleted:
+def _ask_until_stopped(request: CritiqueRequest, log: RunLog) -> CritiqueCompleted:
+    """Return the result of asking the model, unless the run is stopped meanwhile.
+
+    A call can't be interrupted in every provider's client. It is made in a thread of its own, with
+    a stream of its own, so that nothing of it reaches the log of a run that was stopped.
+    """
+    has_ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    events, results = MemoryStore(), list[CritiqueCompleted]()
+
+    def work() -> None:
+        try:
+            results.append(_ask(request, log, log.stream.nested(events)))
+        finally:
+            has_ended.put(True)
+
+    request.control.interrupt_with(lambda: has_ended.put(False))
+    threading.Thread(target=work, name="critique", daemon=True).start()
+    while not has_ended.get():
+        request.raise_if_stopped()
+    for event in events:  # a reply that has arrived is paid for
+        log.stream.add(event)
+    request.raise_if_stopped()
+    failed = CritiqueCompleted(tree=request.patch.tree, failure="an internal error of Resolver")
+    return results[0] if results else failed
+
+
+def _ask(request: CritiqueRequest, log: RunLog, stream: EventStream) -> CritiqueCompleted:
+    """Return the model's opinion, or why there is none. stream: for the events of its call."""
     tree = request.patch.tree
     try:
         reached = find_reached_limit(log.state, request.now())
         if reached in {"budget", "time"}:
             raise LimitReached(reached, f"the run's {reached} is used up")
         text = request.redact(critique_prompt(request.task, request.patch, request.verification))
-        critique = ask_critic(_open_critic(request, log), text, request.patch)
+        critique = ask_critic(_open_critic(request, log, stream), text, request.patch)
     except ResolverError as error:
         logger.warning("no opinion on the change of run %s: %s", request.run, error.what)
         return CritiqueCompleted(tree=tree, failure=error.what)
     return CritiqueCompleted(tree=tree, critique=critique)
 
 
-def _open_critic(request: CritiqueRequest, log: RunLog) -> Model:
+def _open_critic(request: CritiqueRequest, log: RunLog, stream: EventStream) -> Model:
     """Return the model of the service, with DEFAULTS below what the operator has set for it."""
     settings = request.settings
     given = {k: v for k, v in settings.services.get(CRITIC, ServiceSettings()) if v is not None}
@@ -119,7 +155,7 @@ def _open_critic(request: CritiqueRequest, log: RunLog) -> Model:
     settings = settings.model_copy(update={"services": services})
     recording = recording_of(settings)
     model_on = open_models(settings, recording, log.state, request.run, request.redact)
-    return model_on(log.stream, CRITIC)
+    return model_on(stream, CRITIC)
 
 
 def ask_critic(model: Model, prompt: str, patch: Patch) -> Critique:
@@ -182,38 +218,48 @@ def _json_objects(text: str) -> Iterator[object]:
             yield data
 
 
+@dataclass(frozen=True)
+class CritiqueContent:
+    """What the model is shown.
+
+    threads: the conversations on lines that the request is about.
+    evidence: results of the project's checks, as JSON.
+    """
+
+    title: str
+    body: str
+    comments: tuple[Comment, ...]
+    threads: tuple[str, ...]
+    instruction: str
+    files: str
+    diff: str
+    evidence: str
+
+
 def critique_prompt(task: Task, patch: Patch, verification: Verification | None) -> str:
     """Return what the model is shown: the request, the change and the results of the checks.
 
     Each part is shortened to a fixed length, and enclosed in lines with a marker that occurs in
     none of them.
     """
-    comments = [
-        {"by": comment.author, "body": comment.body}
-        for comment in shorten_thread(task.comments, MAX_COMMENTS_LENGTH)
-    ]
-    threads = [_conversation(asked) for asked in task.asked[:10]]
-    parts = {
-        "title": task.title[:MAX_TEXT_LENGTH],
-        "body": truncate_middle(task.body, MAX_TEXT_LENGTH),
-        "instruction": truncate_middle(task.trigger.instruction, MAX_TEXT_LENGTH),
-        "files": _changed_files(patch),
-        "diff": _shortened_diff(patch),
-        "evidence": _evidence(verification),
-    }
-    marker = marker_for("\n".join([*parts.values(), *threads, *(c["body"] for c in comments)]))
-    return render(
-        "agent/critique_request.md.j2",
-        **parts,
-        comments=comments,
-        threads=threads,
-        marker=marker,
-    ).strip()
+    content = CritiqueContent(
+        title=task.title[:MAX_TEXT_LENGTH],
+        body=truncate_middle(task.body, MAX_TEXT_LENGTH),
+        comments=tuple(shorten_thread(task.comments, MAX_COMMENTS_LENGTH)),
+        threads=tuple(_conversation(asked) for asked in task.asked[:10]),
+        instruction=truncate_middle(task.trigger.instruction, MAX_TEXT_LENGTH),
+        files=_changed_files(patch),
+        diff=_shortened_diff(patch),
+        evidence=_evidence(verification),
+    )
+    template = "agent/critique_request.md.j2"
+    marker = marker_for(render(template, content, marker=""))
+    return render(template, content, marker=marker).strip()
 
 
 def _conversation(asked: AskedThread) -> str:
-    said = (f"{comment.author}: {comment.body}" for comment in asked.thread.comments)
-    return truncate_middle("\n\n".join([asked.thread.path, *said]), MAX_COMMENTS_LENGTH)
+    comments = (f"{comment.author}: {comment.body}" for comment in asked.thread.comments)
+    return truncate_middle("\n\n".join([asked.thread.path, *comments]), MAX_COMMENTS_LENGTH)
 
 
 def _changed_files(patch: Patch) -> str:

@@ -41,18 +41,18 @@ from resolver.models.run import (
     RunState,
     Task,
 )
-from resolver.publishing.notes import NOTES_FILE, propose_notes
 from resolver.publishing.review import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
+    McpSession,
     open_agent,
     open_condensers,
     open_confirmation,
     open_delegates,
+    open_mcp,
 )
-from resolver.runs.wiring.knowledge import Knowledge
-from resolver.runs.wiring.mcp import McpSession, open_mcp
+from resolver.runs.wiring.knowledge import NOTES_FILE, Knowledge, propose_notes
 from resolver.runs.wiring.models import check_run_model, model_name, open_models
 from resolver.runs.wiring.sandbox import (
     RunHost,
@@ -97,6 +97,7 @@ class ExecutionRequest:
     approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
     send_back: Callable[[Patch], str] = lambda _: ""
+    subjects: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -191,10 +192,10 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    patch, change = _take_change(request, parts.workspace, runtime, log)
+    patch, change = take_change(request, parts.workspace, runtime, log)
     # Notes are written into the sandbox only once the change is known, so it is exported again.
     if _add_proposed_notes(request, outcome, patch, parts.workspace, runtime, log):
-        patch, change = _take_change(request, parts.workspace, runtime, log)
+        patch, change = take_change(request, parts.workspace, runtime, log)
     return outcome, patch, change
 
 
@@ -377,6 +378,7 @@ def _render_task_prompt(
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
         takes_answers=bool(_separately_answered_threads(request, settings)),
+        subjects=[with_invisible_shown(subject) for subject in request.subjects],
     )
 
 
@@ -435,7 +437,7 @@ def _add_proposed_notes(
     return bool(propose_notes(notes, current_content, runtime, log.stream))
 
 
-def _take_change(
+def take_change(
     request: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
     """Export the change as git objects and check it. This is done for every outcome of the

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,10 +38,12 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.models.verification import VerificationEvidence
-from resolver.trace.html import render_html
+from resolver.trace.html import MAX_TEXT_LENGTH, render_html
 from resolver.trace.markdown import render_markdown
 
 FORMAT = 1
+
+PATCH = "patch.diff"
 
 _STATE_BY_FAILURE = {
     "refused": RunState.REFUSED,
@@ -227,13 +230,15 @@ def _state_and_reason(
 OUTCOME = "outcome.json"
 EVENTS = "events.jsonl"
 REQUEST = "request.json"
+ISSUE = "issue.md"
+"""The issue's text, if it was given on the command line."""
 CHANGE = "change.json"
 BUNDLE = "change.bundle"
 MAX_CHANGE_BYTES = 16_000_000
 """Maximum size in bytes of a change that a later comment can still have published."""
 
 _FILES = (
-    EVENTS, REQUEST, OUTCOME, CHANGE, BUNDLE,
+    EVENTS, REQUEST, ISSUE, OUTCOME, CHANGE, BUNDLE,
     "patch.diff", "trace.md", "trace.html", "pull_request.md", "review.md",
 )  # fmt: skip
 
@@ -255,15 +260,19 @@ class Output:
     """Names and writes the files in the output folder of a run.
 
     The folder is locked until `close`, or until the process ends in any way. resume: True keeps the
-    files of the run in the folder; otherwise earlier files are moved to `earlier-N/`. private: True
-    if only this user may open a folder that is created; the next steps of a job need to read it.
+    files of the run in the folder; otherwise earlier files are moved to `earlier-N/`. shared: True
+    if the permissions of folders and files follow the umask, because the next steps of a job need
+    to read them; otherwise only this user may open them, also in a folder that existed before.
     Raises UsageError if another process holds the lock or the folder can't be written.
     """
 
-    def __init__(self, folder: Path, resume: bool = False, *, private: bool = False) -> None:
+    def __init__(self, folder: Path, resume: bool = False, *, shared: bool = False) -> None:
         self.folder = folder
+        self._folder_mode = 0o777 if shared else 0o700
+        self.file_mode = 0o666 if shared else 0o600
+        """Permissions of new files, before the umask."""
         try:
-            folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+            folder.mkdir(mode=self._folder_mode, parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             # Closed by `close`, or when this object is collected if nobody calls it.
             self._unlock = weakref.finalize(self, os.close, descriptor)
@@ -333,25 +342,32 @@ class Output:
 
     @property
     def patch(self) -> Path:
-        return self.folder / "patch.diff"
+        return self.folder / PATCH
 
     def write_request(self, request: StoredRequest) -> None:
         """Write request.json atomically."""
-        self._write(REQUEST, request.model_dump_json(indent=2))
+        self._write_text(REQUEST, request.model_dump_json(indent=2))
+
+    def write_issue(self, text: str) -> Path:
+        """Write issue.md and return its absolute path."""
+        self._write_text(ISSUE, text)
+        return (self.folder / ISSUE).resolve()
 
     def write_patch(self, diff: bytes) -> None:
         """Write patch.diff in the format of `git apply`; empty if nothing was changed."""
-        self.patch.write_bytes(diff)
+        self._write(self.patch.name, diff)
 
     def keep_change(self, change: ExportedChange) -> None:
         """Store the change as git objects, so that it can be published without the sandbox."""
         stored_bundle = self.folder / BUNDLE
         if change.bundle is not None and change.bundle != stored_bundle:
-            temporary = self.folder / f".{BUNDLE}.new"
+            temporary = self._new_file(BUNDLE)
             shutil.copyfile(change.bundle, temporary)
             temporary.replace(stored_bundle)
         name = Path(BUNDLE) if change.bundle else None
-        self._write(CHANGE, change.model_copy(update={"bundle": name}).model_dump_json(indent=2))
+        self._write_text(
+            CHANGE, change.model_copy(update={"bundle": name}).model_dump_json(indent=2)
+        )
 
     def withdraw_change(self) -> None:
         """Remove the stored change, because the work continues and the change is not final."""
@@ -360,26 +376,28 @@ class Output:
 
     def write_pull_request(self, pull_request: PullRequest) -> None:
         """Write the text of the pull request for a person. Programs read it from outcome.json."""
-        self.pull_request.write_text(f"# {pull_request.title}\n\n{pull_request.body}")
+        text = f"# {pull_request.title}\n\n{pull_request.body}"
+        self._write(self.pull_request.name, text.encode())
 
     def write_review(self, text: str) -> None:
         """Write review.md: the review and its comments, for a person."""
-        (self.folder / "review.md").write_text(text)
+        self._write("review.md", text.encode())
 
     def write_traces(self, events: Iterable[Event]) -> None:
         """Write trace.md and trace.html."""
         events = list(events)
-        (self.folder / "trace.md").write_text(render_markdown(events))
-        self.trace_html.write_text(render_html(events))
+        html = render_html(events, diff=read_diff(self.patch))
+        self._write("trace.md", render_markdown(events).encode())
+        self._write(self.trace_html.name, html.encode())
 
     def write_outcome(self, outcome: OutcomeFile) -> None:
         """Write outcome.json, atomically and as the last file: if it exists, the run is over."""
         text = json.dumps(outcome.model_dump(mode="json"), indent=2, ensure_ascii=False)
-        self._write(OUTCOME, text)
+        self._write_text(OUTCOME, text)
 
     def begin_with(self, events: Iterable[Event]) -> None:
         """Start the log with the events of another log."""
-        self._write(EVENTS, "\n".join(stored_line(event) for event in events))
+        self._write_text(EVENTS, "\n".join(stored_line(event) for event in events))
 
     def withdraw_outcome(self) -> None:
         """Remove outcome.json, because the run is resumed."""
@@ -394,16 +412,36 @@ class Output:
         while (self.folder / f"earlier-{number}").exists():
             number += 1
         target = self.folder / f"earlier-{number}"
-        target.mkdir()
+        target.mkdir(mode=self._folder_mode)
         for path in earlier:
             path.rename(target / path.name)
 
-    def _write(self, name: str, text: str) -> None:
+    def _write_text(self, name: str, text: str) -> None:
+        self._write(name, f"{text}\n".encode())
+
+    def _write(self, name: str, data: bytes) -> None:
         """Write a file by renaming a complete temporary file, so that a crash leaves the old or the
         new one."""
-        temporary = self.folder / f".{name}.new"
-        temporary.write_text(text + "\n")
+        temporary = self._new_file(name)
+        temporary.write_bytes(data)
         temporary.replace(self.folder / name)
+
+    def _new_file(self, name: str) -> Path:
+        """Return the path of a temporary file with the permissions of this folder's files."""
+        temporary = self.folder / f".{name}.new"
+        temporary.touch(mode=self.file_mode)
+        return temporary
+
+
+def read_diff(patch: Path) -> str:
+    """Return as much of patch.diff as a trace shows; "" if there is no such file."""
+    try:
+        descriptor = os.open(patch, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(descriptor, "rb") as file:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return file.read(MAX_TEXT_LENGTH).decode(errors="replace") if is_file else ""
 
 
 def _lock(descriptor: int, folder: Path) -> None:

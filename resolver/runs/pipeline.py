@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -24,6 +25,7 @@ from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import check, is_protected, withhold_secrets
 from resolver.git.tree import read_changes
+from resolver.github.comments.progress import ProgressChanges
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
@@ -46,7 +48,6 @@ from resolver.publishing.commit_builder import (
     patch_policy_of,
 )
 from resolver.publishing.links import code_linker
-from resolver.publishing.notes import NOTES_FILE, render_instruction_changes, render_notes
 from resolver.publishing.pull_request import (
     describe_unpublished,
     propose,
@@ -76,6 +77,7 @@ from resolver.runs.conversation.comments import (
     failure_from_os_error,
     start_progress_comment,
 )
+from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
 from resolver.runs.critique import CritiqueRequest, critique_change
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
@@ -107,9 +109,13 @@ from resolver.runs.stages import (
 )
 from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
-from resolver.runs.wiring.knowledge import note_store
+from resolver.runs.wiring.knowledge import (
+    NOTES_FILE,
+    note_store,
+    render_instruction_changes,
+    render_notes,
+)
 from resolver.runs.wiring.models import preload_models, recording_of
-from resolver.runs.withdrawal import require_current_delivery, require_standing_request
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -192,10 +198,10 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
             yield from _work_and_publish(values, prepared, forge, folder)
 
 
-def _update_progress(values: StageValues, **fields: object) -> None:
-    """Update the run's progress comment. `fields` are fields of `RunProgress`."""
+def _update_progress(values: StageValues, **changes: Unpack[ProgressChanges]) -> None:
+    """Update the run's progress comment."""
     if values.progress is not None:
-        values.progress.show(**fields)
+        values.progress.show(**changes)
 
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
@@ -249,7 +255,7 @@ def _update_branch(
         outcome = update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
     for change in propose(builder, pushed, started, update_text=False):
-        yield (values := values.with_value(_published(change)))
+        yield (values := values.with_value(_published_run(change)))
 
 
 def _work_and_publish(
@@ -267,14 +273,18 @@ def _work_and_publish(
     yield (values := values.with_value(executed))
     if _is_publishable(values, log):
         yield (values := values.with_value(verifier.conclude(executed.patch)))
-        for value in _critique(prepared, executed, values.verification, log):
+        for value in _critique(prepared, executed, values.verification, log, verifier):
             yield (values := values.with_value(value))
         executed = values.executed or executed
     yield from _publish(values, prepared, executed, log, forge)
 
 
 def _critique(
-    prepared: PreparedRun, executed: ExecutedRun, verification: Verification | None, log: RunLog
+    prepared: PreparedRun,
+    executed: ExecutedRun,
+    verification: Verification | None,
+    log: RunLog,
+    verifier: ChangeVerifier,
 ) -> Iterator[ExecutedRun | Critique]:
     """Yield the opinion of a model on the change, and the result of the work with its cost."""
     if not prepared.settings.critique or executed.patch.is_empty or executed.files_with_secrets:
@@ -287,6 +297,8 @@ def _critique(
         verification=verification,
         redact=prepared.redactor.redact_text,
         now=prepared.request.now,
+        control=prepared.request.control,
+        raise_if_stopped=verifier.raise_if_stopped,
     )
     critique = critique_change(request, log)
     spent = {"cost": log.state.cost, "tokens": log.state.tokens}
@@ -335,6 +347,7 @@ def _execute(
             approval_requester=approval_requester(values, forge),
             change=exported_change,
             send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
+            subjects=prepared.conventions.subjects,
         ),
         workspace,
         log,
@@ -487,7 +500,7 @@ def _publish_change(
         return
     change = PushedChange(Publication())
     for change in publish(builder):
-        yield _published(change)
+        yield _published_run(change)
     publish_verification(change.publication, builder.request.report_with(change), forge)
     pending_checks = report_pending_checks(change.publication, forge)
     yield PublishedRun(change.publication, (*change.notices, *pending_checks))
@@ -504,8 +517,8 @@ def _answer_threads(
     return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published(change: PushedChange) -> PublishedRun:
-    """Return what is public of a change, with the notices about it as warnings."""
+def _published_run(change: PushedChange) -> PublishedRun:
+    """Return the publication of a pushed change, with the notices about it as warnings."""
     return PublishedRun(change.publication, change.notices)
 
 

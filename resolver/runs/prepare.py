@@ -95,7 +95,8 @@ def open_run_log(
     request: RunRequest, settings: Settings, progress: ProgressReporter | None
 ) -> RunLog:
     """Open the run's event log and subscribe the reporters of its progress."""
-    log = RunLog(request.output.log, request.redactor(settings), request.now)
+    output = request.output
+    log = RunLog(output.log, request.redactor(settings), request.now, output.file_mode)
     if request.progress:
         log.stream.subscribe("progress", request.progress)
     if progress:

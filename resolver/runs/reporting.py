@@ -9,7 +9,8 @@ from resolver.errors import Cause
 from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
 from resolver.github.comments.comment_text import RESERVED_TRACE_LENGTH
-from resolver.github.comments.report import Report, RunFailure
+from resolver.github.comments.message_parts import move_labelled_parts
+from resolver.github.comments.report import CommentPreferences, Report, RunFailure
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
@@ -25,7 +26,7 @@ from resolver.publishing.commit_builder import is_draft
 from resolver.runs.output import MAX_CHANGE_BYTES, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
-from resolver.trace.markdown import render_comment_trace
+from resolver.trace.markdown import CommentTrace
 from resolver.trace.plain import relative_command
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
@@ -124,6 +125,12 @@ def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:
     )
 
 
+def _outcome_to_show(values: StageValues) -> Outcome | None:
+    """Return the outcome with the parts of its message apart; an answer stays as it was written."""
+    outcome = values.outcome
+    return outcome if outcome is None or is_answer_run(values) else move_labelled_parts(outcome)
+
+
 def build_report(
     values: StageValues,
     failure: RunFailure | None = None,
@@ -141,14 +148,15 @@ def build_report(
     unverified = find_missing_verification(values)
     publication = values.publication
     pull = publication.pull_request
+    trace = CommentTrace(log.state.events) if log and include_trace else None
     prepared = values.prepared
     return Report(
         trigger=request.trigger,
         run=request.run,
         model=displayed_model(values),
-        mention=settings.mention,
+        comment_preferences=CommentPreferences.from_settings(settings),
         task=values.task,
-        outcome=values.outcome,
+        outcome=_outcome_to_show(values),
         base=values.base or "",
         repository_url=""
         if request.is_local
@@ -167,9 +175,8 @@ def build_report(
         **({"conventions": prepared.conventions} if prepared else {}),
         preferences=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=render_comment_trace(log.state.events, RESERVED_TRACE_LENGTH)
-        if log and include_trace
-        else "",
+        trace_markdown=trace.render(RESERVED_TRACE_LENGTH) if trace else "",
+        render_trace=trace.render if trace else None,
         log_url=request.log_url,
         page=request.page,
         progress_comment_id=values.progress.comment_id if values.progress else None,

@@ -29,7 +29,8 @@ from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.verification.affected_tests import unchanged_tests
-from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.altered_tests import find_altered_tests
+from resolver.verification.failures import can_be_corrected, failing_checks
 from resolver.verification.inline_tests import with_inline_tests
 from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
@@ -161,17 +162,17 @@ class ChangeVerifier:
 
     def verify(self, patch: Patch) -> Verification:
         """Return the verification of the change. Raises RunStopped if a person stopped the run."""
-        if not self._settings.verify:
+        if not self._settings.verify.enabled:
             return DISABLED
         if patch.is_empty:
             return Verification(verdict="not_verified", reason="no_change")
         if self._stopped is None and patch.tree not in self._verified:
             self._verified[patch.tree] = self._run_checks(patch)
-        self._raise_if_stopped()
+        self.raise_if_stopped()
         return self._verified[patch.tree]
 
     def send_back(self, patch: Patch) -> str:
-        """Return what the agent is told about checks that fail because of its change.
+        """Return what the agent is told about checks, or a set-up, that fail because of its change.
 
         It is "" if nothing fails, or the agent has been told as often as the settings allow. A stop
         is left to `verify`.
@@ -180,11 +181,11 @@ class ChangeVerifier:
             verification = self.verify(patch)
         except RunStopped:
             return ""
-        rounds = self._settings.verification_rounds
-        if verification.reason not in FAILED_BY_CHANGE or self._rounds_used() >= rounds:
+        rounds = self._settings.verify.rounds
+        if not can_be_corrected(verification) or self._rounds_used() >= rounds:
             return ""
         self._record(patch, verification, sent=True)
-        return render("agent/checks_failed.md.j2", **failing_checks(verification)).strip()
+        return render("agent/checks_failed.md.j2", failing_checks(verification)).strip()
 
     def conclude(self, patch: Patch) -> Verification:
         """Verify the change that is published, and record the result in the log."""
@@ -193,7 +194,7 @@ class ChangeVerifier:
             self._record(patch, verification, sent=False)
         return verification
 
-    def _raise_if_stopped(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise RunStopped if a stop arrived. Other requests stay in the queue for the agent."""
         others: list[Request] = []
         while (request := self._control.take()) is not None:
@@ -249,12 +250,14 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         service_policy(settings, prepared.request.host),
     )
     names = {service.name for check in selection.checks for service in check.services}
-    sandboxes = CheckSandboxes(prepared, trees.commits, tuple(sorted(names)))
+    host, run = prepared.request.host, prepared.request.run
+    sandboxes = CheckSandboxes(settings, host, run, workspace, trees.commits, tuple(sorted(names)))
     recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
 
     def started(runner: CheckRunner) -> None:
         prepared.request.control.interrupt_with(runner.interrupt)
 
+    texts = changed_texts(workspace, patch)
     request = VerificationRequest(
         selection=selection,
         options=RunnerOptions(
@@ -268,10 +271,11 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
+        altered_tests=find_altered_tests(each for each in texts if each[0] in trees.changed_tests),
         deleted_tests=trees.deleted_tests,
         renamed_tests=trees.renamed_tests,
         tampering=find_tampering(
-            changed_texts(workspace, patch),
+            texts,
             unchanged_tests(
                 trees.changed_files, ProjectTree.from_commit(workspace.git, workspace.base)
             ),

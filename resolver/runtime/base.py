@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from resolver.models.base import DeferredModel
 from resolver.models.verification import CheckService
 
 
-class SandboxSpec(BaseModel):
+class SandboxSpec(DeferredModel):
     """Properties and limits of a machine. Holds no secret: the sandbox can see all of it."""
 
     model_config = ConfigDict(frozen=True)
@@ -24,11 +25,20 @@ class SandboxSpec(BaseModel):
     cpus: float = 2.0
     pids: int = Field(default=1024, description="Most processes and threads.")
     disk: int = Field(default=10 * 10**9, description="Most bytes that are written in it.", gt=0)
+    read_only_root: bool = Field(
+        default=False, description="A container can't write to the files of its image."
+    )
+    oci_runtime: str = Field(
+        default="", description="Runtime of the container; empty for the engine's own."
+    )
     environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
     egress: tuple[str, ...] = Field(
         default=(),
         description="What the run may reach, as AllowList reads it; where there is anything, the "
         "machine starts the server with `--proxy`.",
+    )
+    hidden: tuple[str, ...] = Field(
+        default=(), description="Files and folders of this machine that a local sandbox can't see."
     )
 
 

@@ -27,6 +27,7 @@ from typing import IO, Any, Final, Protocol, TypedDict, TypeVar, cast, get_type_
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from resolver.errors import SandboxError
+from resolver.models.base import DeferredModel
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
 from resolver.sandbox.wire import FairLock
@@ -203,7 +204,7 @@ class _Call:
         self.answer: dict[str, Any] | None = None
 
 
-class _ErrorField(BaseModel):
+class _ErrorField(DeferredModel):
     """The `error` member of a JSON-RPC response."""
 
     model_config = ConfigDict(strict=True)

@@ -8,6 +8,7 @@ replacing a component in the meantime has no effect.
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import shutil
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from resolver.errors import SandboxError
+from resolver.errors import NestedTooDeeply, SandboxError
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -81,14 +82,45 @@ def unpack_below(tar: tarfile.TarFile, folder: int) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove the folder with everything in it, including folders without permissions.
 
+    Nested folders are moved to the top before they are emptied: a sandbox can nest them deeper than
+    a path may be long, than calls may be nested, and than files may be open.
     Call it only after the last process that could write there has ended.
     """
-    for current, names, _ in os.walk(folder):
-        for name in names:
-            subfolder = Path(current, name)
-            if not subfolder.is_symlink():
-                subfolder.chmod(0o700)
-    shutil.rmtree(folder)
+    with _opened(os.open(folder, _FOLDER_FLAGS)) as top:
+        taken = set(os.listdir(top))  # noqa: PTH208
+        free_names = (name for name in map(str, itertools.count()) if name not in taken)
+        folders = _remove_files(top)
+        while folders:
+            name = folders.pop()
+            with _opened(os.open(name, _FOLDER_FLAGS, dir_fd=top)) as current:
+                for nested in _remove_files(current):
+                    new_name = next(free_names)
+                    os.rename(nested, new_name, src_dir_fd=current, dst_dir_fd=top)
+                    folders.append(new_name)
+            os.rmdir(name, dir_fd=top)
+    folder.rmdir()
+
+
+def _remove_files(folder: int) -> list[str]:
+    """Remove all in the open folder but its folders, and make these accessible. Return them."""
+    with os.scandir(folder) as listing:
+        entries = list(listing)
+    folders = []
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            os.chmod(entry.name, 0o700, dir_fd=folder)
+            folders.append(entry.name)
+        else:
+            os.unlink(entry.name, dir_fd=folder)
+    return folders
+
+
+@contextmanager
+def _opened(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -111,7 +143,7 @@ logger = logging.getLogger(__name__)
 class DiskWatch:
     """Ends a sandbox that has written too much. It watches from its construction until `close`.
 
-    measure: returns the bytes that the sandbox has written.
+    measure: returns the bytes that the sandbox has written, or raises NestedTooDeeply.
     kill: kills the sandbox.
     max_bytes: limit in bytes.
     pause: shortest pause between two measurements, in seconds.
@@ -145,30 +177,60 @@ class DiskWatch:
             measured_since = time.monotonic()
             try:
                 written = self._measure()
+            except NestedTooDeeply as error:
+                self.reason = error.what
+                self._kill()
+                return
             except SandboxError as error:
                 logger.warning("what the sandbox wrote can't be measured: %s", error)
                 continue
             pause = max(self._pause, PAUSE_FACTOR * (time.monotonic() - measured_since))
             if written > self._max_bytes:
                 self.reason = (
-                    f"it was stopped because it had written {written / 1e9:.1f} GB, over its limit "
-                    f"of {self._max_bytes / 1e9:.1f} GB"
+                    f"it was stopped because it had written {written / 1e6:,.0f} MB, over its "
+                    f"limit of {self._max_bytes / 1e6:,.0f} MB"
                 )
                 self._kill()
                 return
 
 
+_MAX_RELATIVE_PATH: Final = 2000
+"""Characters of a path after which folders are opened relative to the last one. The kernel refuses
+paths of more than 4096 bytes (PATH_MAX in path_resolution(7))."""
+
+_MAX_OPEN_FOLDERS: Final = 50
+
+
 def bytes_below(folder: Path) -> int:
-    """Return the disk space that the files below a folder use, in bytes. Links are not followed."""
-    total, folders = 0, [str(folder)]
+    """Return the disk space that the files below a folder use, in bytes. Links are not followed.
+
+    Raises NestedTooDeeply for folders of which the size can't be told.
+    """
+    with _opened(os.open(folder, _FOLDER_FLAGS)) as top:
+        return _bytes_below(top, 1)
+
+
+def _bytes_below(top: int, open_folders: int) -> int:
+    if open_folders > _MAX_OPEN_FOLDERS:
+        raise NestedTooDeeply(
+            "it was stopped because it had nested folders so deeply that its disk space can't be "
+            "measured",
+            "look at what it ran in the run's event log",
+        )
+    total, folders = 0, ["."]
     while folders:
+        path = folders.pop()
         try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+            with _opened(os.open(path, _FOLDER_FLAGS, dir_fd=top)) as current:
+                if len(path) > _MAX_RELATIVE_PATH:
+                    total += _bytes_below(current, open_folders + 1)
+                    continue
+                with os.scandir(current) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(f"{path}/{entry.name}")
+                        else:
+                            total += entry.stat(follow_symlinks=False).st_blocks * 512
         except OSError:  # removed in the meantime, or not readable
             continue
     return total

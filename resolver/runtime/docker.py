@@ -17,7 +17,13 @@ from resolver.models.verification import CheckService
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
-from resolver.runtime.engine import RUN_LABEL, engine_errors, image_settings, remove_container
+from resolver.runtime.engine import (
+    RUN_LABEL,
+    engine_errors,
+    image_settings,
+    remove_container,
+    require_oci_runtime,
+)
 from resolver.runtime.services import SERVICE_LABEL, ServiceHost, run_service_containers
 from resolver.runtime.toolbox import (
     BASH,
@@ -29,7 +35,13 @@ from resolver.runtime.toolbox import (
     SOCKET_FILTER,
     Toolbox,
 )
-from resolver.runtime.volume import TOOLBOX_LABEL, fill_volume, remove_other_versions, toolbox_mount
+from resolver.runtime.volume import (
+    TOOLBOX_LABEL,
+    fill_volume,
+    memory_mount,
+    remove_other_versions,
+    toolbox_mount,
+)
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -38,6 +50,9 @@ if TYPE_CHECKING:
 
 WORKSPACE: Final = "/workspace"
 SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
+
+_FOLDERS: Final = (("/tmp", 0o1777), (WORKSPACE, 0o755), (SCRATCH, 0o755))  # noqa: S108
+"""The folders that a container needs, and their modes."""
 
 _CPU_PERIOD: Final = 100_000
 
@@ -84,8 +99,10 @@ class DockerMachine:
         return SCRATCH
 
     def __enter__(self) -> "DockerMachine":
-        settings = image_settings(self._client, self._spec.image)
         try:
+            settings = image_settings(self._client, self._spec.image)
+            if self._spec.oci_runtime:
+                require_oci_runtime(self._client, self._spec.oci_runtime)
             self._start()
             self._make_folders(str(settings.get("User") or ""))
         except BaseException:
@@ -94,12 +111,15 @@ class DockerMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Remove the container, also after an error."""
+        """Remove the container, also after an error, and close the connections to the engine."""
         if self._watch is not None:
             self._watch.close()
         container, self._container = self._container, None
-        if container is not None:
-            remove_container(container)
+        try:
+            if container is not None:
+                remove_container(container)
+        finally:
+            self._client.close()
 
     def connect(self) -> Channel:
         """Start the action server with one long exec and return its stdin and stdout."""
@@ -134,7 +154,12 @@ class DockerMachine:
             yield from stream
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
-        """Commit the container as `image` with the labels, and with the run's label emptied."""
+        """Commit the container as `image` with the labels, and with the run's label emptied.
+
+        Returns False if its root is read-only: an image has no files of mounts.
+        """
+        if self._spec.read_only_root:
+            return False
         name, _, tag = image.partition(":")
         settings = [f"LABEL {name}={value}" for name, value in {RUN_LABEL: "", **labels}.items()]
         with engine_errors(f"{image} could not be saved", "free some disk space on the engine"):
@@ -198,13 +223,18 @@ class DockerMachine:
 
     def _options(self) -> dict[str, Any]:
         spec = self._spec
+        mounts = [toolbox_mount(self._toolbox, read_only=True)]
+        if spec.read_only_root:
+            mounts += [memory_mount(path, mode, spec.disk) for path, mode in _FOLDERS]
         return {
             "entrypoint": [ENTRY, "-I", "-S", SOCKET_FILTER],
             "command": [],
             "healthcheck": {"test": ["NONE"]},
-            "environment": dict(spec.environment),
+            "environment": {**_home(spec), **spec.environment},
             "labels": {RUN_LABEL: spec.run},
-            "mounts": [toolbox_mount(self._toolbox, read_only=True)],
+            "mounts": mounts,
+            "read_only": spec.read_only_root,
+            "runtime": spec.oci_runtime or None,
             "auto_remove": True,
             "network_mode": "none",
             "extra_hosts": dict.fromkeys(self._local_names, "127.0.0.1"),
@@ -225,16 +255,14 @@ class DockerMachine:
 
         Without capabilities even root can write only to what it owns.
         """
-        uid, gid = self._user_ids(user)
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as tar:
-            for folder, mode in (("/tmp", 0o1777), (WORKSPACE, 0o755), (SCRATCH, 0o755)):  # noqa: S108
-                member = tarfile.TarInfo(folder.lstrip("/"))
-                member.type, member.mode = tarfile.DIRTYPE, mode
-                if mode == 0o755:
-                    member.uid, member.gid = uid, gid
-                tar.addfile(member)
-        self.put_archive("/", buffer.getvalue())
+        owner = self._user_ids(user)
+        if self._spec.read_only_root:
+            # The engine puts files into the mounts of such a container, and nowhere else.
+            for folder, mode in _FOLDERS:
+                self.put_archive(folder, _tar_of_folders([(".", mode)], owner))
+        else:
+            folders = [(folder.lstrip("/"), mode) for folder, mode in _FOLDERS]
+            self.put_archive("/", _tar_of_folders(folders, owner))
 
     def _user_ids(self, user: str) -> tuple[int, int]:
         """Return the user and group id for the image's `User` setting.
@@ -254,6 +282,24 @@ class DockerMachine:
                 "name another image with `--image`",
             ) from error
         return uid, gid
+
+
+def _home(spec: SandboxSpec) -> dict[str, str]:
+    """Return HOME if the image's home folder can't be written."""
+    return {"HOME": "/tmp"} if spec.read_only_root else {}  # noqa: S108
+
+
+def _tar_of_folders(folders: Sequence[tuple[str, int]], owner: tuple[int, int]) -> bytes:
+    """Return a tar of empty folders. `owner` owns those that not everybody may write to."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, mode in folders:
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = tarfile.DIRTYPE, mode
+            if mode == 0o755:
+                member.uid, member.gid = owner
+            tar.addfile(member)
+    return buffer.getvalue()
 
 
 class _WatchedChannel(DockerChannel):

@@ -29,6 +29,8 @@ def engine_errors(what: str, next_step: str) -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as error:
+        if error.response is not None:
+            error.response.close()  # that of a streamed call, such as a pull, would stay open
         raise SandboxError(f"{what}: {error.explanation or error}", next_step) from error
     # The exceptions of requests, which the client uses, are OSErrors.
     except (docker.errors.DockerException, OSError) as error:
@@ -101,6 +103,18 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
             image_info = client.images.pull(image)
     settings = image_info.attrs.get("Config")
     return settings if isinstance(settings, dict) else {}
+
+
+def require_oci_runtime(client: "DockerClient", name: str) -> None:
+    """Raise SandboxError if the engine has no runtime of that name."""
+    with engine_errors("the engine can't be asked for its runtimes", "check it with `docker info`"):
+        runtimes = sorted(client.info().get("Runtimes") or {})
+    if name not in runtimes:
+        raise SandboxError(
+            f"the engine has no runtime {name!r}, only {', '.join(runtimes)}",
+            "install it and register it with the engine, or change "
+            "`sandbox_limits: {oci_runtime: ...}`",
+        )
 
 
 def remove_container(container: "Container") -> None:

@@ -8,11 +8,12 @@ PLACES is a JSON object: {"folder": the writable folder, "readable": [folders th
 largest size of one file}.
 
 The script writes one JSON object to REPORT_FD, which says what could be separated, and closes it:
-{"processes": bool, "network": bool, "files": bool, "families": bool, "sockets": int,
-"problem": str}. If the kernel does not allow namespaces, the program runs nevertheless and the
-report says so.
+{"processes": bool, "network": bool, "files": bool, "families": bool, "connectable": [folders whose
+sockets and named pipes are the host's], "problem": str}. If the kernel does not allow namespaces,
+the program runs nevertheless and the report says so.
 
-See namespaces(7), user_namespaces(7), mount_namespaces(7) and capabilities(7).
+See namespaces(7), user_namespaces(7), mount_namespaces(7), capabilities(7) and
+https://docs.kernel.org/filesystems/overlayfs.html
 """
 
 import ctypes
@@ -20,12 +21,14 @@ import errno
 import fcntl
 import json
 import os
+import re
 import resource
 import runpy
 import signal
 import socket
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,8 @@ CLONE_NEWNET = 0x40000000
 _NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
-_MS_BIND, _MS_MOVE, _MS_REC, _MS_PRIVATE = 4096, 8192, 16384, 1 << 18
+_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+_MNT_DETACH = 2
 
 _SYS_MOUNT_SETATTR = 442  # the same number on every architecture; since Linux 5.12
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
@@ -62,6 +66,7 @@ _ENGINE_SOCKETS = (
     "/run/crio/crio.sock",
 )
 
+_KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 _REPLACED_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - replaced by folders of the sandbox
 """Folders in which other programs keep temporary files and sockets, and in which the host keeps its
 own clone. The sandbox gets empty folders in their place."""
@@ -157,11 +162,10 @@ def socket_paths() -> list[str]:
     return [p for p in dict.fromkeys((*_ENGINE_SOCKETS, *absolute_paths)) if os.path.exists(p)]  # noqa: PTH110
 
 
-def separate(sockets: list[str]) -> int:
-    """Set up the new namespaces: an own /proc, the loopback interface up, and `sockets` covered.
+def separate() -> None:
+    """Set up the new namespaces: an own /proc, and the loopback interface up.
 
-    Call it in the first process of the new namespaces. Returns how many sockets were covered.
-    Raises OSError if /proc can't be replaced.
+    Call it in the first process of the new namespaces. Raises OSError if /proc can't be replaced.
     """
     # A new mount namespace starts with copies of the host's mounts, which may be shared: a mount
     # made here would then appear on the host too. MS_PRIVATE ends the sharing: mount_namespaces(7).
@@ -169,76 +173,146 @@ def separate(sockets: list[str]) -> int:
     # The old /proc shows the host's processes. A proc file system shows those of the process
     # namespace of whoever mounts it: pid_namespaces(7).
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    covered = 0
-    for path in sockets:
-        try:
-            _mount("/dev/null", os.path.realpath(path), "", _MS_BIND)
-            covered += 1
-        except OSError:
-            continue
     # The only interface of a new network namespace is a loopback interface, and it is down:
     # netdevice(7).
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("16sH14x", b"lo", 0)
         flags = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[0]
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
-    return covered
 
 
-def close_files(folder: str, readable: list[str], hidden: list[str]) -> None:
-    """Make everything read-only except `folder`, and replace /dev and _REPLACED_FOLDERS.
+def cover_sockets(sockets: list[str], root: str = "") -> None:
+    """Cover the Unix sockets below `root` that exist, where the kernel makes no overlay."""
+    for path in sockets:
+        with suppress(OSError):
+            _mount("/dev/null", root + os.path.realpath(path), "", _MS_BIND)
 
-    Call it after `separate`. The replacements of the private folders are in `folder`; the new /dev
+
+def close_files(
+    folder: str, readable: list[str], hidden: list[str], sockets: list[str]
+) -> list[str]:
+    """Move into a new root: the host's files read-only, `folder` writable, an own /dev and /run.
+
+    Call it after `separate`. The replacements of _REPLACED_FOLDERS are in `folder`; the new /dev
     holds only devices that do not lead out of the sandbox. Raises OSError if the kernel is too old,
     before anything is changed.
     readable: folders that stay readable, wherever they are.
-    hidden: files and folders to cover.
+    hidden: files and folders that are empty in the new root.
+    sockets: the known Unix sockets, which are covered where the kernel makes no overlay.
+    Returns the folders whose sockets and named pipes are still the host's; see `_show`.
     """
     _set_attributes("/", 0, 0)  # changes nothing; fails if the kernel lacks mount_setattr(2)
     replacements = Path(folder, "private")
-    replacements.mkdir()
-    _make_devices(replacements / "dev")
-    readable_paths = sorted(
-        {path for place in [folder, *readable] for path in (place, os.path.realpath(place))}
-    )
-    # Folders to show may lie below a folder that gets covered, such as a virtual environment in
-    # /tmp. They are opened before, and mounted again at their old path through /proc/self/fd
-    # afterwards.
-    replaced = tuple(f"{path}/" for path in _REPLACED_FOLDERS)
-    covered = tuple(f"{path}/" for place in hidden for path in (place, os.path.realpath(place)))
-    opened = [
-        (path, os.open(path, os.O_PATH))
-        for path in readable_paths
-        if path.startswith((*replaced, *covered)) and Path(path).is_dir()
-    ]
-    _cover(hidden, replacements / "empty")
-    # The replacements of the private folders are in `folder`, so it is shown again first.
-    _show_again([(path, fd) for path, fd in opened if path.startswith(covered)])
-    _mount(folder, folder, "", _MS_BIND)
+    new_root, empty = (_folder(replacements / name) for name in ("root", "empty"))
+    _mount("tmpfs", new_root, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
     private = [place for place in _REPLACED_FOLDERS if os.path.realpath(place) == place]
+    mount_points = _mount_points()
+    left_out = {*_KERNEL_FOLDERS, *private, *hidden, *map(os.path.realpath, hidden)}
+    connectable = _show("/", new_root, left_out, mount_points)
+    # The replacements of the private folders are in `folder`, so nothing covers it from here on.
+    _cover(new_root, hidden, empty)
     for place in private:
-        _mount(_folder(replacements / place[1:], 0o1777), place, "", _MS_BIND)
-    _show_again([(path, fd) for path, fd in opened if path.startswith(replaced)])
-    for _, descriptor in opened:
-        os.close(descriptor)
+        source = _folder(replacements / place[1:], 0o1777)
+        _mount(source, _folder(Path(new_root + place)), "", _MS_BIND)
+    _mount(folder, _folder(Path(new_root + folder)), "", _MS_BIND)
+    # Folders to show may lie below a folder that is replaced or hidden, such as a virtual
+    # environment in /tmp.
+    for path in sorted({path for place in readable for path in (place, os.path.realpath(place))}):
+        # os.path.isdir returns False for a folder that this user may not search.
+        if os.path.isdir(path) and not os.path.isdir(new_root + path):  # noqa: PTH112
+            connectable += _show(path, _folder(Path(new_root + path)), set(), mount_points)
+    cover_sockets([path for path in sockets if _is_below(path, connectable)], new_root)
+    _mount("/proc", _folder(Path(new_root, "proc")), "", _MS_BIND | _MS_REC)
+    _mount("/sys", _folder(Path(new_root, "sys")), "", _MS_BIND | _MS_REC)
+    _make_devices(Path(new_root, "dev"))
     # Everything becomes read-only first, then the writable places are opened again one by one.
-    _set_attributes("/", _ATTR_RDONLY, 0, _AT_RECURSIVE)
+    _set_attributes(new_root, _ATTR_RDONLY, 0, _AT_RECURSIVE)
     for place in (folder, *private, "/proc", "/dev", "/dev/pts"):
-        _set_attributes(place, 0, _ATTR_RDONLY)
-    for path in (f"/proc/{name}" for name in _KERNEL_CONTROLS):
+        _set_attributes(new_root + place, 0, _ATTR_RDONLY)
+    for path in (f"{new_root}/proc/{name}" for name in _KERNEL_CONTROLS):
         if Path(path).exists():
             _mount(path, path, "", _MS_BIND | _MS_REC)
             _set_attributes(path, _ATTR_RDONLY, 0, _AT_RECURSIVE)
-    os.chdir(Path.cwd())  # the same path, but now on the writable mount
+    _change_root(new_root)
+    return connectable
 
 
-def _show_again(opened: list[tuple[str, int]]) -> None:
-    for path, descriptor in opened:
-        _mount(f"/proc/self/fd/{descriptor}", _folder(Path(path)), "", _MS_BIND | _MS_REC)
+def _show(source: str, target: str, left_out: set[str], mount_points: list[str]) -> list[str]:
+    """Show the folder `source` and all below it at `target`, read-only.
+
+    A read-only mount does not keep a program from connecting to a Unix socket in it, nor from
+    writing to a named pipe. An overlay without an upper layer does: its files are read from the
+    host's, but its sockets and pipes are other ones, which nobody listens to. This also holds for
+    those that are made later. Returns the folders of which the kernel makes no overlay; these are
+    bind mounts.
+
+    An overlay shows the files of one mount, and a user namespace may not uncover what lies below
+    another mount. So the folders that have a mount below them are made anew, one level at a time.
+    left_out: folders that stay empty.
+    """
+    if source in left_out:
+        return []
+    if not any(path.startswith(f"{source.rstrip('/')}/") for path in mount_points):
+        try:
+            _mount_overlay(source, target)
+        except OSError:
+            _mount(source, target, "", _MS_BIND)
+            return [source]
+        return []
+    connectable = []
+    with suppress(PermissionError), os.scandir(source) as entries:
+        for entry in entries:
+            path = Path(target, entry.name)
+            if entry.is_symlink():
+                path.symlink_to(os.readlink(entry.path))  # noqa: PTH115
+            elif entry.is_dir():
+                connectable += _show(entry.path, _folder(path), left_out, mount_points)
+            elif entry.is_file() and entry.path not in left_out:
+                path.touch()
+                _mount(entry.path, str(path), "", _MS_BIND)
+    return connectable
+
+
+def _mount_overlay(source: str, target: str) -> None:
+    """Mount a read-only overlay of the folder `source` at `target`. Raises OSError.
+
+    The kernel wants a second layer, which is the empty folder `target` itself.
+    """
+    layers = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (source, target)]
+    try:
+        # Paths may contain the separators of mount options. Those of descriptors don't.
+        option = "lowerdir=" + ":".join(f"/proc/self/fd/{layer}" for layer in layers)
+        _mount("overlay", target, "overlay", _MS_NOSUID | _MS_NODEV, option)
+    finally:
+        for layer in layers:
+            os.close(layer)
+
+
+def _mount_points() -> list[str]:
+    """Return where something is mounted."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        fields = [line.split(b" ")[4] for line in table]
+    # Spaces, tabs, newlines and backslashes are written as octal numbers: proc_pid_mountinfo(5).
+    return [os.fsdecode(re.sub(rb"\\(\d{3})", _octal_byte, field)) for field in fields]
+
+
+def _octal_byte(match: "re.Match[bytes]") -> bytes:
+    return bytes([int(match[1], 8) & 0xFF])
+
+
+def _change_root(new_root: str) -> None:
+    """Make `new_root` the root of the mount namespace and detach the old one."""
+    place = os.getcwd()  # noqa: PTH109
+    os.chdir(new_root)
+    # With "." for both, the old root is mounted on top of the new one, in the same place:
+    # pivot_root(2).
+    _call("pivot_root", b".", b".")
+    _call("umount2", b".", ctypes.c_int(_MNT_DETACH))
+    os.chdir(place)  # the same path, but now on the writable mount
 
 
 def _make_devices(folder: Path) -> None:
-    """Replace /dev with one that has no disks and none of the terminals of other programs."""
+    """Make a /dev that has no disks and none of the terminals of other programs."""
     _mount("tmpfs", _folder(folder), "tmpfs", _MS_NOSUID)
     for name in _DEVICES:
         (folder / name).touch()
@@ -248,17 +322,21 @@ def _make_devices(folder: Path) -> None:
     _folder(folder / "shm", 0o1777)
     options = "newinstance,ptmxmode=0666,mode=0620"
     _mount("devpts", _folder(folder / "pts"), "devpts", _MS_NOSUID | _MS_NOEXEC, options)
-    _mount(str(folder), "/dev", "", _MS_MOVE)
 
 
-def _cover(hidden: list[str], empty: Path) -> None:
+def _is_below(path: str, folders: list[str]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _cover(new_root: str, hidden: list[str], empty: str) -> None:
     """Cover each folder with the empty folder `empty` and each file with /dev/null."""
-    _folder(empty)
-    for path in map(Path, hidden):
-        if path.is_dir():
-            _mount(str(empty), str(path.resolve()), "", _MS_BIND)
-        elif path.exists():
-            _mount("/dev/null", str(path.resolve()), "", _MS_BIND)
+    for path in (Path(new_root + os.path.realpath(place)) for place in hidden):
+        with suppress(PermissionError):  # then it can't be read in the sandbox either
+            if path.is_dir():
+                _mount(empty, str(path), "", _MS_BIND)
+            elif path.exists():
+                _mount("/dev/null", str(path), "", _MS_BIND)
 
 
 def _folder(path: Path, mode: int = 0o755) -> str:
@@ -308,7 +386,7 @@ def run_server(command: list[str]) -> int:
 def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
     """Separate what can be separated, report it, and run `command`. Returns its exit code."""
     report: dict[str, Any] = dict.fromkeys(("processes", "network", "files", "families"), False)
-    report |= {"sockets": 0, "problem": ""}
+    report |= {"connectable": ["/"], "problem": ""}
     sockets = socket_paths()
     filter_script = places.pop("filter", "")
     if "max_file_bytes" in places:
@@ -338,12 +416,13 @@ def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) ->
     # If the process outside is killed, the namespace and everything in it end too.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
-        report["sockets"] = separate(sockets)
+        separate()
         report["processes"] = True
-        close_files(**places)
+        report["connectable"] = close_files(**places, sockets=sockets)
         report["files"] = True
     except OSError as error:
         report["problem"] = str(error)
+        cover_sockets(sockets)
     drop_capabilities()
     _filter_sockets(filter_script, report)
     _send(report_fd, report)

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -87,6 +87,9 @@ CREDENTIALS: Final = (
     ".config/openai", ".config/anthropic", ".config/io.datasette.llm",
 )  # fmt: skip
 """Paths below the home folder where programs keep tokens. They are covered in the sandbox."""
+
+ENGINE_FOLDERS: Final = ("/var/lib/docker", "/var/lib/containerd", "/var/lib/containers")
+"""Where container engines keep the files of all containers. They are covered in the sandbox."""
 
 _PR_SET_DUMPABLE: Final = 4
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -194,13 +197,18 @@ class LocalMachine:
         finally:
             server_socket.close()
             os.close(report_writer)
-        with os.fdopen(report_reader, "rb") as pipe:
-            report = pipe.read()
-        self._note_isolation(json.loads(report) if report else {})
-        self._watch = DiskWatch(
-            lambda: bytes_below(self._home), lambda: kill_tree(process), self._spec.disk
-        )
-        return _LocalChannel(own_socket, _require_stream(process.stderr), self._watch)
+        stderr = _require_stream(process.stderr)
+        with ExitStack() as opened:
+            opened.callback(own_socket.close)
+            opened.callback(stderr.close)
+            with os.fdopen(report_reader, "rb") as pipe:
+                report = pipe.read()
+            self._note_isolation(json.loads(report) if report else {})
+            self._watch = DiskWatch(
+                lambda: bytes_below(self._home), lambda: kill_tree(process), self._spec.disk
+            )
+            opened.pop_all()  # the channel closes them
+            return _LocalChannel(own_socket, stderr, self._watch)
 
     def run_services(
         self,
@@ -275,6 +283,7 @@ class LocalMachine:
             "hidden": [
                 *(f"{home}/{name}" for name in CREDENTIALS if home),
                 *self._own_folders(home),
+                *ENGINE_FOLDERS,
             ],
             "max_file_bytes": self._spec.disk,
             "filter": str(SANDBOX_FOLDER / "socket_filter.py"),
@@ -285,7 +294,7 @@ class LocalMachine:
         state = self._environment.get("XDG_STATE_HOME") or f"{home}/.local/state"
         cache = self._environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
         data = self._environment.get("RESOLVER_DATA_DIR", "")
-        return [f"{state}/resolver", f"{cache}/resolver", *filter(None, [data])]
+        return [f"{state}/resolver", f"{cache}/resolver", *filter(None, [data]), *self._spec.hidden]
 
     def _program(self, name: str) -> str:
         path = shutil.which(name, path=self._environment.get("PATH"))
@@ -315,6 +324,8 @@ class LocalMachine:
         shared = [name for name in ("processes", "network") if not report.get(name)]
         if self._spec.egress and not report.get("network"):
             shared[-1] = "network (the allow-list binds only what uses the proxy)"
+        if connectable := report.get("connectable", ["/"]):
+            shared.append(f"sockets and named pipes below {', '.join(connectable)}")
         if not report.get("families"):
             shared.append("sockets to the host of a virtual machine")
         files = "files (read-only)" if report.get("files") else "files"

@@ -21,19 +21,12 @@ from resolver.events.actions import (
     FileRead,
     FileWrite,
     IPythonRunCell,
+    SandboxAction,
 )
+from resolver.events.base import EventBase, ObservationBase
 from resolver.events.lifecycle import Egress
-from resolver.events.log import Observation, SandboxAction
-from resolver.events.observations import (
-    BrowserOutput,
-    ChangedPaths,
-    CmdOutput,
-    ErrorObservation,
-    FileEditResult,
-    FileReadResult,
-    FileWriteResult,
-    IPythonOutput,
-)
+from resolver.events.log import own_fields
+from resolver.events.observations import ChangedPaths, ErrorObservation
 from resolver.models.verification import CheckService
 from resolver.runtime.base import Machine
 from resolver.runtime.client import (
@@ -78,17 +71,6 @@ started needs part of that time."""
 MAX_CHANGE_BYTES: Final = 1 << 30
 """Default limit of the size of a change's bundle, in bytes."""
 
-ERROR_CODES: Final = {
-    CmdRun: "command",
-    IPythonRunCell: "cell",
-    FileRead: "view",
-    FileWrite: "create",
-    FileEdit: "edit",
-    BrowseURL: "browse",
-    BrowseInteractive: "browse",
-}
-"""`ErrorObservation.code` for each type of action."""
-
 _CHECKOUT_FOLDER: Final = "checkout.git"
 
 
@@ -107,7 +89,7 @@ class Runtime:
         self._command_timeout = command_timeout
         self._egress = egress
         self._egress_log = EgressLog(egress.max_bytes if egress else 0)
-        self._open = ExitStack()
+        self._resources = ExitStack()
         self._client: WireClient | None = None
         self.root = ""
         """Absolute path of the repository's root in the sandbox, where the shell starts."""
@@ -133,7 +115,7 @@ class Runtime:
                 )
             self._client, self.root = client, hello["root"]
             self.browser = hello["browser"]
-            self._open = opening.pop_all()
+            self._resources = opening.pop_all()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -142,7 +124,7 @@ class Runtime:
     def close(self) -> None:
         """Stop and remove the sandbox. May be called more than once."""
         self._client = None
-        self._open.close()
+        self._resources.close()
 
     def take_connections(self) -> list[Egress]:
         """Return the connections that ended since the last call, as events without a number.
@@ -231,98 +213,48 @@ class Runtime:
         started = _call(self._wire, "start_program", params, wire.ProgramStarted, START_SECONDS)
         return Program(self._wire, started["program"])
 
-    def execute(self, action: SandboxAction) -> Observation:
+    def execute(self, action: SandboxAction) -> ObservationBase:
         """Execute the action and return its observation.
 
         An error that the agent can correct is returned as an ErrorObservation. Raises SandboxError
         if the sandbox is lost.
         """
+        method, parameters, result_type, seconds = self._request(action)
         try:
-            return self._execute(action)
+            result = self._wire.call(method, parameters, result_type, seconds)
         except wire.WireError as error:
-            return ErrorObservation(content=error.message, code=ERROR_CODES[type(action)])
+            return ErrorObservation(content=error.message, code=action.error_code)
+        return _build_observation(action, result)
 
-    def _execute(self, action: SandboxAction) -> Observation:
+    def _request(self, action: SandboxAction) -> tuple[str, dict[str, Any], Any, float]:
+        """Return the method that executes the action, its parameters, result type and time limit.
+
+        The limit is in seconds.
+        """
         match action:
-            case CmdRun():
-                return self._run_command(action)
-            case IPythonRunCell():
-                return self._run_cell(action)
+            case CmdRun(command=command):
+                seconds = self._timeout(action.timeout)
+                request = {"command": command, "timeout": seconds, "is_input": action.is_input}
+                return "run_command", request, wire.CommandReport, seconds + GRACE_SECONDS
+            case IPythonRunCell(code=code):
+                seconds = self._timeout(action.timeout)
+                request = {"code": code, "timeout": seconds}
+                return "run_cell", request, wire.CellReport, seconds + GRACE_SECONDS
+            case BrowseURL() | BrowseInteractive():
+                seconds = min(self._command_timeout, BROWSE_SECONDS)
+                request = {**own_fields(action), "timeout": seconds}
+                return "browse", request, wire.BrowseReport, seconds + BROWSE_GRACE_SECONDS
             case FileRead():
-                file_range = {"path": action.path, "view_range": action.view_range}
-                view = self._file("view", wire.ViewResult, file_range)
-                return FileReadResult(
-                    content=view["output"], path=action.path, images=_image_urls(view["images"])
-                )
-            case FileWrite():
-                file = {"path": action.path, "file_text": action.content}
-                edit = self._file("create", wire.EditReport, file)
-                return FileWriteResult(
-                    content=edit["output"],
-                    path=edit["path"],
-                    new_hash=edit["new_hash"],
-                    changed=_changed_paths(edit),
-                )
-            case FileEdit():
-                return self._edit(action)
-            case BrowseURL(url=url):
-                return self._browse({"url": url})
-            case BrowseInteractive(code=code):
-                return self._browse({"code": code})
-
-    def _run_command(self, action: CmdRun) -> CmdOutput:
-        seconds = self._timeout(action.timeout)
-        params = {"command": action.command, "timeout": seconds, "is_input": action.is_input}
-        result = self._wire.call("run_command", params, wire.CommandReport, seconds + GRACE_SECONDS)
-        return _command_output(result)
-
-    def _run_cell(self, action: IPythonRunCell) -> IPythonOutput:
-        seconds = self._timeout(action.timeout)
-        params = {"code": action.code, "timeout": seconds}
-        result = self._wire.call("run_cell", params, wire.CellReport, seconds + GRACE_SECONDS)
-        return IPythonOutput(
-            content=result["output"],
-            error=result["error"],
-            images=_image_urls(result["images"]),
-            changed=_changed_paths(result),
-        )
-
-    def _browse(self, request: dict[str, str]) -> BrowserOutput:
-        seconds = min(self._command_timeout, BROWSE_SECONDS)
-        params = {**request, "timeout": seconds}
-        result = self._wire.call(
-            "browse", params, wire.BrowseReport, seconds + BROWSE_GRACE_SECONDS
-        )
-        images = _image_urls(result["images"])
-        return BrowserOutput(
-            content=result["output"],
-            url=result["url"],
-            error=result["error"],
-            screenshot=images[0] if images else None,
-            changed=_changed_paths(result),
-        )
-
-    def _edit(self, action: FileEdit) -> FileEditResult:
-        parameters: dict[str, Any]
-        match action.command:
-            case "str_replace":
-                parameters = {"old_str": action.old_str, "new_str": action.new_str or ""}
-            case "insert":
-                parameters = {"insert_line": action.insert_line, "new_str": action.new_str}
-            case "undo_edit":
-                parameters = {}
-        result = self._file(action.command, wire.EditReport, {"path": action.path, **parameters})
-        return FileEditResult(
-            content=result["output"],
-            path=result["path"],
-            diff=result["diff"],
-            old_hash=result["old_hash"],
-            new_hash=result["new_hash"],
-            changed=_changed_paths(result),
-        )
-
-    def _file(self, method: str, result: type[T], params: dict[str, Any]) -> T:
-        return self._wire.call(method, params, result, FILE_SECONDS)
+                return action.method, own_fields(action), wire.ViewResult, FILE_SECONDS
+            case FileWrite(path=path, content=content):
+                request = {"path": path, "file_text": content}
+                return "create", request, wire.EditReport, FILE_SECONDS
+            case FileEdit(command=command, path=path):
+                request = {"path": path, **_edit_parameters(action)}
+                return command, request, wire.EditReport, FILE_SECONDS
+            case _:
+                result_type: Any = wire.TextReport if action.changes_files else wire.TextResult
+                return action.method, own_fields(action), result_type, FILE_SECONDS
 
     def _timeout(self, requested: float | None) -> float:
         if requested is None or math.isnan(requested) or requested <= 0:
@@ -355,20 +287,32 @@ def _call(
         ) from error
 
 
-def _command_output(result: wire.CommandReport) -> CmdOutput:
-    return CmdOutput(
-        content=_with_notice(result["output"], result["notice"]),
-        exit_code=result["exit_code"],
-        cwd=result["cwd"],
-        timed_out=result["timed_out"],
-        omitted=result["omitted"],
-        output_file=result["output_file"],
-        seconds=result["seconds"],
-        changed=_changed_paths(result),
-    )
+def _edit_parameters(action: FileEdit) -> dict[str, Any]:
+    match action.command:
+        case "str_replace":
+            return {"old_str": action.old_str, "new_str": action.new_str or ""}
+        case "insert":
+            return {"insert_line": action.insert_line, "new_str": action.new_str}
+        case "undo_edit":
+            return {}
 
 
-def _changed_paths(result: wire.ReportedChanges) -> ChangedPaths | None:
+def _build_observation(action: SandboxAction, result: Mapping[str, Any]) -> ObservationBase:
+    """Return the observation, with the fields that the result has, else those of the action."""
+    images = _image_urls(result.get("images", []))
+    values = {
+        **own_fields(action),
+        **result,
+        "content": _with_notice(result["output"], result.get("notice", "")),
+        "changed": _changed_paths(result) if "changed" in result else None,
+        "images": images,
+        "screenshot": images[0] if images else None,
+    }
+    names = action.observation.model_fields.keys() - EventBase.model_fields.keys() - {"kind"}
+    return action.observation(**{name: values[name] for name in names & values.keys()})
+
+
+def _changed_paths(result: Mapping[str, Any]) -> ChangedPaths | None:
     if result["changed"] is None:
         return None
     return ChangedPaths(

@@ -206,6 +206,7 @@ def _confinement(sandbox: ServiceHost) -> dict[str, Any]:
         "mounts": [toolbox_mount(sandbox.toolbox, read_only=True)],
         "auto_remove": True,
         "network_mode": f"container:{sandbox.container}",
+        "runtime": spec.oci_runtime or None,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "mem_limit": spec.memory,

@@ -44,6 +44,19 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
     )
 
 
+def memory_mount(path: str, mode: int, size: int) -> "Mount":
+    """Return an anonymous volume in memory as a mount. It is removed with its container.
+
+    Unlike a tmpfs mount of the container, the engine can put files into it: `docker cp` has no
+    access to those.
+    size: maximum size in bytes.
+    """
+    from docker.types import DriverConfig, Mount
+
+    options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={size},mode={mode:o}"}
+    return Mount(path, None, type="volume", driver_config=DriverConfig("local", options))
+
+
 def fill_volume(
     client: "DockerClient", toolbox: Toolbox, image: str, lock_seconds: float = 300.0
 ) -> None:

@@ -7,7 +7,7 @@ import base64
 import os
 import platform
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ from .programs import Programs
 from .spool import readable
 from .wire import (
     ACTION_FAILED,
-    AGENT_METHODS,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    PROGRAM_METHODS,
     PROTOCOL,
     ActionFailed,
     WireError,
@@ -69,34 +69,20 @@ class Actions:
         self._browser = Browser(family, paths.bash, environment, paths.root, paths.scratch)
         self._editor = Editor(paths.root, paths.scratch)
         self._programs = Programs(family, environment, paths.root)
-        self._comparison: TreeComparison | None = None
-        self._methods: dict[str, Callable[[Parameters], Mapping[str, Any]]] = {
-            "run_command": self._run_command,
-            "run_cell": self._run_cell,
-            "browse": self._browse,
-            "view": self._view,
-            "create": self._create,
-            "str_replace": self._str_replace,
-            "insert": self._insert,
-            "undo_edit": self._undo_edit,
-            "checkout": self._checkout,
-            "settle": self._settle,
-            "report_changes": self._report_changes,
-            "export_change": self._export_change,
-            "start_program": self._start_program,
-            "read_program": self._read_program,
-            "write_program": self._write_program,
-            "end_program": self._end_program,
-        }
+        self._background = ThreadPoolExecutor(max_workers=1)
+        self._comparison: Future[TreeComparison] | None = None
 
     def run(self, method: str, params: object) -> dict[str, Any]:
         """Run a method of the table and return its result. Raises WireError."""
-        action = self._methods.get(method)
+        changes_files = method in self.CHANGING_METHODS
+        action = (self.CHANGING_METHODS if changes_files else self.METHODS).get(method)
         if action is None:
             raise WireError(METHOD_NOT_FOUND, f"there is no method {method!r}")
         try:
-            result = {**action(Parameters(params))}
-            if method in AGENT_METHODS:
+            if method not in PROGRAM_METHODS:
+                self._await_comparison()
+            result = {**action(self, Parameters(params))}
+            if changes_files:
                 result |= self._changes()
         except ActionFailed as failure:
             raise WireError(ACTION_FAILED, readable(str(failure))) from failure
@@ -125,8 +111,8 @@ class Actions:
         self._ipython.close()
         self._browser.close()
         self._programs.close()
-        if self._comparison is not None:
-            self._comparison.close()
+        if self._comparison is not None and self._comparison.done():
+            self._end_reports()
 
     def _run_command(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._bash.run(
@@ -170,19 +156,32 @@ class Actions:
         return settle_setup(paths.root, paths.scratch, parameters.text("base"), paths.git)
 
     def _report_changes(self, _: "Parameters") -> Mapping[str, Any]:
-        if self._comparison is not None:
-            self._comparison.close()
-        self._comparison = None
-        # A tree that can't be compared in time costs the reports, not the run.
-        with suppress(ActionFailed):
-            self._comparison = compare_tree(self._paths.root, self._paths.scratch, self._paths.git)
+        self._end_reports()
+        paths = self._paths
+        # Git needs tens of milliseconds to read the tree's present state, and seconds in a large
+        # repository. The next action waits for it; the host can go on until then.
+        self._comparison = self._background.submit(
+            compare_tree, paths.root, paths.scratch, paths.git
+        )
         return {}
+
+    def _await_comparison(self) -> None:
+        """Wait until the state of the tree before the first action is known."""
+        # A tree that can't be compared in time costs the reports, not the run.
+        if self._comparison is not None and self._comparison.exception() is not None:
+            self._comparison = None
+
+    def _end_reports(self) -> None:
+        self._await_comparison()
+        if self._comparison is not None:
+            self._comparison.result().close()
+        self._comparison = None
 
     def _changes(self) -> Mapping[str, Any]:
         """Return what has changed in the working tree since the last result."""
         if self._comparison is not None:
             try:
-                changed = self._comparison.take()
+                changed = self._comparison.result().take()
                 return {
                     "changed": changed.paths,
                     "changed_count": changed.count,
@@ -190,8 +189,7 @@ class Actions:
                 }
             except (ActionFailed, OSError):
                 # The action itself succeeded. Without git nothing can be said about its changes.
-                self._comparison.close()
-                self._comparison = None
+                self._end_reports()
         return {"changed": None, "changed_count": 0, "differing": 0}
 
     def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
@@ -214,6 +212,30 @@ class Actions:
     def _end_program(self, parameters: "Parameters") -> Mapping[str, Any]:
         self._programs.end(parameters.number("program"))
         return {}
+
+    CHANGING_METHODS: Final[Mapping[str, "Method"]] = {
+        "run_command": _run_command,
+        "run_cell": _run_cell,
+        "browse": _browse,
+        "create": _create,
+        "str_replace": _str_replace,
+        "insert": _insert,
+        "undo_edit": _undo_edit,
+    }
+    """Methods that execute the agent's actions and can change files. See wire.ReportedChanges."""
+
+    METHODS: Final[Mapping[str, "Method"]] = {
+        "view": _view,
+        "checkout": _checkout,
+        "settle": _settle,
+        "report_changes": _report_changes,
+        "export_change": _export_change,
+        "start_program": _start_program,
+        "read_program": _read_program,
+        "write_program": _write_program,
+        "end_program": _end_program,
+    }
+    """The other methods that have a result, except those that the server itself answers."""
 
 
 class Parameters:
@@ -279,6 +301,9 @@ class Parameters:
 
     def _type_error(self, name: str, expected: str) -> WireError:
         return WireError(INVALID_PARAMS, f"{name} must be {expected}")
+
+
+Method = Callable[[Actions, Parameters], Mapping[str, Any]]
 
 
 def _has_surrogates(text: str) -> bool:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from .browser_code import BrowserStep, CodeError, read_code
-from .browser_page import Bids, Page, Patience, StepFailed
+from .browser_page import Bids, Page, PageTimeouts, StepFailed
 from .browser_steps import Steps
 from .browser_tabs import Tab, Tabs
 from .browser_text import short_url
-from .browser_view import page_text, picture, tabs_text
+from .browser_view import page_text, tabs_text, take_screenshot
 from .chromium import Chromium, find_chromium
 from .devtools import DevToolsClosed, DevToolsError, DevToolsRefused, DevToolsTimeout, Interrupted
 from .processes import Family
@@ -25,14 +25,14 @@ from .wire import ActionFailed, BrowseResult
 START_SECONDS: Final = 30.0
 """Seconds that the browser may take to start."""
 
-LOOK_SECONDS: Final = 15.0
+READ_SECONDS: Final = 15.0
 """Seconds to read the page if the time of the request is over."""
 
-LOOKS: Final = 3
+READ_ATTEMPTS: Final = 3
 """Number of attempts to read the page."""
 
-PATIENCE: Final = Patience()
-REVIVALS: Final = 2
+DEFAULT_TIMEOUTS: Final = PageTimeouts()
+REVIVAL_ATTEMPTS: Final = 2
 """Number of attempts to end the script of a page that does not answer."""
 
 REVIVAL_SECONDS: Final = 2.0
@@ -58,15 +58,15 @@ class Browser:
         environment: Mapping[str, str],
         root: str,
         scratch: str,
-        patience: Patience = PATIENCE,
+        timeouts: PageTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._family = family
         self._bash = bash
         self._environment = environment
         self._root = root
         self._folder = os.path.join(scratch, "browser")
-        self._patience = patience
-        self._live: _Live | None = None
+        self._timeouts = timeouts
+        self._running: _RunningBrowser | None = None
         self._busy = False
         self._interrupted = False
 
@@ -92,69 +92,73 @@ class Browser:
 
         Return False if no request is running.
         """
-        live = self._live
+        running = self._running
         if not self._busy:
             return False
-        if live:
+        if running:
             if self._interrupted:
-                live.chromium.kill()
-            live.chromium.tools.interrupt()
+                running.chromium.kill()
+            running.chromium.tools.interrupt()
         self._interrupted = True
         return True
 
     def close(self) -> None:
         """End the browser; the next request starts a new one."""
-        if self._live:
-            self._live.chromium.close()
-            self._live = None
+        if self._running:
+            self._running.chromium.close()
+            self._running = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, steps: Sequence[BrowserStep], timeout: float) -> BrowseResult:
-        """Run the steps in the live browser, starting one if there is none."""
+        """Run the steps in the running browser, starting one if there is none."""
         self._busy, self._interrupted = True, False
         notes: list[str] = []
         try:
-            if self._live and self._live.chromium.tools.lost:
+            if self._running and self._running.chromium.tools.lost:
                 self._drop()
                 notes.append("The browser had ended and was started again; its tabs are gone.")
-            live = self._live = self._live or self._start()
-            live.chromium.tools.resume()
-            request = _Request(live, self._root, self._patience, timeout)
+            running = self._running = self._running or self._start()
+            running.chromium.tools.resume()
+            request = _Request(running, self._root, self._timeouts, timeout)
             return request.run(steps, notes)
         except DevToolsClosed:
             self._drop()
-            words = "the browser was ended" if self._interrupted else "the browser ended"
-            output = f"Error: {words} while it was used; the next action starts a new one."
+            reason = "the browser was ended" if self._interrupted else "the browser ended"
+            output = f"Error: {reason} while it was used; the next action starts a new one."
             return BrowseResult(output=output, error=True, url="", images=[])
         finally:
             self._busy = False
 
-    def _start(self) -> "_Live":
+    def _start(self) -> "_RunningBrowser":
         """Start a browser and return it. Raises ActionFailed if that fails."""
         program = find_chromium(self._environment)
         if program is None:
             raise ActionFailed(NO_CHROMIUM)
         shutil.rmtree(self._folder, ignore_errors=True)
-        live = _Live(self._family, program, self._bash, self._folder, self._environment, self._root)
+        running = _RunningBrowser(
+            self._family, program, self._bash, self._folder, self._environment, self._root
+        )
         try:
-            live.open()
+            running.open()
         except DevToolsError as error:
-            code = live.chromium.close()
-            how = "did not answer" if code == -9 else f"ended with exit code {code}"
-            raise ActionFailed(f"The browser {program} could not be started: it {how}.") from error
-        return live
+            code = running.chromium.close()
+            reason = "did not answer" if code == -9 else f"ended with exit code {code}"
+            raise ActionFailed(
+                f"The browser {program} could not be started: it {reason}."
+            ) from error
+        return running
 
     def _drop(self) -> None:
-        if self._live:
-            self._live.chromium.close()
-            self._live = None
+        if self._running:
+            self._running.chromium.close()
+            self._running = None
 
     def _url(self) -> str:
-        tab = self._live.tabs.active if self._live else None
+        tab = self._running.tabs.active if self._running else None
         return tab.url if tab else ""
 
 
-class _Live:
+class _RunningBrowser:
     """A running browser with its tabs and element ids."""
 
     def __init__(
@@ -193,15 +197,17 @@ class _Live:
 class _Request:
     """One request: run the steps, then read the page."""
 
-    def __init__(self, live: _Live, root: str, patience: Patience, timeout: float) -> None:
-        self._tools = live.chromium.tools
-        self._tabs = live.tabs
-        self._bids = live.bids
+    def __init__(
+        self, running: _RunningBrowser, root: str, timeouts: PageTimeouts, timeout: float
+    ) -> None:
+        self._tools = running.chromium.tools
+        self._tabs = running.tabs
+        self._bids = running.bids
         self._timeout = timeout
         self._until = time.monotonic() + timeout
-        parts = (self._tools, self._tabs, self._bids, root, patience)
+        parts = (self._tools, self._tabs, self._bids, root, timeouts)
         self._steps = Steps(*parts, self._until)
-        self._look = Steps(*parts, self._until + LOOK_SECONDS)
+        self._reading = Steps(*parts, self._until + READ_SECONDS)
 
     def run(self, steps: Sequence[BrowserStep], notes: list[str]) -> BrowseResult:
         """Do the steps up to the first one that fails, then read the page.
@@ -214,12 +220,12 @@ class _Request:
         for number, step in enumerate(steps):
             error = self._attempt(step)
             if error:
-                left = len(steps) - number - 1
-                error += f" ({left} more not done.)" if left else ""
+                remaining = len(steps) - number - 1
+                error += f" ({remaining} more not done.)" if remaining else ""
                 break
         self._tools.resume()
         images: list[str] = []
-        body = self._see(images)
+        body = self._read_page(images)
         parts = [f"Error: {error}"] if error else []
         parts += [f"Note: {sentence}" for sentence in (*notes, *self._tabs.notes.take())]
         tab = self._tabs.active
@@ -257,31 +263,33 @@ class _Request:
 
         Return a sentence for the agent.
         """
-        tab = self._look.tab()
-        for _ in range(REVIVALS):
+        tab = self._reading.tab()
+        for _ in range(REVIVAL_ATTEMPTS):
             self._tools.send("Runtime.terminateExecution", tab.session)
             with suppress(DevToolsTimeout, DevToolsRefused):
-                self._look.page(tab).evaluate("1", REVIVAL_SECONDS)
+                self._reading.page(tab).evaluate("1", REVIVAL_SECONDS)
                 return "The page did not answer, and its running script was ended."
         return self._gone(tab)
 
     def _gone(self, tab: Tab) -> str:
         """Replace a tab that has crashed or does not answer; return a sentence about it."""
         flooded, crashed = tab.flooded, tab.crashed
-        self._look.replace_tab(tab)
-        why = "did not answer, not even after its script was ended"
+        self._reading.replace_tab(tab)
+        reason = "did not answer, not even after its script was ended"
         if crashed:
-            why = "kept opening dialogs" if flooded else "crashed (usually out of memory)"
-        return f"The page {short_url(tab.url)} {why}; its tab was closed and an empty one opened."
+            reason = "kept opening dialogs" if flooded else "crashed (usually out of memory)"
+        return (
+            f"The page {short_url(tab.url)} {reason}; its tab was closed and an empty one opened."
+        )
 
-    def _see(self, images: list[str]) -> str:
+    def _read_page(self, images: list[str]) -> str:
         """Return the page as text, and append the requested screenshot to `images`."""
-        for _ in range(LOOKS):
+        for _ in range(READ_ATTEMPTS):
             tab = self._tabs.active
             try:
-                page = self._look.page(self._look.tab())
+                page = self._reading.page(self._reading.tab())
                 text = page_text(page, self._tabs, self._bids)
-                self._picture(page, images)
+                self._add_screenshot(page, images)
                 return text
             except DevToolsRefused:  # the page has changed or is gone
                 if tab and tab.crashed and not tab.closed:
@@ -292,10 +300,10 @@ class _Request:
                 self._tools.resume()
         return "\n".join(["The page can't be seen now.", *tabs_text(self._tabs)])
 
-    def _picture(self, page: Page, images: list[str]) -> None:
+    def _add_screenshot(self, page: Page, images: list[str]) -> None:
         if self._steps.screenshot is None or images:
             return
-        image = picture(page, self._bids, self._steps.screenshot)
+        image = take_screenshot(page, self._bids, self._steps.screenshot)
         if image:
             images.append(image)
         else:

@@ -139,7 +139,7 @@ class PageInput:
 
         Raises StepFailed if it is disabled, invisible, or covered by another element.
         """
-        problem = self._page.on(element, USABLE)
+        problem = self._page.call_on(element, USABLE)
         if problem:
             raise StepFailed(f"[{element.bid}] {problem}.")
         x, y = self._middle(element)
@@ -147,7 +147,7 @@ class PageInput:
         where = {"x": int(x + layout.get("pageX", 0)), "y": int(y + layout.get("pageY", 0))}
         try:
             hit = self._page.call("DOM.getNodeForLocation", **where)
-            covered = self._page.on_both(element, COVERED_BY, hit.get("backendNodeId", 0))
+            covered = self._page.call_on_both(element, COVERED_BY, hit.get("backendNodeId", 0))
         except DevToolsRefused:
             return x, y  # no element is at this place: let the browser decide
         if covered:

@@ -25,7 +25,7 @@ class StepFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Patience:
+class PageTimeouts:
     """Timeouts in seconds.
 
     answer: for any answer of the page, after which its running script is ended.
@@ -119,12 +119,12 @@ class Page:
     """
 
     def __init__(
-        self, tools: DevTools, tabs: Tabs, tab: Tab, patience: Patience, until: float
+        self, tools: DevTools, tabs: Tabs, tab: Tab, timeouts: PageTimeouts, until: float
     ) -> None:
         self.tab = tab
         self._tools = tools
         self._tabs = tabs
-        self._patience = patience
+        self._timeouts = timeouts
         self._until = until
 
     def call(self, method: str, seconds: float | None = None, **params: Any) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Page:
 
         seconds: timeout in place of the usual one.
         """
-        until = time.monotonic() + (seconds or self._patience.answer)
+        until = time.monotonic() + (seconds or self._timeouts.answer)
         return self._tools.call(
             method, params, min(until, self._until), self.tab.session, lambda: self.tab.crashed
         )
@@ -144,7 +144,7 @@ class Page:
         """
         return self._run(expression, seconds, returnByValue=True).get("value")
 
-    def labelled(self, expression: str, label: str) -> list[tuple[int, Any]]:
+    def labeled(self, expression: str, label: str) -> list[tuple[int, Any]]:
         """Return (backend id, label) for each element of an array.
 
         expression: gives the array.
@@ -159,7 +159,7 @@ class Page:
         ]
         return [(self._backend(item), self._on_object(item, label)) for item in objects]
 
-    def on(self, element: Element, function: str, *arguments: Any) -> Any:
+    def call_on(self, element: Element, function: str, *arguments: Any) -> Any:
         """Return the JSON value of a function called with the element as `this`.
 
         Raises DevToolsError, and StepFailed if the element is gone.
@@ -167,8 +167,8 @@ class Page:
         object = self._object(element, element.backend)
         return self._on_object(object, function, *({"value": value} for value in arguments))
 
-    def on_both(self, element: Element, function: str, other: int) -> Any:
-        """Call a function like `on`, with another element as the argument.
+    def call_on_both(self, element: Element, function: str, other: int) -> Any:
+        """Call a function like `call_on`, with another element as the argument.
 
         other: backend id of that element.
         """
@@ -180,13 +180,13 @@ class Page:
 
         Raises DevToolsError.
         """
-        until = min(self._until, time.monotonic() + self._patience.answer)
+        until = min(self._until, time.monotonic() + self._timeouts.answer)
         self._tools.wait(lambda: ready() or self.tab.crashed, until)
 
     def goto(self, url: str) -> None:
         """Open a page and wait for it. Raises StepFailed if it can't be opened."""
         try:
-            result = self.call("Page.navigate", self._patience.load, url=url)
+            result = self.call("Page.navigate", self._timeouts.load, url=url)
         except DevToolsTimeout as late:
             self._tools.send("Page.stopLoading", self.tab.session)
             raise StepFailed(f"{short_url(url)} did not answer in time.") from late
@@ -199,7 +199,7 @@ class Page:
 
     def reload(self) -> None:
         """Reload the page and wait for it."""
-        self._moving(lambda: self.call("Page.reload"))
+        self._navigate(lambda: self.call("Page.reload"))
 
     def travel(self, steps: int) -> None:
         """Go back (-1) or forward (1) in the tab's history. Raises StepFailed at either end."""
@@ -208,14 +208,14 @@ class Page:
         if not 0 <= current + steps < len(entries):
             raise StepFailed(f"There is no page to go {'back' if steps < 0 else 'forward'} to.")
         entry = entries[current + steps]["id"]
-        self._moving(lambda: self.call("Page.navigateToHistoryEntry", entryId=entry))
+        self._navigate(lambda: self.call("Page.navigateToHistoryEntry", entryId=entry))
 
     def settle(self) -> None:
         """Wait for the effects of the last input: documents are loaded and requests are answered.
 
         If that takes too long, note it and stop waiting. Raises DevToolsError.
         """
-        load_by = time.monotonic() + self._patience.load
+        load_by = time.monotonic() + self._timeouts.load
         network_by: float | None = None
         for _ in range(ROUNDS):
             # Creating a world while its document is still loading crashes Chromium.
@@ -224,7 +224,7 @@ class Page:
             if not self.tab.busy:
                 return
             if self._is_loading() or network_by is None:
-                network_by = time.monotonic() + self._patience.network
+                network_by = time.monotonic() + self._timeouts.network
             until = min(self._until, load_by if self._is_loading() else network_by)
             try:
                 self._tools.wait(self._next_change(), until)
@@ -248,11 +248,11 @@ class Page:
         loading = self._is_loading()
         return lambda: not self.tab.busy or self.tab.crashed or (loading and not self._is_loading())
 
-    def _moving(self, begin: Callable[[], object]) -> None:
+    def _navigate(self, begin: Callable[[], object]) -> None:
         """Begin a navigation within the tab's history and wait for its end."""
         before = self.tab.moves
         begin()
-        until = min(self._until, time.monotonic() + self._patience.load)
+        until = min(self._until, time.monotonic() + self._timeouts.load)
         try:
             self._tools.wait(lambda: self.tab.moves != before or self.tab.crashed, until)
         except DevToolsTimeout as late:
@@ -260,8 +260,8 @@ class Page:
             raise StepFailed("The page did not answer in time.") from late
         self.settle()
 
-    def _run(self, expression: str, seconds: float | None, **how: Any) -> dict[str, Any]:
-        parameters = {"expression": expression, "awaitPromise": True, **how}
+    def _run(self, expression: str, seconds: float | None, **options: Any) -> dict[str, Any]:
+        parameters = {"expression": expression, "awaitPromise": True, **options}
         world = self._world(self.tab.target)
         return _result(self.call("Runtime.evaluate", seconds, contextId=world, **parameters))
 
@@ -273,8 +273,8 @@ class Page:
         """
         world = self.tab.worlds.get(frame)
         if world is None:
-            made = self.call("Page.createIsolatedWorld", frameId=frame, worldName=WORLD)
-            world = self.tab.worlds[frame] = int(made.get("executionContextId", 0))
+            answer = self.call("Page.createIsolatedWorld", frameId=frame, worldName=WORLD)
+            world = self.tab.worlds[frame] = int(answer.get("executionContextId", 0))
         return world
 
     def _object(self, element: Element, backend: int) -> str:

@@ -26,7 +26,7 @@ FACTS: Final = """({
 })"""
 """Gives the title, number of elements, scroll position and sizes of the page."""
 
-WORDS: Final = """(document.body ? document.body.innerText : '').slice(0, %d)"""
+VISIBLE_TEXT: Final = """(document.body ? document.body.innerText : '').slice(0, %d)"""
 """Gives the visible text of the page; %d is the maximum number of characters."""
 
 IN_VIEW: Final = """(() => {
@@ -175,7 +175,7 @@ DRAW_MARKS: Final = """((boxes) => {
   document.documentElement.append(host);
   globalThis.marks = host;
 })(%s)"""
-"""Draws a labelled box around each element; %s is a JSON array of [bid, x, y, width, height]."""
+"""Draws a labeled box around each element; %s is a JSON array of [bid, x, y, width, height]."""
 
 REMOVE_MARKS: Final = "globalThis.marks && globalThis.marks.remove()"
 """Removes what DRAW_MARKS has drawn."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .browser_code import BrowserStep
 from .browser_input import PageInput
-from .browser_page import Bids, Element, Page, Patience, StepFailed, checked_url
+from .browser_page import Bids, Element, Page, PageTimeouts, StepFailed, checked_url
 from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
 from .browser_tabs import MAX_TABS, Tab, Tabs
 from .devtools import DevTools, DevToolsTimeout
@@ -29,13 +29,19 @@ class Steps:
     """
 
     def __init__(
-        self, tools: DevTools, tabs: Tabs, bids: Bids, root: str, patience: Patience, until: float
+        self,
+        tools: DevTools,
+        tabs: Tabs,
+        bids: Bids,
+        root: str,
+        timeouts: PageTimeouts,
+        until: float,
     ) -> None:
         self._tools = tools
         self._tabs = tabs
         self._bids = bids
         self._root = root
-        self._patience = patience
+        self._timeouts = timeouts
         self._until = until
         self.screenshot: bool | None = None
         """The requested screenshot: True with marks, False without; None if there is none."""
@@ -82,7 +88,7 @@ class Steps:
 
     def page(self, tab: Tab) -> Page:
         """Return the commands of a tab for this request."""
-        return Page(self._tools, self._tabs, tab, self._patience, self._until)
+        return Page(self._tools, self._tabs, tab, self._timeouts, self._until)
 
     def replace_tab(self, tab: Tab) -> None:
         """Close a tab that no longer answers, and open an empty one instead."""
@@ -94,7 +100,7 @@ class Steps:
         self._open_tab()
 
     def _open_tab(self) -> Tab:
-        until = time.monotonic() + self._patience.answer
+        until = time.monotonic() + self._timeouts.answer
         made = self._tools.call("Target.createTarget", {"url": "about:blank"}, until)
         target = made.get("targetId")
         self._tools.wait(lambda: any(tab.target == target for tab in self._tabs.open), until)
@@ -111,7 +117,7 @@ class Steps:
 
     def _fill(self, page: Page, arguments: StepArguments, text: str) -> None:
         element = self._element(page, arguments)
-        problem = page.on(element, TAKES_TEXT, text)
+        problem = page.call_on(element, TAKES_TEXT, text)
         if problem == "set":
             return
         if problem:
@@ -125,20 +131,20 @@ class Steps:
 
     def _select_option(self, page: Page, arguments: StepArguments) -> None:
         element = self._element(page, arguments)
-        problem = page.on(element, CHOOSE, list(arguments["options"]))
+        problem = page.call_on(element, CHOOSE, list(arguments["options"]))
         if problem:
             raise StepFailed(f"[{element.bid}] {problem}.")
 
     def _check(self, page: Page, arguments: StepArguments, wanted: str) -> None:
         element = self._element(page, arguments)
-        state = page.on(element, CHECKED)
+        state = page.call_on(element, CHECKED)
         if not state:
             raise StepFailed(f"[{element.bid}] is neither a checkbox nor a radio button.")
         if state == wanted:
             return
         PageInput(page).click(element, "left", (), 1)
         page.settle()
-        if page.on(element, CHECKED) != wanted:
+        if page.call_on(element, CHECKED) != wanted:
             how = "checked" if wanted == "true" else "unchecked"
             raise StepFailed(f"[{element.bid}] was clicked, but is not {how} now.")
 
@@ -157,7 +163,7 @@ class Steps:
                 )
             if not os.path.isfile(path):
                 raise StepFailed(f"There is no file {requested_path}.")
-        takes = page.on(element, IS_FILE_INPUT)
+        takes = page.call_on(element, IS_FILE_INPUT)
         if not takes:
             raise StepFailed(f"[{element.bid}] is not a file input (<input type=file>).")
         if takes == "one" and len(files) != 1:

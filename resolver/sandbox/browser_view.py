@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from .browser_page import Bids, Page
@@ -11,7 +12,7 @@ from .browser_scripts import (
     IN_VIEW,
     LABEL,
     REMOVE_MARKS,
-    WORDS,
+    VISIBLE_TEXT,
 )
 from .browser_tabs import Tab, Tabs
 from .browser_text import plain_text, short_url
@@ -34,10 +35,10 @@ MAX_IN_VIEW: Final = 100
 MAX_MARKS: Final = 150
 """Maximum number of marked elements in a screenshot."""
 
-MAX_PICTURE: Final = 400_000
+MAX_SCREENSHOT: Final = 400_000
 """Maximum length in characters of a screenshot's data: URL."""
 
-_TRIES: Final = ((80, 1.0), (50, 1.0), (30, 0.75), (20, 0.5))
+_QUALITIES: Final = ((80, 1.0), (50, 1.0), (30, 0.75), (20, 0.5))
 """JPEG quality and scale, tried in turn until the screenshot is small enough."""
 
 TREE_SECONDS: Final = 30.0
@@ -52,7 +53,7 @@ def page_text(page: Page, tabs: Tabs, bids: Bids) -> str:
     else:
         items = tree_items(_frames(page))
         first = _first_line(page, items, facts)
-        body = shown_lines(items, first, MAX_TREE, _giver(page.tab, bids))
+        body = shown_lines(items, first, MAX_TREE, partial(bids.bid_of, page.tab))
     return "\n".join([*_head(page.tab, tabs, facts), "", body])
 
 
@@ -67,7 +68,7 @@ def tabs_text(tabs: Tabs) -> list[str]:
     return lines
 
 
-def picture(page: Page, bids: Bids, marks: bool) -> str | None:
+def take_screenshot(page: Page, bids: Bids, marks: bool) -> str | None:
     """Return the window as a JPEG data: URL; None if it can't be made small enough.
 
     marks: draw the ids of the elements.
@@ -75,7 +76,7 @@ def picture(page: Page, bids: Bids, marks: bool) -> str | None:
     if marks:
         page.evaluate(DRAW_MARKS % json.dumps(_boxes(page, bids)))
     try:
-        for quality, scale in _TRIES:
+        for quality, scale in _QUALITIES:
             view = page.call("Page.getLayoutMetrics").get("cssVisualViewport", {})
             clip = {
                 "x": view.get("pageX", 0),
@@ -86,7 +87,7 @@ def picture(page: Page, bids: Bids, marks: bool) -> str | None:
             }
             parameters: dict[str, Any] = {"format": "jpeg", "quality": quality, "clip": clip}
             data = str(page.call("Page.captureScreenshot", **parameters).get("data", ""))
-            if data and len(data) <= MAX_PICTURE:
+            if data and len(data) <= MAX_SCREENSHOT:
                 return f"data:image/jpeg;base64,{data}"
         return None
     finally:
@@ -106,12 +107,12 @@ def _head(tab: Tab, tabs: Tabs, facts: dict[str, Any]) -> list[str]:
 def _frames(page: Page) -> list[Frame]:
     """Return the page's frames with their nodes, without frames that are being replaced."""
     tree = page.call("Page.getFrameTree").get("frameTree", {})
-    found: list[Frame] = []
-    waiting = [(tree, True)]
-    while waiting and len(found) < MAX_FRAMES:
-        branch, is_top = waiting.pop(0)
+    frames: list[Frame] = []
+    pending = [(tree, True)]
+    while pending and len(frames) < MAX_FRAMES:
+        branch, is_top = pending.pop(0)
         id = str(branch.get("frame", {}).get("id", ""))
-        waiting += [(child, False) for child in branch.get("childFrames", ())]
+        pending += [(child, False) for child in branch.get("childFrames", ())]
         try:
             owner = None
             if not is_top:
@@ -121,12 +122,8 @@ def _frames(page: Page) -> list[Frame]:
             if page.tab.crashed or is_top:
                 raise
             continue
-        found.append(Frame(id, owner, nodes.get("nodes", [])))
-    return found
-
-
-def _giver(tab: Tab, bids: Bids) -> Any:
-    return lambda frame, backend: bids.bid_of(tab, frame, backend)
+        frames.append(Frame(id, owner, nodes.get("nodes", [])))
+    return frames
 
 
 def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int:
@@ -140,9 +137,9 @@ def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int
         return 0
     numbers = {item.backend: number for number, item in enumerate(items) if item.backend}
     for part in (0.5, 0.3, 0.7, 0.1):
-        where = {"x": int(facts.get("left") or 0) + int(int(facts["width"]) * part), "y": top + 5}
+        point = {"x": int(facts.get("left") or 0) + int(int(facts["width"]) * part), "y": top + 5}
         try:
-            hit = page.call("DOM.getNodeForLocation", **where)
+            hit = page.call("DOM.getNodeForLocation", **point)
         except DevToolsRefused:
             continue
         if hit.get("backendNodeId") in numbers:
@@ -155,21 +152,25 @@ def _large_page(page: Page, bids: Bids, count: int) -> str:
     lines = [
         f"The page has {count:,} elements, too many for a tree. In view (scroll to see others):"
     ]
-    for backend, label in page.labelled(IN_VIEW % MAX_IN_VIEW, LABEL):
+    for backend, label in page.labeled(IN_VIEW % MAX_IN_VIEW, LABEL):
         kind, text = label if isinstance(label, list) and len(label) == 2 else ("element", "")
         bid = bids.bid_of(page.tab, page.tab.target, backend)
         lines.append(f"  [{bid}] {plain_text(str(kind), 40)} {plain_text(str(text), 100)!r}")
-    words = str(page.evaluate(WORDS % MAX_TREE, TREE_SECONDS) or "")
-    rest = MAX_TREE - sum(map(len, lines))
-    text = "\n".join(plain_text(line, 500) for line in words.splitlines() if line.strip())
-    cut = "\n[... the rest is not shown ...]" if len(text) > rest or len(words) >= MAX_TREE else ""
-    return "\n".join([*lines, "Its words:", text[:rest] + cut])
+    visible_text = str(page.evaluate(VISIBLE_TEXT % MAX_TREE, TREE_SECONDS) or "")
+    remaining = MAX_TREE - sum(map(len, lines))
+    text = "\n".join(plain_text(line, 500) for line in visible_text.splitlines() if line.strip())
+    cut = (
+        "\n[... the rest is not shown ...]"
+        if len(text) > remaining or len(visible_text) >= MAX_TREE
+        else ""
+    )
+    return "\n".join([*lines, "Its words:", text[:remaining] + cut])
 
 
 def _boxes(page: Page, bids: Bids) -> list[list[Any]]:
     """Return [bid, x, y, width, height] of the usable elements in view."""
     boxes: list[list[Any]] = []
-    for backend, _ in page.labelled(IN_VIEW % MAX_MARKS, LABEL):
+    for backend, _ in page.labeled(IN_VIEW % MAX_MARKS, LABEL):
         try:
             quads = page.call("DOM.getContentQuads", backendNodeId=backend).get("quads", [])
         except DevToolsRefused:

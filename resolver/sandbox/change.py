@@ -9,7 +9,9 @@ delete it.
 import hashlib
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +65,17 @@ _SETTINGS = {
     "maintenance.auto": "false",
 }
 
-# Git reports an unreadable folder only on stderr. LC_ALL=C keeps the message in English.
-_UNREADABLE_FOLDER = re.compile(rb"could not open directory '(.*?)/': ", re.DOTALL)
+# Git reports an unreadable folder only on stderr. LC_ALL=C keeps the message in English. Git cuts a
+# message after 4 kB, so the end is missing if the path is longer than the kernel allows (PATH_MAX).
+_UNREADABLE_FOLDER = re.compile(
+    rb"could not open directory '(.*?)(?:/': |\n(?=warning: |error: |\Z))", re.DOTALL
+)
+
+PATH_MAX = 4096
+"""Maximum number of bytes of a path, with the NUL at its end: linux/limits.h."""
+
+MAX_PATH_SHOWN = 300
+"""Bytes of a path that are listed as left out."""
 
 
 def checkout(
@@ -97,13 +108,32 @@ def checkout(
     shutil.rmtree(git_dir, ignore_errors=True)
     variables = {"GIT_DIR": agent_git_dir, "GIT_WORK_TREE": root}
     target = ["-B", branch, commit] if branch else ["--detach", commit]
-    _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, variables)
+    try:
+        _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, variables)
+    except ActionFailed as error:
+        listing = ["ls-tree", "-r", "-z", "--name-only", commit]
+        names = _run(git, listing, root, scratch, variables).split(b"\0")
+        raise ActionFailed(_too_long_path(root, names) or str(error)) from error
     # The timestamp is copied too: git compares it with those of the files, to detect a file that
     # was changed within the resolution of the clock after the index was written ("racily clean").
     # See https://git-scm.com/docs/racy-git
     shutil.copy2(os.path.join(agent_git_dir, "index"), os.path.join(private_git_dir, "index"))
     files = _run(git, ["ls-files", "-z"], root, scratch, variables).count(b"\0")
     return CheckoutResult(commit=commit, files=files)
+
+
+def _too_long_path(root: str, names: Sequence[bytes]) -> str:
+    """Return what is wrong if a file's path is longer than the kernel allows, else "".
+
+    Git says so at the end of a message that it cuts.
+    """
+    longest = max(names, key=len)
+    if len(os.fsencode(root)) + 1 + len(longest) < PATH_MAX:
+        return ""
+    return (
+        f"the repository has a path of {len(longest)} bytes, which is longer than Linux allows "
+        f"below {root}: {readable(os.fsdecode(_cut(longest)))}"
+    )
 
 
 def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
@@ -339,9 +369,13 @@ def _find_left_out(
 ) -> list[str]:
     """Return the paths that git should have added and did not, at most MAX_LISTED."""
     process = _call(git, [*settings, *_LIST_UNADDED], root, scratch, variables, b"")
-    unreadable = [folder + b"/" for folder in _UNREADABLE_FOLDER.findall(process.stderr)]
+    unreadable = [_cut(folder) + b"/" for folder in _UNREADABLE_FOLDER.findall(process.stderr)]
     names = sorted({name for name in (*process.stdout.split(b"\0"), *unreadable) if name})
     return [readable(os.fsdecode(name)) for name in names[:MAX_LISTED]]
+
+
+def _cut(path: bytes) -> bytes:
+    return path if len(path) <= MAX_PATH_SHOWN else path[:MAX_PATH_SHOWN] + b"..."
 
 
 def _blob_id(path: bytes, length: int) -> bytes:
@@ -377,6 +411,12 @@ def _run(
     Raises ActionFailed with the end of stderr if git fails.
     """
     process = _call(git, args, cwd, home, variables, stdin, stdout, timeout)
+    if process.returncode == -signal.SIGXFSZ:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        raise ActionFailed(
+            f"git {_command(args)} was stopped at a file of more than {limit} bytes, the most that "
+            "one file in the sandbox may have"
+        )
     if process.returncode not in accepted:
         error_lines = process.stderr.decode("utf-8", "replace").splitlines()
         error_end = "\n".join(error_lines[-10:])[-2000:]

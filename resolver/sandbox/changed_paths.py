@@ -99,7 +99,8 @@ class TreeComparison:
     def _is_watched(self, path: bytes, ignored: set[bytes]) -> bool:
         if path == b".git" or path in ignored:
             return False
-        return not setup_files.is_generated(path, self._generated)
+        # Its parent is watched, so none of the folders above is generated.
+        return not setup_files.is_generated_itself(path, self._generated)
 
     def _differing(self) -> dict[bytes, _Signature]:
         """Return the paths that differ from the base, with their signatures.

@@ -34,7 +34,7 @@ _HEADER: Final = struct.Struct("iIII")
 class DirectoryWatches:
     """Watches on all directories below `root` for which `is_watched` returns True.
 
-    is_watched: is called with a path relative to `root`.
+    is_watched: is called with a path relative to `root`, whose parent is watched.
     max_watches: with more directories than this, `take` always returns True.
 
     Changes that the kernel does not report: writes through another hard link of a file, which is

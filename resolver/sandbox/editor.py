@@ -135,7 +135,7 @@ class Editor:
 
     def view(self, path: str, view_range: tuple[int, int] | None) -> ViewResult:
         """Return a file with line numbers, an image, or the entries of a folder two levels deep."""
-        real_path = self._resolve_path(path, self._readable)
+        real_path = self.readable_path(path)
         if os.path.isdir(real_path):
             if view_range:
                 raise ActionFailed(f"{path} is a folder: view_range is for files.")
@@ -148,7 +148,7 @@ class Editor:
 
     def create(self, path: str, file_text: str) -> EditResult:
         """Create a new file and its parent folders."""
-        real_path = self._resolve_path(path, [self._root])
+        real_path = self.writable_path(path)
         if os.path.lexists(real_path):
             raise ActionFailed(f"{path} already exists: change it with str_replace.")
         data = TextFile("", "utf-8", False).encoded(file_text)
@@ -223,7 +223,7 @@ class Editor:
 
     def undo_edit(self, path: str) -> EditResult:
         """Undo the last edit of a file, if nothing else has changed it since then."""
-        real_path = self._resolve_path(path, [self._root])
+        real_path = self.writable_path(path)
         edits = self._undo.get(real_path)
         if not edits:
             raise ActionFailed(f"No edit of {path} is left to undo.")
@@ -244,6 +244,14 @@ class Editor:
             write_bytes(real_path, before, current)
         return self._result(real_path, current, before, "as it was before the last edit")
 
+    def readable_path(self, path: str) -> str:
+        """Return the real path of what a model names; raise ActionFailed if it may not read it."""
+        return self._resolve_path(path, self._readable)
+
+    def writable_path(self, path: str) -> str:
+        """Return the real path of what a model names; raise ActionFailed if it may not write it."""
+        return self._resolve_path(path, [self._root])
+
     def _resolve_path(self, path: str, allowed: list[str]) -> str:
         """Return the real path; raise ActionFailed unless it is in one of the allowed folders."""
         if not path or "\0" in path:
@@ -260,7 +268,7 @@ class Editor:
         )
 
     def _open(self, path: str) -> tuple[str, bytes, TextFile]:
-        real_path = self._resolve_path(path, [self._root])
+        real_path = self.writable_path(path)
         if os.path.isdir(real_path):
             raise ActionFailed(f"{path} is a folder.")
         data = read_bytes(real_path)

@@ -10,6 +10,7 @@ toolbox's git.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -79,12 +80,14 @@ def unused_patterns(tracked: Sequence[bytes]) -> list[bytes]:
 
 def is_generated(path: bytes, patterns: Sequence[bytes]) -> bool:
     """Return True if one of the patterns, as `find_patterns` returns them, matches the path."""
-    parts = path.split(b"/")
-    for number, name in enumerate(parts, 1):
-        environment = b"/" + escape_glob(b"/".join(parts[:number])) + b"/"
-        if environment in patterns or any(fnmatchcase(name, pattern) for pattern in patterns):
-            return True
-    return False
+    return _generated_depth(path, patterns) > 0
+
+
+def is_generated_itself(path: bytes, patterns: Sequence[bytes]) -> bool:
+    """Return True if a pattern matches the path, whatever matches the folders above it."""
+    name = path.rpartition(b"/")[2]
+    anchored = b"/" + escape_glob(path) + b"/"
+    return anchored in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[bytes]:
@@ -99,10 +102,7 @@ def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[byt
 
 def escape_glob(name: bytes) -> bytes:
     """Return a gitignore pattern that matches `name` literally."""
-    escaped = b"".join(
-        b"\\" + character if character in b"\\*?[" else character
-        for character in (bytes([byte]) for byte in name)
-    )
+    escaped = re.sub(rb"[\\*?\[]", rb"\\\g<0>", name)
     return escaped[:-1] + b"\\ " if escaped.endswith(b" ") else escaped
 
 
@@ -118,12 +118,30 @@ def _matches(pattern: bytes, names: set[bytes]) -> bool:
 
 def _outermost(path: bytes, patterns: Sequence[bytes]) -> bytes:
     parts = path.split(b"/")
-    for number, name in enumerate(parts, 1):
-        prefix = b"/".join(parts[:number])
-        is_environment = b"/" + escape_glob(prefix) + b"/" in patterns
-        if is_environment or any(fnmatchcase(name, pattern) for pattern in patterns):
-            return prefix + (b"/" if number < len(parts) else b"")
-    return path
+    depth = _generated_depth(path, patterns) or len(parts)
+    return b"/".join(parts[:depth]) + (b"/" if depth < len(parts) else b"")
+
+
+def _generated_depth(path: bytes, patterns: Sequence[bytes]) -> int:
+    """Return the number of components of the outermost generated file or folder on the path.
+
+    Returns 0 if there is none. The work is linear in the length of the path: folders can be nested
+    a thousand times, and each of them is looked up.
+    """
+    if not patterns:
+        return 0
+    # A pattern with a slash is that of a virtual environment, all others are for names.
+    anchored = b"/" + escape_glob(path) + b"/"
+    depths = [
+        pattern.count(b"/") - 1
+        for pattern in patterns
+        if pattern.startswith(b"/") and anchored.startswith(pattern)
+    ]
+    names = [pattern for pattern in patterns if not pattern.startswith(b"/")]
+    for depth, name in enumerate(path.split(b"/"), 1):
+        if any(fnmatchcase(name, pattern) for pattern in names):
+            return min([depth, *depths])
+    return min(depths, default=0)
 
 
 MAX_RESTORED_LISTED = 100

@@ -145,6 +145,12 @@ class ViewResult(TypedDict):
     images: list[str]  # data: URL of the image, if the file is one and is not too large
 
 
+class TextResult(TypedDict):
+    """Result of a method that has no other one: the text for the agent."""
+
+    output: str
+
+
 class EditResult(TypedDict):
     """Result of the editing methods.
 
@@ -162,8 +168,10 @@ class EditResult(TypedDict):
 class ReportedChanges(TypedDict):
     """The part of an action's result that says what changed in the working tree.
 
-    `report_changes` {} starts the reports with the present state and has an empty result. From then
-    on each result of AGENT_METHODS names what has changed since the last one.
+    `report_changes` {} starts the reports with the present state and has an empty result. The
+    server reads that state in the background, and the next request waits for it. From then on each
+    result of a method that executes an action, and can change files, names what has changed since
+    the last one.
     """
 
     changed: list[str] | None  # relative to the root, sorted, at most 50; null if it is not known
@@ -185,6 +193,10 @@ class BrowseReport(BrowseResult, ReportedChanges):
 
 class EditReport(EditResult, ReportedChanges):
     """Complete result of the editing methods."""
+
+
+class TextReport(TextResult, ReportedChanges):
+    """Complete result of a method without another one, if it can change files."""
 
 
 class CheckoutResult(TypedDict):
@@ -261,18 +273,6 @@ MAX_PROGRAMS: Final = 8
 
 INTERRUPTIBLE: Final = {"run_command", "run_cell", "browse"}
 """Methods that `interrupt` ends."""
-
-AGENT_METHODS: Final = {
-    "run_command", "run_cell", "browse", "create", "str_replace", "insert", "undo_edit",
-}  # fmt: skip
-"""Methods that execute the agent's actions and can change files. See ReportedChanges."""
-
-METHODS: Final = PROGRAM_METHODS | {
-    "hello", "ping", "interrupt", "shutdown",
-    "run_command", "run_cell", "browse", "view", "create", "str_replace", "insert", "undo_edit",
-    "checkout", "settle", "report_changes", "export_change",
-}  # fmt: skip
-"""All methods that have a result."""
 
 TUNNEL_METHODS: Final = {
     "tunnel_open": ("host", "port"),

@@ -8,8 +8,9 @@ references and links are made inert. Texts and layout are in prompts/trace/.
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from resolver.config.templates import render
 from resolver.events.log import Event
@@ -20,9 +21,6 @@ from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, Trace
 
 MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
-
-_TEXT_LIMITS = (4_000, 1_500, 600, 250, 80, 0)
-"""Maximum characters of every text in a comment, tried in turn until all steps fit."""
 
 _COMMENT_SORTS = {"stage", "warning", "error", "state", "retry", "check"}
 _GAP_LENGTH = 120
@@ -62,32 +60,114 @@ def render_markdown(events: Iterable[Event]) -> str:
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
-    """Return a folded block for a comment of at most `limit` UTF-16 code units, as GitHub counts.
+    """Return a folded block for a comment; see `CommentTrace.render`."""
+    return CommentTrace(events).render(limit)
 
-    Long texts are truncated in the middle so that all steps fit. If that is not enough, steps in
-    the middle are left out, and the block says how many. The result is empty if `limit` is too
-    small even for the frame.
+
+class CommentTrace:
+    """The trace of a log for a comment: a headline, the plan, and a line for each step.
+
+    The lines of steps unfold to the texts of the step.
     """
-    view = build_view(events)
-    iterations = plural(view.header.iterations, "iteration")
-    frame = render("trace/comment.md.j2", iterations=iterations, slot=_ENTRIES_SLOT)
-    opening, _, closing = frame.rpartition(_ENTRIES_SLOT)
-    remaining = limit - utf16_length(opening) - utf16_length(closing)
-    if remaining < _GAP_LENGTH:
-        return ""
-    entries = [
-        _shorten_entry(entry)
-        for entry in view.entries
-        if isinstance(entry, TraceStep) or _belongs_in_comment(entry)
-    ]
-    for text_limit in _TEXT_LIMITS:
-        body = _render_all(entries, text_limit, remaining)
-        if body is not None:
-            return opening + body + closing
-    return opening + _render_both_ends(entries, remaining) + closing
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        view = build_view(events)
+        header = view.header
+        headline = (
+            plural(header.iterations, "iteration"), header.price, duration(header.seconds)
+        )  # fmt: skip
+        frame = render(
+            "trace/comment.md.j2",
+            headline=", ".join(headline),
+            plan=_newest_plan(view.entries),
+            slot=_ENTRIES_SLOT,
+        )
+        self._opening, _, self._closing = frame.rpartition(_ENTRIES_SLOT)
+        self._entries = [
+            _shorten_entry(entry)
+            for entry in view.entries
+            if isinstance(entry, TraceStep) or _belongs_in_comment(entry)
+        ]
+        self._lines: dict[int, str] = {}
+
+    def render(self, limit: int) -> str:
+        """Return a block of at most `limit` UTF-16 code units, as GitHub counts.
+
+        Long texts are truncated in the middle, so that all steps fit and the room is used. If that
+        is not enough, steps in the middle are left out, and the block says how many. The result is
+        empty if `limit` is too small even for the frame.
+        """
+        remaining = limit - utf16_length(self._opening) - utf16_length(self._closing)
+        if remaining < _GAP_LENGTH:
+            return ""
+        lines = _render_all(self._entries, self._line, remaining)
+        if lines is None:
+            body = _render_both_ends(self._entries, self._line, remaining)
+            return self._opening + body + self._closing
+        lengths = [length for entry in self._entries for length in _text_lengths(entry)]
+        for share in _SHARES:
+            room = int((remaining - utf16_length(lines)) * share)
+            text_limit = _largest_text_limit(lengths, room)
+            whole = _render_all(self._entries, partial(_entry, text_limit=text_limit), remaining)
+            if whole is not None:
+                return self._opening + whole + self._closing
+        return self._opening + lines + self._closing
+
+    def _line(self, entry: Entry) -> str:
+        """Return the entry without its texts, rendered once."""
+        line = self._lines.get(id(entry))
+        if line is None:
+            line = self._lines[id(entry)] = _entry(entry, 0)
+        return line
 
 
 _ENTRIES_SLOT = "<!-- entries -->"
+
+_SHARES = (1.0, 0.93, 0.86, 0.75, 0.6, 0.4, 0.2)
+"""Shares of the free room that texts may fill, tried in turn: escaping makes texts longer."""
+
+_MIN_TEXT_LIMIT, _MAX_TEXT_LIMIT = 80, 20_000
+_BLOCK_LENGTH = 16
+"""UTF-16 code units that the markup of a text takes, about."""
+
+
+def _largest_text_limit(lengths: Sequence[int], room: int) -> int:
+    """Return the largest limit at which texts of these lengths take at most `room` in all."""
+    smallest, largest = 0, _MAX_TEXT_LIMIT
+    while smallest < largest:
+        middle = (smallest + largest + 1) // 2
+        if sum(min(length, middle) + _BLOCK_LENGTH for length in lengths) <= room:
+            smallest = middle
+        else:
+            largest = middle - 1
+    return smallest if smallest >= _MIN_TEXT_LIMIT else 0
+
+
+def _text_lengths(entry: Entry) -> Iterator[int]:
+    """Yield the lengths of the texts that unfold from an entry's line."""
+    if isinstance(entry, TraceNote):
+        return
+    texts = [entry.thought, entry.words, *(block.text for block in entry.outputs)]
+    texts += [entry.action.text] if entry.action else []
+    yield from (utf16_length(text[: 2 * _MAX_TEXT_LIMIT]) for text in texts if text)
+    for nested_entry in entry.nested:
+        if isinstance(nested_entry, TraceStep):
+            yield 120  # its line
+            yield from _text_lengths(nested_entry)
+
+
+_MAX_PLAN_ITEMS = 12
+
+
+def _newest_plan(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the items of the plan as the agent last wrote it, as prose."""
+    plans = [
+        entry.action.text
+        for entry in entries
+        if isinstance(entry, TraceStep) and entry.kind == "plan_update" and entry.action
+    ]
+    items = plans[-1].split("\n")[:_MAX_PLAN_ITEMS] if plans else []
+    return tuple(prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
 
 
 def _belongs_in_comment(note: TraceNote) -> bool:
@@ -103,11 +183,20 @@ def _belongs_in_comment(note: TraceNote) -> bool:
 def _shorten_entry(entry: Entry) -> Entry:
     """Return the entry as it appears in a comment.
 
-    Of a loaded skill, that is its name and the reason but not its text.
+    Of a loaded skill, that is its name and the reason but not its text. The comment itself says
+    what the agent said at the end.
     """
+    if isinstance(entry, TraceStep) and entry.kind == "finish":
+        return replace(entry, words="")
     if isinstance(entry, TraceStep) and entry.verb == "Load":
         return replace(entry, outputs=())
     return entry
+
+
+def html_line(text: str) -> str:
+    """Return `text` as one line of HTML in which mentions, references and links are inert."""
+    text = html.escape(" ".join(text.split()))
+    return _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
 
 
 def utf16_length(text: str) -> int:
@@ -168,14 +257,13 @@ def _longest_run(mark: str, text: str) -> int:
     return max((len(run) for run in re.findall(f"{re.escape(mark)}+", text)), default=0)
 
 
-def _render_all(entries: Sequence[Entry], text_limit: int, remaining: int) -> str | None:
-    """Return all entries with texts of at most `text_limit` characters.
-
-    Returns None if they exceed `remaining`.
-    """
+def _render_all(
+    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
+) -> str | None:
+    """Return all entries; None if they exceed `remaining`."""
     parts = []
     for entry in entries:
-        part = _entry(entry, text_limit)
+        part = render_entry(entry)
         remaining -= utf16_length(part)
         if remaining < 0:
             return None
@@ -183,23 +271,29 @@ def _render_all(entries: Sequence[Entry], text_limit: int, remaining: int) -> st
     return "".join(parts)
 
 
-def _render_both_ends(entries: Sequence[Entry], remaining: int) -> str:
+def _render_both_ends(
+    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
+) -> str:
     """Return the first and last entries that fit into `remaining`, and a line about the others."""
     remaining -= _GAP_LENGTH
-    first_entries, unused = _render_fitting(entries, remaining // 2)
+    first_entries, unused = _render_fitting(entries, render_entry, remaining // 2)
     others = entries[len(first_entries) :]
-    last_entries, _ = _render_fitting(others[::-1], remaining - remaining // 2 + unused)
+    last_entries, _ = _render_fitting(
+        others[::-1], render_entry, remaining - remaining // 2 + unused
+    )
     omitted = others[: len(others) - len(last_entries)]
     steps = sum(isinstance(entry, TraceStep) for entry in omitted)
     gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(omitted))
     return "".join([*first_entries, gap, *reversed(last_entries)])
 
 
-def _render_fitting(entries: Sequence[Entry], remaining: int) -> tuple[list[str], int]:
-    """Return as many entries as fit into `remaining`, without their texts, and the room left."""
+def _render_fitting(
+    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
+) -> tuple[list[str], int]:
+    """Return as many entries as fit into `remaining`, and the room left."""
     parts: list[str] = []
     for entry in entries:
-        part = _entry(entry, 0)
+        part = render_entry(entry)
         if utf16_length(part) > remaining:
             break
         remaining -= utf16_length(part)
@@ -234,6 +328,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         verb=prose(entry.verb),
         subject=inline_code(entry.subject),
         facts=" · ".join(_facts(entry)),
+        summary=_summary_line(entry) if text_limit else "",
         thought=quoted(_truncate(entry.thought, text_limit)),
         words=quoted(_truncate(entry.words, text_limit)),
         blocks=tuple(
@@ -248,6 +343,15 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
     )
     return render("trace/step.md.j2", step)
+
+
+def _summary_line(step: TraceStep) -> str:
+    """Return the line of a step in a comment as HTML."""
+    # Mentions and references in code are inert, and the code is to be copied as it is.
+    code = f" <code>{html.escape(step.subject)}</code>" if step.subject else ""
+    return " · ".join(
+        (f"{step.number}. {html_line(step.verb)}{code}", *map(html_line, _facts(step)))
+    )
 
 
 def _facts(step: TraceStep) -> list[str]:
@@ -272,6 +376,8 @@ class MarkdownStep:
 
     whole: True in trace.md, False in a comment.
     facts: result, time and cost on one line.
+    summary: title and facts as one line of HTML, from which the texts of the step unfold; empty if
+        they stand below a heading.
     images: number of pictures.
     nested: the delegate's entries, rendered.
     """
@@ -281,6 +387,7 @@ class MarkdownStep:
     verb: str
     subject: str
     facts: str
+    summary: str
     thought: str
     words: str
     blocks: tuple[MarkdownBlock, ...]
@@ -323,7 +430,8 @@ def _block(block: TraceBlock, label: str, text_limit: int | None) -> MarkdownBlo
     return MarkdownBlock(
         label=f"{label}, {plural(lines, 'line')}",
         fence=fenced(text, block.language),
-        folded=text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000,
+        folded=text_limit is None
+        and (text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000),
     )
 
 

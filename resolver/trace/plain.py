@@ -34,6 +34,8 @@ def clean(text: str) -> str:
     All line ends become LF. A lone carriage return becomes one too, so that text which a terminal
     would have overwritten is shown.
     """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text  # as most texts are, and the expressions below are slow
     text = _TERMINAL_CONTROL.sub("", _LINE_END.sub("\n", text))
     return _SURROGATE.sub("\ufffd", text)
 
@@ -104,9 +106,9 @@ def money(cost: float | None) -> str:
     return f"${cost:.2f}" if cost >= 0.995 or cost == 0 else f"${cost:.4f}"
 
 
-def plural(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 step`, `1,200 steps`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """Format a count with its noun: `1 step`, `1,200 steps`. many: a plural without `s`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or f'{noun}s'}"
 
 
 def relative_command(text: str, roots: Sequence[str]) -> str:

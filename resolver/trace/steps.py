@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeGuard
+from typing import TypedDict, TypeGuard
 
 from resolver.errors import LogError
 from resolver.events import actions as a
@@ -15,10 +15,10 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import (
-    OBSERVATION_BY_ACTION,
     OBSERVATION_TYPES,
     Event,
     Unknown,
+    own_fields,
     parse_logged_event,
 )
 from resolver.events.state import State
@@ -35,11 +35,15 @@ from resolver.trace.view import (
     as_json,
     cost_parts,
     describe_verdict,
+    evidence_of,
     extras_of,
     note_of,
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+MAX_FINDINGS = 40
+"""Maximum number of findings of a verification that the header lists."""
+
 MAX_DELEGATE_DEPTH = 4
 """Maximum number of levels of delegates that are shown; Resolver itself goes two deep."""
 
@@ -69,6 +73,7 @@ def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[
             count += 1
             reply = replies.pop(event.reply, None) if event.reply is not None else None
             step = step_of(event, count, observations.get(event.id), roots)
+            step = replace(step, elapsed=_between(events[0].timestamp, event.timestamp))
             if event.id in nested:
                 nested_entries = _entries(nested[event.id], depth - 1, roots)
                 step = replace(step, nested=tuple(nested_entries))
@@ -161,7 +166,7 @@ def step_of(
     elif isinstance(action, a.Invalid):
         step = replace(step, badge="not done", mood="bad")
     if observation is None:
-        return replace(step, badge="no answer") if type(action) in OBSERVATION_BY_ACTION else step
+        return replace(step, badge="no answer") if action.observation else step
     return _with_observation(step, action, observation)
 
 
@@ -181,7 +186,7 @@ def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
                 None,
             )
         case a.FileWrite():
-            return "Create", action.path, TraceBlock(action.content)
+            return "Create", action.path, TraceBlock(action.content, _code_language(action.path))
         case a.FileEdit():
             return _EDIT_VERBS[action.command], action.path, _edit_as_diff(action)
         case a.BrowseURL():
@@ -219,7 +224,15 @@ def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
             return "Plan", f"{completed} of {len(items)} done", TraceBlock("\n".join(plan_lines))
         case _:
             kind = str(getattr(action, "kind", "action"))
-            return _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize()), "", None
+            verb = _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize())
+            return (verb, "", None) if action.observation is None else (verb, *_own_values(action))
+
+
+def _own_values(action: ActionBase) -> tuple[str, TraceBlock | None]:
+    """Return the first value of the action's own fields, and all fields if there are more."""
+    values = own_fields(action)
+    subject = str(next(iter(values.values()), ""))
+    return subject, TraceBlock(as_json(values), "json") if len(values) > 1 else TraceBlock(subject)
 
 
 _EDIT_VERBS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
@@ -266,7 +279,7 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
     """Return the step with the result of its observation."""
     badge, mood = _result_badge(observation)
     outputs = tuple(
-        TraceBlock(text.rstrip("\n"), block.language)
+        TraceBlock(text.rstrip("\n"), block.language, _with_sequences(block.text))
         for block in _outputs(observation)
         if (text := _clean_block(block)).strip() and text.strip() != step.words
     )
@@ -278,11 +291,13 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
         outputs=outputs,
         badge=step.badge or badge,
         mood=step.mood if step.mood != "plain" else mood,
-        seconds=_measured_seconds(action, observation)
-        if type(action) in OBSERVATION_BY_ACTION
-        else None,
+        seconds=_measured_seconds(action, observation) if action.observation else None,
         images=tuple(image for image in _images(observation) if _IMAGE.fullmatch(image)),
     )
+
+
+def _with_sequences(text: str) -> str:
+    return text if "\x1b[" in text or "\x9b" in text else ""
 
 
 def _result_badge(observation: Event) -> tuple[str, Mood]:
@@ -321,6 +336,11 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
             yield TraceBlock(as_json(extras_of(observation)), "json")
         case _:
             pass
+
+
+def _code_language(path: str) -> Language:
+    endings: dict[str, Language] = {"py": "python", "sh": "bash", "json": "json"}
+    return endings.get(path.rpartition(".")[2], "")
 
 
 def _language(observation: Event) -> Language:
@@ -364,7 +384,7 @@ def _header(events: list[Event]) -> TraceHeader:
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
-        verdict=_verdict(events),
+        **_verdict(events),
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
         priced=state.priced,
@@ -378,9 +398,22 @@ def _header(events: list[Event]) -> TraceHeader:
     return _with_start(header, start) if start else header
 
 
-def _verdict(events: Sequence[Event]) -> str:
+class _Verdict(TypedDict, total=False):
+    verdict: str
+    evidence: tuple[str, ...]
+
+
+def _verdict(events: Sequence[Event]) -> _Verdict:
+    """Return the verdict of the newest verification and what its checks show."""
     completed = [event for event in events if isinstance(event, life.VerificationCompleted)]
-    return one_line(describe_verdict(completed[-1].evidence)) if completed else ""
+    if not completed:
+        return {}
+    newest = completed[-1]
+    findings = evidence_of(newest)
+    shown = [one_line(text, 300) for text in findings[:MAX_FINDINGS]]
+    if len(findings) > MAX_FINDINGS:
+        shown.append(f"and {len(findings) - MAX_FINDINGS} more")
+    return {"verdict": one_line(describe_verdict(newest.evidence)), "evidence": tuple(shown)}
 
 
 def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:

@@ -18,7 +18,7 @@ from rich.text import Text
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, Source
+from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
@@ -29,6 +29,9 @@ from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_
 
 MAX_TEXT_LENGTH = 20_000
 """Maximum number of characters shown of one text; the markdown trace and the log have the rest."""
+
+MAX_TAIL_LINES = 20
+"""Maximum number of lines of a step's output that are shown during a verbose run."""
 
 _HIDDEN_EVENTS = (life.RunStarted, life.SystemPrompt, life.ModelReplied, o.Null, a.Think)
 _MARKS = {"good": "ok: ", "bad": "failed: ", "plain": ""}
@@ -51,7 +54,7 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     if isinstance(event, life.DelegateEvent):
         line = live_line(inner_event(event), roots)
         return f"    {line}" if line else None
-    if isinstance(event, _HIDDEN_EVENTS) or _is_obvious(event):
+    if not has_live_line(event):
         return None
     if is_step(event):
         step = step_of(event, 0, None, roots)
@@ -64,7 +67,19 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     return for_terminal(f"- {note.sort}: {note.text}") if note else None
 
 
-def _is_obvious(event: Event) -> bool:
+def has_live_line(event: EventBase) -> bool:
+    """Return False for events that are never shown during a run."""
+    return not (isinstance(event, _HIDDEN_EVENTS) or _is_obvious(event))
+
+
+def output_tail(step: TraceStep, limit: int = MAX_TAIL_LINES) -> list[str]:
+    """Return the last lines of the step's outputs, at most `limit`, without blank lines."""
+    text = "\n".join(block.text[-10_000:] for block in step.outputs)
+    lines = [line.rstrip() for line in for_terminal(text).expandtabs(4).split("\n")]
+    return [line for line in lines if line][-limit:]
+
+
+def _is_obvious(event: EventBase) -> bool:
     """Return True for the prompt and for the state "running", which a person who watches knows."""
     if isinstance(event, a.Message):
         return event.source is Source.USER and event.cause is None
@@ -133,10 +148,12 @@ class TerminalProgress:
 
     console: where to print. Text from outside is never interpreted as rich markup, and is printed
         without anything that controls a terminal or GitHub's runner.
+    verbose: show the model's reasoning too, and the end of each output.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
+        self._verbose = verbose
         self._steps = 0
         self._roots: tuple[str, ...] = ()
 
@@ -154,10 +171,13 @@ class TerminalProgress:
             self._print(line, self._style(event, line))
         else:
             self._print(line, "")
+        if self._verbose and event.cause is not None and not isinstance(event, ActionBase):
+            for output in output_tail(step_of(_action_stub(event), 0, event)):
+                self._print(f"  | {output}", "dim")
 
     def _print_thought(self, action: ActionBase) -> None:
         thought = one_line(step_of(action, self._steps, None).thought, 200)
-        if thought and self._console.is_terminal:
+        if thought and (self._verbose or self._console.is_terminal):
             self._print(for_terminal(thought), "italic dim")
 
     def _style(self, event: Event, line: str) -> str:

@@ -28,10 +28,14 @@ Language = Literal["", "bash", "python", "diff", "json"]
 
 @dataclass(frozen=True)
 class TraceBlock:
-    """A text that is shown unchanged in a fixed-width font."""
+    """A text that is shown unchanged in a fixed-width font.
+
+    raw: the text with its terminal sequences, uncleaned; empty if it has none.
+    """
 
     text: str
     language: Language = ""
+    raw: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class TraceStep:
     cost, tokens: of the reply that the step came from, only on the first of its steps.
     images: data: URLs of raster images.
     nested: what the delegate did, if the step has delegated work.
+    elapsed: seconds from the first event of the log to the step.
     """
 
     number: int
@@ -68,6 +73,7 @@ class TraceStep:
     tokens: Tokens | None = None
     images: tuple[str, ...] = ()
     nested: "tuple[Entry, ...]" = ()
+    elapsed: float = 0.0
 
     @property
     def title(self) -> str:
@@ -111,6 +117,7 @@ class TraceHeader:
     cost: US dollars; None if the price of a reply is unknown, and `priced` is then the sum of the
         known ones.
     verdict: of the newest verification; "" if there is none.
+    evidence: what the checks of the newest verification show, one finding each.
     parts: a line for each model and each service, where there are several.
     iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
         to several steps or none.
@@ -128,6 +135,7 @@ class TraceHeader:
     mood: Mood = "plain"
     reason: str = ""
     verdict: str = ""
+    evidence: tuple[str, ...] = ()
     closing: str = ""
     model: str = ""
     agent: str = ""
@@ -293,7 +301,11 @@ def describe_verdict(evidence: VerificationEvidence) -> str:
 
 
 def _evidence_lines(event: life.VerificationCompleted) -> str:
-    """Return what the checks show, one finding a line."""
+    return "\n".join(evidence_of(event))
+
+
+def evidence_of(event: life.VerificationCompleted) -> list[str]:
+    """Return what the checks show, one finding each."""
     evidence = event.evidence
     lines = [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
     for check in evidence.checks:
@@ -306,7 +318,7 @@ def _evidence_lines(event: life.VerificationCompleted) -> str:
         where = f"{finding.path}:{finding.line}" if finding.line else finding.path
         lines.append(f"{finding.kind.replace('_', ' ').capitalize()}: {where}")
     lines += [f"Not executed: {each.command}. {each.reason}" for each in event.omitted]
-    return "\n".join(lines)
+    return lines
 
 
 _CRITIQUES = {

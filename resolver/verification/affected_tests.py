@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from posixpath import dirname
 from shlex import quote
+from typing import NamedTuple
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.check_candidates import enter_folder
@@ -20,7 +21,12 @@ from resolver.verification.project_files import (
 )
 from resolver.verification.project_folders import below
 from resolver.verification.project_tree import ProjectTree, join_path, table
-from resolver.verification.runner_commands import positional_words, simple_commands
+from resolver.verification.runner_commands import (
+    last_runner,
+    positional_words,
+    simple_commands,
+    split_pytest_paths,
+)
 from resolver.verification.statements import source_language
 
 MAX_TEST_FILES = 5_000
@@ -44,10 +50,28 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _GO_IMPORT = re.compile(r'"([^"\s]{1,500})"')
 
 
+class NarrowedCheck(NamedTuple):
+    """A check for a part of the tests, to be instrumented afterwards.
+
+    share: how large the part is, by the size of the files with tests; 1.0 for the whole check.
+    """
+
+    check: ProjectCheck
+    share: float
+
+
+class _Narrowing(NamedTuple):
+    """A narrowed command, the files with the tests that it executes, and those with all tests."""
+
+    command: str
+    executed: Sequence[str]
+    known: Sequence[str]
+
+
 def affected_check(
     check: ProjectCheck, changed_files: Sequence[str], tree: ProjectTree
-) -> ProjectCheck | None:
-    """Return the check for the tests that a change affects, to be instrumented afterwards.
+) -> NarrowedCheck | None:
+    """Return the check for the tests that a change affects.
 
     None if the runner can't be narrowed, if the change may affect all tests, or if it affects none
     that are known.
@@ -59,10 +83,32 @@ def affected_check(
     shared = (path for path in changed_files if is_test_configuration(path))
     if narrow is None or next(shared, None) is not None:
         return None
-    command = narrow(check, changed_files, tree)
-    if command is None or command == check.command:
+    found = narrow(check, changed_files, tree)
+    if found is None or found.command == check.command:
         return None
-    return check.model_copy(update={"command": command})
+    sizes = {path: len(content) for path, content in _read(tree, found.known)}
+    executed = sum(sizes.get(path, 0) for path in found.executed)
+    share = executed / (sum(sizes.values()) or 1)
+    return NarrowedCheck(check.model_copy(update={"command": found.command}), share)
+
+
+def check_of_files(
+    check: ProjectCheck, files: Sequence[str], tree: ProjectTree
+) -> ProjectCheck | None:
+    """Return the check for the tests in these files, or in their packages.
+
+    None if the runner can't be narrowed, or if it would collect none of the files.
+    """
+    endings = _ENDINGS.get(check.runner)
+    if endings is None:
+        found = affected_check(check, files, tree) if check.runner in _BY_PACKAGE else None
+        return found.check if found else None
+    folder = _folder(check.command)
+    tests = [
+        path for path in below(folder, files) if path.endswith(endings) and _is_collected(path)
+    ]
+    narrowed = _name_files(check, tests, tree, folder)
+    return None if narrowed is None else check.model_copy(update={"command": narrowed})
 
 
 def find_affected_tests(
@@ -73,19 +119,22 @@ def find_affected_tests(
     endings: the endings of the runner's files.
     """
     changed = set(changed_files)
-    candidates = [
-        path for path in below(folder, tree.paths) if path.endswith(endings) and is_test_file(path)
-    ]
+    candidates = _test_files(tree, endings, folder)
     modules = {
         _module_name(path).encode()
         for path in changed
         if path.endswith(endings) and not is_test_file(path)
     }
-    found = {path for path in candidates if path in changed and _is_collected(path)}
-    for path, content in _read(tree, [path for path in candidates if _is_collected(path)]):
+    found = changed & set(candidates)
+    for path, content in _read(tree, candidates):
         if not modules.isdisjoint(_WORD.findall(content)):
             found.add(path)
     return tuple(sorted(found))
+
+
+def _test_files(tree: ProjectTree, endings: tuple[str, ...], folder: str) -> list[str]:
+    files = (path for path in below(folder, tree.paths) if path.endswith(endings))
+    return [path for path in files if is_test_file(path) and _is_collected(path)]
 
 
 def unchanged_tests(changed_files: Sequence[str], tree: ProjectTree) -> list[tuple[str, str]]:
@@ -143,35 +192,71 @@ def _relative(path: str, folder: str) -> str:
 
 
 def _names_tests(check: ProjectCheck, tree: ProjectTree, folder: str) -> bool:
-    """Return True if the command already chooses files or folders."""
-    for word in positional_words(check.command):
+    """Return True if the command, or its package script, may already choose files or folders."""
+    script = _script_text(check, tree, folder)
+    if check.runner in _WITHOUT_ARGUMENTS and last_runner(script or check.command) != check.runner:
+        return True
+    for word in (*positional_words(check.command), *positional_words(script)):
         path = enter_folder(folder, word.partition("::")[0])
         if path in tree.folders or path in tree.paths or "*" in word:
             return True
     return False
 
 
-def _by_files(
-    check: ProjectCheck, changed: Sequence[str], tree: ProjectTree, endings: tuple[str, ...]
-) -> str | None:
-    folder = _folder(check.command)
-    if _names_tests(check, tree, folder):
+def _script_text(check: ProjectCheck, tree: ProjectTree, folder: str) -> str:
+    """Return the text of the package script that the check runs; "" if it runs none."""
+    found = simple_commands(check.command)
+    scripts = table(tree.json(join_path(folder, "package.json")), "scripts")
+    text = scripts.get(found[-1].script) if found else None
+    return text if isinstance(text, str) else ""
+
+
+def _choose_from_named(
+    check: ProjectCheck, tests: Sequence[str], tree: ProjectTree, folder: str
+) -> tuple[ProjectCheck, list[str]] | None:
+    """Return the check without the paths that it names, and which of the tests are among them.
+
+    None if the paths can't be told from the rest of the command.
+    """
+    if check.runner != "pytest":
+        return None if _names_tests(check, tree, folder) else (check, list(tests))
+    split = split_pytest_paths(check.command)
+    if split is None:
         return None
+    command, named = split
+    paths = [enter_folder(folder, each) for each in named]
+    if not all(path in tree.folders or path in tree.paths for path in paths):
+        return None
+    chosen = {test for path in paths or [folder] for test in (path, *below(path, tests))}
+    without = check.model_copy(update={"command": command})
+    return without, [test for test in tests if test in chosen]
+
+
+def _by_files(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narrowing | None:
+    """Return the command with the affected test files."""
+    folder, endings = _folder(check.command), _ENDINGS[check.runner]
     tests = find_affected_tests(changed, tree, endings, folder)
-    if not 0 < len(tests) <= MAX_ARGUMENTS:
+    command = _name_files(check, tests, tree, folder)
+    if command is None:
         return None
-    return append_arguments(check, *(_relative(path, folder) for path in tests))
+    known = _test_files(tree, endings, folder)
+    chosen = _choose_from_named(check, known, tree, folder)
+    return _Narrowing(command, tests, chosen[1] if chosen else known)
 
 
-def _pytest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
-    return _by_files(check, changed, tree, _PYTHON)
-
-
-def _unittest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
-    folder = _folder(check.command)
-    tests = find_affected_tests(changed, tree, _PYTHON, folder)
-    modules = [_relative(path, folder).removesuffix(".py").replace("/", ".") for path in tests]
-    return name_unittest_tests(check, modules)
+def _name_files(
+    check: ProjectCheck, tests: Sequence[str], tree: ProjectTree, folder: str
+) -> str | None:
+    """Return the command that executes only the tests in these files."""
+    if check.runner == "unittest":
+        relative = (_relative(path, folder) for path in tests)
+        modules = [path.removesuffix(".py").replace("/", ".") for path in relative]
+        return name_unittest_tests(check, modules)
+    chosen = _choose_from_named(check, tests, tree, folder)
+    if chosen is None or not 0 < len(chosen[1]) <= MAX_ARGUMENTS:
+        return None
+    option = ["--runTestsByPath"] if check.runner == "jest" else []
+    return append_arguments(chosen[0], *option, *(_relative(path, folder) for path in chosen[1]))
 
 
 def name_unittest_tests(check: ProjectCheck, names: Sequence[str]) -> str | None:
@@ -186,43 +271,48 @@ def name_unittest_tests(check: ProjectCheck, names: Sequence[str]) -> str | None
     return " ".join([check.command.removesuffix(" discover"), *names])
 
 
-def _script_files(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
-    return _by_files(check, changed, tree, _SCRIPT)
-
-
-def _jest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
+def _jest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narrowing | None:
     """Return the command with the changed files, whose tests jest finds by their imports."""
     folder = _folder(check.command)
-    known = set(below(folder, tree.paths))
-    files = [path for path in sorted(set(changed) & known) if path.endswith(_SCRIPT)]
+    present = set(below(folder, tree.paths))
+    files = [path for path in sorted(set(changed) & present) if path.endswith(_SCRIPT)]
     if not 0 < len(files) <= MAX_ARGUMENTS or _names_tests(check, tree, folder):
         return None
     relative = (_relative(path, folder) for path in files)
-    return append_arguments(check, "--findRelatedTests", *relative)
+    command = append_arguments(check, "--findRelatedTests", *relative)
+    tests = find_affected_tests(changed, tree, _SCRIPT, folder)
+    return _Narrowing(command, tests, _test_files(tree, _SCRIPT, folder)) if command else None
 
 
-def _go(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
+def _go(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narrowing | None:
     """Return the command for the changed packages and those that import them."""
     if check.command.count("./...") != 1:
         return None
     module = _folder(check.command)
     files = [path for path in below(module, tree.paths) if path.endswith(".go")]
     folders = {dirname(path) for path in files}
-    packages = {dirname(path) for path in changed if path.endswith(".go")} & folders
+    changed_files = [path for path in changed if path.endswith(".go") and dirname(path) in folders]
+    packages = set(map(dirname, changed_files))
     if not packages:
         return None
+    # No other package imports the tests of one.
+    imported = {dirname(path) for path in changed_files if not path.endswith("_test.go")}
     declared = re.search(
         r"^module[ \t]+(\S+)", tree.text(join_path(module, "go.mod")), re.MULTILINE
     )
-    if declared:
-        paths = {_go_path(declared[1], package, module) for package in packages}
+    if declared and imported:
+        paths = {_go_path(declared[1], package, module) for package in imported}
         for path, content in _read(tree, files):
             if not paths.isdisjoint(_GO_IMPORT.findall(content.decode(errors="replace"))):
                 packages.add(dirname(path))
     if len(packages) > MAX_ARGUMENTS:
         return None
     inside = (_inside(package, module) for package in sorted(packages))
-    return check.command.replace("./...", " ".join(quote(f"./{p}" if p else ".") for p in inside))
+    command = check.command.replace(
+        "./...", " ".join(quote(f"./{p}" if p else ".") for p in inside)
+    )
+    tests = [path for path in files if path.endswith("_test.go")]
+    return _Narrowing(command, [path for path in tests if dirname(path) in packages], tests)
 
 
 def _inside(package: str, module: str) -> str:
@@ -233,7 +323,7 @@ def _go_path(declared: str, package: str, module: str) -> str:
     return "/".join(filter(None, (declared, _inside(package, module))))
 
 
-def _cargo(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> str | None:
+def _cargo(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narrowing | None:
     """Return the command for the changed packages of a workspace."""
     if check.command.count(" --workspace") != 1:
         return None
@@ -250,7 +340,11 @@ def _cargo(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> st
         names.add(name)
     if not 0 < len(names) <= MAX_ARGUMENTS:
         return None
-    return check.command.replace(" --workspace", "".join(f" -p {quote(n)}" for n in sorted(names)))
+    options = "".join(f" -p {quote(name)}" for name in sorted(names))
+    # Rust's unit tests are in the source files.
+    files = [path for path in below(folder, tree.paths) if path.endswith(".rs")]
+    executed = [path for path in files if _cargo_package(tree, path, folder) in names]
+    return _Narrowing(check.command.replace(" --workspace", options), executed, files)
 
 
 def _cargo_package(tree: ProjectTree, path: str, folder: str) -> str:
@@ -262,12 +356,25 @@ def _cargo_package(tree: ProjectTree, path: str, folder: str) -> str:
     return ""
 
 
-_NARROWERS: dict[str, Callable[[ProjectCheck, Sequence[str], ProjectTree], str | None]] = {
-    "pytest": _pytest,
-    "unittest": _unittest,
-    "vitest": _script_files,
-    "ava": _script_files,
-    "tap": _script_files,
+_ENDINGS: dict[str, tuple[str, ...]] = {
+    "pytest": _PYTHON,
+    "unittest": _PYTHON,
+    "vitest": _SCRIPT,
+    "ava": _SCRIPT,
+    "tap": _SCRIPT,
+    "jest": _SCRIPT,
+    "mocha": _SCRIPT,
+    "node": _SCRIPT,
+}
+"""Endings of test files, by the runner that takes their names."""
+
+_WITHOUT_ARGUMENTS = frozenset({"node"})
+"""Runners that need no arguments for their reports: the package script may pass none on to them."""
+
+_BY_PACKAGE = frozenset({"go", "cargo"})
+
+_NARROWERS: dict[str, Callable[[ProjectCheck, Sequence[str], ProjectTree], _Narrowing | None]] = {
+    **dict.fromkeys(_ENDINGS, _by_files),
     "jest": _jest,
     "go": _go,
     "cargo": _cargo,

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from resolver.models.verification import CheckExecution, ProjectCheck
 
-FORMAT = 1
-"""Version of the stored form. It is part of the key."""
+FORMAT = 2
+"""Version of the stored form and of the way in which checks are executed; a part of the key."""
 
 MAX_FILES = 500
 """Number of results that are kept; the oldest are removed first."""

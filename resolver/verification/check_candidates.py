@@ -20,9 +20,20 @@ MAX_OMITTED = 20
 MAX_COMMAND = 10_000
 """Maximum number of characters of a command, and of the value of a variable."""
 
-OmissionCause = Literal["secrets", "services", "system", "network", "docker", "expression", "limit"]
+OmissionCause = Literal[
+    "scripts",
+    "secrets",
+    "services",
+    "system",
+    "network",
+    "docker",
+    "expression",
+    "unknown",
+    "limit",
+]
 
-_LINT = "command:"
+_COMMAND = "command:"
+"""Start of the keys of commands that run no known runner, script or target, such as linters."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,7 @@ class CheckChooser:
                 self.omissions.append(each)
             elif self._is_covered(each):
                 self.covered |= each.keys
+                self._take_services(each)
             elif is_executable(each.check):
                 self._add(each)
 
@@ -97,10 +109,20 @@ class CheckChooser:
         else:
             self.checks.append(_with_unique_name(candidate.check, names))
 
+    def _take_services(self, candidate: CheckCandidate) -> None:
+        """Give a chosen check the services with which a workflow executes the same tests."""
+        if not candidate.check.services:
+            return
+        for number, check in enumerate(self.checks):
+            if not check.services and command_keys(check.command) & candidate.keys:
+                environment = {**check.environment, **candidate.check.environment}
+                update = {"services": candidate.check.services, "environment": environment}
+                self.checks[number] = check.model_copy(update=update)
+
     def _is_covered(self, candidate: CheckCandidate) -> bool:
         if candidate.keys & self.covered:
             return True
-        tests = {key for key in candidate.runs if not key.startswith(_LINT)}
+        tests = {key for key in candidate.runs if not key.startswith(_COMMAND)}
         runs = tests or candidate.runs
         return bool(runs) and runs <= self.covered
 
@@ -161,7 +183,7 @@ def _key(command: SimpleCommand, folder: str) -> str:
     if command.target:
         return f"make:{command.target}:{folder}"
     text = " ".join(command.words)
-    return f"{_LINT}{text}:{folder}" if text and _is_check(command.words) else ""
+    return f"{_COMMAND}{text}:{folder}" if text and _is_check(command.words) else ""
 
 
 def _is_check(words: Sequence[str]) -> bool:

@@ -141,7 +141,7 @@ def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
     for execution in executions:
         worst: dict[str, CaseStatus] = {}
         for case in execution.cases:
-            name = _id(case)
+            name = case_id(case)
             other = worst.get(name, case.status)
             worst[name] = min(other, case.status, key=_ORDER.index)
         for name, status in worst.items():
@@ -166,17 +166,17 @@ def _fails_in(statuses: Mapping[str, CaseStatus], name: str) -> bool:
     return statuses.get(name) in _FAILING
 
 
-def _id(case: CaseResult) -> str:
+def case_id(case: CaseResult) -> str:
     """Return the test's id without addresses."""
     return _ADDRESS.sub("0x", case.id)
 
 
 def _ids_in(executions: Sequence[CheckExecution], files: Collection[str]) -> set[str]:
     cases = chain.from_iterable(execution.cases for execution in executions)
-    return {_id(case) for case in cases if _is_in(case, files)}
+    return {case_id(case) for case in cases if is_in_files(case, files)}
 
 
-def _is_in(case: CaseResult, files: Collection[str]) -> bool:
+def is_in_files(case: CaseResult, files: Collection[str]) -> bool:
     """Return True if the test is in one of the files, as far as its report says where it is."""
     if case.file in files or case.id.partition("::")[0] in files:
         return True

@@ -4,6 +4,7 @@ The files are read as git objects and nothing is executed. A command that gives 
 preferred to one that wraps it, so that the same tests are not run by two routes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resolver.config.allowed_hosts import AllowList
@@ -47,7 +48,7 @@ def discover_checks(
 
 
 def complete_declared_checks(
-    checks: tuple[ProjectCheck, ...], tree: ProjectTree
+    checks: Sequence[ProjectCheck], tree: ProjectTree
 ) -> tuple[ProjectCheck, ...]:
     """Return the checks of the setting `checks` with the runners that they start.
 

@@ -3,7 +3,11 @@
 An answer is a place where fixed inputs choose a fixed value: a row of a table, an arm of `match` or
 `switch`, a condition with a `return`, a conditional expression. It is a finding if a test has the
 same inputs with the same value, and if that is so for at least half of the answers of a function:
-a table of which tests try a few rows is ordinary code.
+a table of which tests try a few rows is ordinary code. Rows that no test has could hide the one
+that is there for a test, so a row with several numbers as its input is a finding by itself.
+
+What can't be told from text is code that recognizes an input by what it computes from it, such as a
+hash, a product or an order of its values: it looks like any other condition.
 """
 
 import re
@@ -21,6 +25,9 @@ MAX_BODY = 4
 
 MAX_VALUES = 12
 """Maximum number of values of an assertion that is compared with answers."""
+
+MIN_INPUT = 3
+"""Number of numbers in an input that no table has by chance."""
 
 _VALUE = r"(?:(?<![\w.])-?\d+(?:\.\d+)?(?!\w)|\"[^\"\n]{0,100}\"|'[^'\n]{0,100}')"
 _VALUES = rf"(?:{_VALUE}(?:\s*,\s*{_VALUE}){{0,5}})"
@@ -60,6 +67,13 @@ _RESULT = re.compile(
 
 _INNERMOST = re.compile(r"[(\[{]([^()\[\]{}]{1,200})[)\]}]")
 _NESTED = re.compile(rf"[(\[{{]\s*({_GROUP}\s*,\s*{_VALUE})\s*,?\s*[)\]}}]")
+
+_JOINED = re.compile(
+    r"[\[({]?\s*-?\d+(?:\.\d+)?(?:\s*[,;:|/_ -]\s*-?\d+(?:\.\d+)?){1,11}\s*[\])}]?"
+)
+"""Matches several numbers that are written as one string, such as the key of a table."""
+
+_NUMBER = re.compile(r"(?<!\d)-?\d+(?:\.\d+)?")
 
 Values = tuple[str, ...]
 
@@ -107,8 +121,9 @@ def find_hard_coded_results(
         to_tests = [each for each in answers if _is_expected(each, expected)]
         if before is None:
             to_tests = [each for each in to_tests if _is_numeric(each)]
-        if 2 * len(to_tests) >= len(answers):
-            yield from to_tests
+        if 2 * len(to_tests) < len(answers):
+            to_tests = [each for each in to_tests if _is_whole_input(each)]
+        yield from to_tests
 
 
 def _answers(statements: Sequence[Statement]) -> Iterator[Answer]:
@@ -154,8 +169,12 @@ def _compared(test: str, *, is_arm: bool = False) -> Values:
 
 
 def _values(text: str) -> Values:
-    literals = (each.strip("\"'") for each in _LITERAL.findall(text))
-    return tuple(each for each in literals if not each.startswith("$"))
+    found: list[str] = []
+    for literal in _LITERAL.findall(text):
+        value = literal.strip("\"'")
+        if not value.startswith("$"):
+            found += _NUMBER.findall(value) if _JOINED.fullmatch(value) else [value]
+    return tuple(found)
 
 
 def _is_expected(answer: Answer, expected: frozenset[Values]) -> bool:
@@ -180,6 +199,10 @@ def _is_expected(answer: Answer, expected: frozenset[Values]) -> bool:
 
 def _is_numeric(answer: Answer) -> bool:
     return all(map(_is_number, answer.given + answer.value))
+
+
+def _is_whole_input(answer: Answer) -> bool:
+    return len(answer.given) >= MIN_INPUT and _is_numeric(answer)
 
 
 def _is_number(value: str) -> bool:

@@ -5,7 +5,7 @@ Executions that the run's event log or the store of base results already has are
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -216,8 +216,3 @@ class CheckRunner:
 def _is_kept(wanted: WantedExecution) -> bool:
     """Return True if the result is kept for other runs: whole checks at the base commit."""
     return wanted.tree == "base" and wanted.repetition == 0
-
-
-def recorded_executions(events: Iterator[CheckExecuted]) -> dict[str, CheckExecution]:
-    """Return the results of the executions in a log, by key."""
-    return {event.key: event.execution for event in events}

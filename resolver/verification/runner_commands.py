@@ -37,6 +37,17 @@ _DIRECT = {
     "nox": "nox",
     "rspec": "rspec",
 }
+_PYTEST = frozenset(name for name, runner in _DIRECT.items() if runner == "pytest")
+_PYTEST_VALUED = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
+_PYTEST_FLAGS = frozenset(
+    {
+        "--verbose", "--quiet", "--exitfirst", "--showlocals", "--strict-markers",
+        "--strict-config", "--pyargs", "--doctest-modules", "--disable-warnings", "--no-header",
+        "--no-summary", "--full-trace", "--no-cov", "--lf", "--ff", "--sw",
+    }
+)  # fmt: skip
+"""Long options that take no value, of pytest and of its plugin for coverage."""
+
 _SUBCOMMANDS = {
     ("go", "test"): "go",
     ("cargo", "test"): "cargo",
@@ -109,9 +120,47 @@ def last_runner(command: str) -> str:
 
 
 def positional_words(command: str) -> tuple[str, ...]:
-    """Return the words of the last simple command that are no options, after the program's name."""
+    """Return the words of the last simple command that are no options, after the program's name.
+
+    For a package script, these are the words after the script's name.
+    """
     found = simple_commands(command)
-    return tuple(word for word in found[-1].words[1:] if word[:1] != "-") if found else ()
+    if not found:
+        return ()
+    words, script = found[-1].words, found[-1].script
+    start = words.index(script) if script in words else 0
+    return tuple(word for word in words[start + 1 :] if word[:1] != "-")
+
+
+def split_pytest_paths(command: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return a command that ends with pytest without the tests that it names, and their paths.
+
+    None if the command does not end with pytest and its arguments. A word after an option that may
+    take a value stays in the command.
+    """
+    if last_runner(command) != "pytest":
+        return None
+    raw = parse(command).pipelines[-1][0].words
+    start = command.removesuffix(" ".join(raw))
+    words = [plain_word(word) for word in raw]
+    names = [number for number, word in enumerate(words) if basename(word) in _PYTEST]
+    if start == command or not names:
+        return None
+    kept, paths = list(raw[: names[0] + 1]), list[str]()
+    for number in range(names[0] + 1, len(words)):
+        word, previous = words[number], words[number - 1]
+        if word.startswith("-") or (number - 1 > names[0] and _takes_value(previous)):
+            kept.append(raw[number])
+        else:
+            paths.append(word)
+    return start + " ".join(kept), tuple(paths)
+
+
+def _takes_value(option: str) -> bool:
+    """Return True if the option of pytest, or of a plugin that is not known, may take a value."""
+    if option.startswith("--"):
+        return "=" not in option and option not in _PYTEST_FLAGS
+    return option in _PYTEST_VALUED
 
 
 def _commands(pipelines: Sequence[Pipeline]) -> Iterator[SimpleCommand]:

@@ -5,6 +5,7 @@ out is still not trusted if the tree is a change's: its code may write any repor
 exit code. `comparison` therefore compares the tests by name with those of the base commit.
 """
 
+import posixpath
 import secrets
 import shlex
 import tempfile
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Protocol
 
 from resolver.errors import SandboxError
-from resolver.events.actions import CmdRun
-from resolver.events.log import Observation, SandboxAction
+from resolver.events.actions import CmdRun, SandboxAction
+from resolver.events.base import ObservationBase
 from resolver.events.observations import CmdOutput
 from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.runtime.toolbox import BASH, GIT
 from resolver.verification.reports import excerpt_of_output, read_reports
 
 MAX_REPORT_BYTES = 20_000_000
@@ -31,6 +33,9 @@ MAX_OUTPUT = 4_000
 
 _PREPARING_SECONDS = 30.0
 
+_PROJECT_PATH = "${PATH//:" + posixpath.dirname(BASH).replace("/", r"\/") + "/}"
+"""PATH as a word of bash, without the toolbox."""
+
 
 class CommandSandbox(Protocol):
     """The part of a Runtime that executes checks."""
@@ -42,7 +47,7 @@ class CommandSandbox(Protocol):
 
     def put_file(self, name: str, content: bytes) -> None: ...
 
-    def execute(self, action: SandboxAction) -> Observation: ...
+    def execute(self, action: SandboxAction) -> ObservationBase: ...
 
     def fetch(self, path: str, destination: Path, max_bytes: int) -> None: ...
 
@@ -80,8 +85,9 @@ def execute_check(
     folder = f"{sandbox.scratch}/reports-{secrets.token_hex(12)}"
     instrumented = instrument(check, folder)
     script = f"{folder.rpartition('/')[2]}.sh"
-    sandbox.put_file(script, _script(instrumented).encode("utf-8", "surrogateescape"))
-    _run(sandbox, _preparation(instrumented, folder), _PREPARING_SECONDS)
+    tools = f"{folder}-tools"
+    sandbox.put_file(script, _script(instrumented, tools).encode("utf-8", "surrogateescape"))
+    _run(sandbox, _preparation(instrumented, folder, tools), _PREPARING_SECONDS)
     output = f"{folder}/output.txt"
     # In a subshell, so that `exit` or a changed variable ends with the check.
     done = _run(
@@ -102,18 +108,24 @@ def execute_check(
     )
 
 
-def _script(check: ProjectCheck) -> str:
+def _script(check: ProjectCheck, tools: str) -> str:
     # As GitHub Actions runs `shell: bash`: the first command that fails ends the check.
-    lines = ["set -eo pipefail"]
+    lines = ["set -eo pipefail", f"PATH={_PROJECT_PATH}:{tools}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in check.environment.items()]
     return "\n".join([*lines, check.command, ""])
 
 
-def _preparation(check: ProjectCheck, folder: str) -> str:
-    """Return the command that makes the report folder and removes reports that are there."""
-    made = f"mkdir -p {folder}"
+def _preparation(check: ProjectCheck, folder: str, tools: str) -> str:
+    """Return the command that makes both folders and removes reports that are there.
+
+    Without bash and git of its own, the image has those of the toolbox, but never its Python, in
+    which the project's dependencies are missing. Many images have `python3` and no `python`.
+    """
+    made = f"""mkdir -p {folder} {tools}; ln -s {BASH} {GIT} {tools}
+if python=$(PATH={_PROJECT_PATH}; type -P python3); then ln -s "$python" {tools}/python; fi"""
     patterns = _patterns(check)
-    return f"{made}; ( shopt -s nullglob globstar; rm -f -- {patterns} )" if patterns else made
+    removed = f"\n( shopt -s nullglob globstar; rm -f -- {patterns} )" if patterns else ""
+    return f"{made}{removed}"
 
 
 def _patterns(check: ProjectCheck) -> str:

@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from resolver.config.allowed_hosts import AllowList
 from resolver.git.workspace import Workspace
 from resolver.models.verification import OmittedCheck, ProjectCheck
-from resolver.verification.affected_tests import affected_check, name_unittest_tests
+from resolver.verification.affected_tests import (
+    NarrowedCheck,
+    affected_check,
+    check_of_files,
+    name_unittest_tests,
+)
 from resolver.verification.check_candidates import Omission
-from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.discovery import (
+    DiscoveredChecks,
+    complete_declared_checks,
+    discover_checks,
+)
 from resolver.verification.instrumentation import append_arguments, runner_of
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.relevant_checks import relevant_checks
+from resolver.verification.runner_commands import split_pytest_paths
 from resolver.verification.services import (
     NO_SERVICES,
     ServicePolicy,
@@ -30,12 +40,15 @@ class CheckSelection:
 
     affected: returns the check for only the tests that the change affects, as they are named with
         the change, or (True) at the base commit; None if it can't be narrowed.
+    in_files: returns the check for only the tests in these files of the change; None if it can't be
+        narrowed.
     only: returns the check for only the tests with these ids; None if it can't be narrowed.
     """
 
     checks: tuple[ProjectCheck, ...]
     omitted: tuple[OmittedCheck, ...] = ()
-    affected: Callable[[ProjectCheck, bool], ProjectCheck | None] = lambda _, __: None
+    affected: Callable[[ProjectCheck, bool], NarrowedCheck | None] = lambda _, __: None
+    in_files: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
     only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
 
 
@@ -60,17 +73,20 @@ def select_checks(
     """
     before = ProjectTree.from_commit(workspace.git, workspace.base)
     found = (
-        _with_services(declared, before, services)
+        _with_services(complete_declared_checks(declared, before), before, services)
         if declared
         else discover_checks(before, allowed, services)
     )
     named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
     after = ProjectTree.from_commit(workspace.git, head)
 
-    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+    def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck | None:
         return affected_check(check, changed_files, before if at_base else after)
 
-    return CheckSelection(tuple(named), found.omitted, affected, only_tests)
+    def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck | None:
+        return check_of_files(check, files, after)
+
+    return CheckSelection(tuple(named), found.omitted, affected, in_files, only_tests)
 
 
 def _with_services(
@@ -109,5 +125,9 @@ def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
         return None
     if not all("::" in each and not each.startswith("-") for each in ids):
         return None
-    command = append_arguments(check, *ids)
+    split = split_pytest_paths(check.command)
+    if split is None:
+        return None
+    # The tests that the command names itself would be executed too.
+    command = append_arguments(check.model_copy(update={"command": split[0]}), *ids)
     return None if command is None else check.model_copy(update={"command": command})

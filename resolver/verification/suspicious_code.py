@@ -102,6 +102,18 @@ _SHELL_EXIT = re.compile(r"^(?:exit(?:\s+0)?|trap\b.*\bexit\b.*|exec\s+true)$")
 _HIDDEN = re.compile(
     r"\b(?:exec|eval)\s*\(|__import__\(|\bb64decode\(|\bmarshal\.loads|\bFunction\(\s*[\"']"
 )
+_TEST_PATH = re.compile(
+    r"[\"'`][^\"'`\n]{0,60}\btests?/[^\"'`\n]{0,60}\.(?:py|[cm]?[jt]sx?|go|rs|java|rb)[\"'`]"
+)
+_READS = re.compile(
+    r"\b(?:r?glob|open|read_text|read_bytes|readFile\w*|ReadFile|listdir|scandir|walk)\("
+)
+"""Together they match a statement that reads the source of a test, from which code could take the
+values that it expects."""
+
+_COMPARES = re.compile(r"[=!]=|\bis\b|\b__eq__\b|\beq\(|\bNotImplemented\b|compare|equal", re.I)
+"""Matches the body of a method that says whether two values are equal."""
+
 _ALWAYS_EQUAL = re.compile(r"\b__(?:eq|ne|bool|contains)__\b")
 _MAIN = re.compile(
     r"\bif\s+__name__\b|\bint\s+main\b|\bfn\s+main\b|\bfunc\s+main\b|\bvoid\s+main\b|^#!"
@@ -192,7 +204,8 @@ def _kind(
 ) -> TamperingKind | None:
     text, masked = _SEAM.sub("", statement.text), statement.masked
     at_top = not block.name or block.is_group
-    if _DETECTS.search(text):
+    reads_tests = not is_test and _TEST_PATH.search(text) and _READS.search(text)
+    if _DETECTS.search(text) or reads_tests:
         return "detects_tests"
     if _INTERCEPTS.search(text if not is_test else masked) or _BY_NAME.search(text):
         return "intercepted_runner"
@@ -277,7 +290,9 @@ def _always_equal(path: str, block: CodeBlock, old: list[CodeBlock]) -> Iterator
     if any(each.name == block.name and each.statements == block.statements for each in old):
         return
     other = re.search(r"\(\s*\w+\s*,\s*(\w+)", block.marks[-1].masked if block.marks else "")
-    if text == "return True" or (other and not re.search(rf"\b{other[1]}\b", text)):
+    is_blind = other and not re.search(rf"\b{other[1]}\b", text)
+    is_other = re.search(r"\b__(?:eq|ne)__\b", block.name) and not _COMPARES.search(text)
+    if text == "return True" or is_blind or is_other:
         yield _found("weakened_assertion", path, block.line, f"{block.name}: {text}")
 
 

@@ -1,7 +1,8 @@
 """Verifies a change: executes the project's checks at base and at the change, and compares them.
 
-The tests that the change affects are executed first, then the whole checks within the time that is
-given. A test that fails now and did not before is repeated at both commits before it counts.
+The tests that the change affects are executed first where they are a small part of the check, then
+the whole checks within the time that is given, and then the tests of the change without its code. A
+test that fails now and did not before is repeated at both commits before it counts.
 """
 
 import logging
@@ -18,6 +19,12 @@ from resolver.models.verification import (
     UnpreparedEnvironment,
     Verification,
     VerificationReason,
+)
+from resolver.verification.altered_tests import (
+    ALL_ALTERED,
+    AlteredTests,
+    has_fixed_elsewhere,
+    tests_to_reproduce,
 )
 from resolver.verification.comparison import (
     WHOLE_CHECK,
@@ -42,7 +49,10 @@ REPETITIONS = 3
 """Number of times that a newly failing test is repeated at both commits."""
 
 RESERVE = 0.25
-"""Share of the time that is kept back from whole checks for the affected tests."""
+"""Share of the time that is kept back from whole checks for narrowed ones."""
+
+MAX_SHARE = 0.2
+"""Maximum share of a check that is executed before the whole of it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,8 @@ class VerificationRequest:
     changed_files: paths of the files that the change adds, modifies or deletes.
     changed_tests: those of them that are added or changed test files. They are then executed on the
         base commit too.
-    deleted_tests: those of them that are deleted test files.
+    altered_tests: which tests of the changed test files differ from those of the base commit.
+    deleted_tests: those of the changed files that are deleted test files.
     renamed_tests: test files that have another path with the change, by their old one.
     unprepared: given if the checks can't be executed in an environment that fits the change; then
         they are not executed.
@@ -64,6 +75,7 @@ class VerificationRequest:
     options: RunnerOptions
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...] = ()
+    altered_tests: AlteredTests = ALL_ALTERED
     deleted_tests: tuple[str, ...] = ()
     renamed_tests: Mapping[str, str] = field(default_factory=dict)
     tampering: tuple[TamperingFinding, ...] = ()
@@ -111,8 +123,7 @@ def _compare_all(
     obstacle: VerificationReason = ""
     for check in request.selection.checks:
         renamed = RenamedTestFiles(request.renamed_tests)
-        has_tests = bool(request.changed_tests)
-        one = _CheckVerification(check, request.selection, runner, renamed, has_tests)
+        one = _CheckVerification(check, request, runner, renamed)
         try:
             one.execute()
             one.repeat_failures()
@@ -139,17 +150,16 @@ class _CheckVerification:
     def __init__(
         self,
         check: ProjectCheck,
-        selection: CheckSelection,
+        request: VerificationRequest,
         runner: CheckRunner,
         renamed: RenamedTestFiles,
-        has_tests: bool,
     ) -> None:
         self._check = check
-        self._selection = selection
+        self._request = request
+        self._selection = request.selection
         self._runner = runner
         self._renamed = renamed
-        self._has_tests = has_tests
-        self._affected = selection.affected(check, False)
+        self._affected = self._selection.affected(check, False)
         self._scope: Scope = "full"
         self._results: dict[TreeName, list[CheckExecution]] = {
             "base": [], "base_with_tests": [], "head": [],
@@ -157,10 +167,10 @@ class _CheckVerification:
         self.is_cut = False
 
     def execute(self) -> None:
-        """Execute the check at base and at the change, the affected tests first.
+        """Execute the check at base and at the change, then the change's tests without its code.
 
-        Where the change has tests, they are executed on the base commit too. The whole check counts
-        if there is enough time for it at both commits, otherwise only the affected tests do.
+        The affected tests come first where that costs little. The whole check counts if there is
+        enough time for it at both commits, otherwise only the affected tests do.
         """
         # A part of the time is kept back, in which the affected tests are compared if the whole
         # check does not end.
@@ -169,42 +179,77 @@ class _CheckVerification:
             WantedExecution("head", self._check, reserve=reserve),
             WantedExecution("base", self._check, reserve=reserve),
         ]
-        narrowed: list[WantedExecution] = []
-        if self._affected is not None:
-            narrowed.append(WantedExecution("head", self._affected))
-        if self._has_tests:
-            narrowed.append(WantedExecution("base_with_tests", self._affected or self._check))
-        found = self._runner.execute([*narrowed, *whole])
-        self._add(narrowed, found[: len(narrowed)])
-        self._add_whole(*found[len(narrowed) :])
+        first: list[WantedExecution] = []
+        if self._affected is not None and self._affected.share <= MAX_SHARE:
+            first.append(WantedExecution("head", self._affected.check))
+        found = self._runner.execute([*first, *whole])
+        self._add(first, found[: len(first)])
+        self._add_whole(*found[len(first) :])
+        if self._request.changed_tests:
+            self._execute_new_tests()
 
     def _add_whole(self, head: CheckExecution | None, base: CheckExecution | None) -> None:
         base = base and self._renamed.as_with_change(base)
         has_ended = all(each is not None and each.exit_code is not None for each in (base, head))
-        if has_ended or self._affected is None or not self._results["head"]:
+        if has_ended or not self._execute_affected():
             # The whole check counts first; the affected tests repeat a part of it.
             self._results["base"][:0] = [base] if base is not None else []
             self._results["head"][:0] = [head] if head is not None else []
-            self.is_cut = not has_ended
-            return
-        self.is_cut = True
+        self.is_cut = not has_ended
+
+    def _execute_affected(self) -> bool:
+        """Execute the affected tests at both commits; False if they can't replace the check."""
         at_base = self._selection.affected(self._check, True)
-        if at_base is None:
-            return  # the change affects no test that the base commit has
+        if self._affected is None or at_base is None:
+            return False  # the change affects no test that the base commit has
+        wanted = [WantedExecution("base", at_base.check)]
+        if not self._results["head"]:
+            wanted.append(WantedExecution("head", self._affected.check))
+        self._add(wanted, self._runner.execute(wanted))
+        if not self._results["head"]:
+            return False
         self._scope = "affected"
-        narrowed = [WantedExecution("base", at_base)]
-        self._add(narrowed, self._runner.execute(narrowed))
+        return True
+
+    def _execute_new_tests(self) -> None:
+        """Execute the change's tests on the base commit, no others as far as they can be told.
+
+        A test counts if it is new or altered, or if it failed before, because then the change's
+        tests alone may be why it passes now.
+        """
+        base, head = self._results["base"], self._results["head"]
+        if not head:
+            return
+        ids = tests_to_reproduce(base[0] if base else None, head[0], self._request.altered_tests)
+        if head[0].cases and not ids:
+            return
+        wanted = [WantedExecution("base_with_tests", self._of_new_tests(ids))]
+        self._add(wanted, self._runner.execute(wanted))
+
+    def _of_new_tests(self, ids: Sequence[str]) -> ProjectCheck:
+        """Return the smallest check that has these tests."""
+        # A parameter may be made from code that is not there at the base commit.
+        functions = tuple(dict.fromkeys(each.partition("[")[0] for each in ids))
+        narrowed = self._selection.only(self._check, functions) if functions else None
+        files = self._request.changed_tests
+        base = self._results["base"]
+        if narrowed is None and not (base and has_fixed_elsewhere(base[0], ids, files)):
+            narrowed = self._selection.in_files(self._check, files)
+        return narrowed or self._largest()
+
+    def _largest(self) -> ProjectCheck:
+        """Return the check for all affected tests; the whole check if it can't be narrowed."""
+        return self._affected.check if self._affected is not None else self._check
 
     def repeat_failures(self) -> None:
         """Repeat the tests that newly fail, or that reproduce the problem, at both commits."""
         base, head = self._results["base"], self._results["head"]
-        affected = self._affected or self._check
         if base and head and (ids := needs_rerun(base[0], head[0])):
-            whole = affected if self._scope == "affected" else self._check
+            whole = self._largest() if self._scope == "affected" else self._check
             self._repeat(ids, ("base", "head"), whole)
         before = self._results["base_with_tests"]
         if before and head and (ids := reproductions_to_confirm(before[0], head[0])):
-            self._repeat(ids, ("base_with_tests", "head"), affected, times=1)
+            self._repeat(ids, ("base_with_tests", "head"), self._of_new_tests(ids), times=1)
 
     def _repeat(
         self,
@@ -233,7 +278,7 @@ class _CheckVerification:
         if not self._results["head"]:
             return None
         return compare_executions(
-            self._check if self._scope == "full" else self._affected or self._check,
+            self._check if self._scope == "full" else self._largest(),
             self._scope,
             base=self._results["base"],
             base_with_tests=self._results["base_with_tests"],

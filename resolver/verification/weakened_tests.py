@@ -215,7 +215,7 @@ def _data(block: CodeBlock) -> list[Statement]:
     """Return what a block has beside its assertions, a statement of several lines line by line."""
     found = []
     for statement in (*block.marks, *block.statements):
-        if is_assertion(statement) or statement.is_text or _IMPORT.search(statement.masked):
+        if is_assertion(statement) or statement.is_text or is_import(statement):
             continue
         if statement.rows:
             rows = enumerate(statement.rows, statement.line + 1)
@@ -264,6 +264,11 @@ def is_assertion(statement: Statement) -> bool:
     return bool(
         _ASSERTION.search(masked) or _CONDITION.match(masked) or _SHELL_ASSERTION.match(masked)
     )
+
+
+def is_import(statement: Statement) -> bool:
+    """Return True if the statement loads another module."""
+    return _IMPORT.search(statement.masked) is not None
 
 
 def _assertions(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import basename, normpath
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
@@ -26,6 +26,7 @@ from resolver.verification.check_candidates import (
     enter_folder,
     in_folder,
 )
+from resolver.verification.javascript_checks import missing_scripts
 from resolver.verification.project_tree import ProjectTree, table
 from resolver.verification.runner_commands import last_runner, simple_commands
 from resolver.verification.services import (
@@ -52,6 +53,12 @@ _OTHER_SYSTEMS = re.compile(r"windows|macos|osx", re.IGNORECASE)
 _COMPOUND = re.compile(
     r"^\s*(?:if|for|while|until|case|function|select)\b|<<|\\$|[({]\s*$", re.MULTILINE
 )
+_TEST_NAME = re.compile(
+    r"(?<![a-z])(?:e2e|end-to-end|integration|acceptance|functional|smoke|spec|cypress|playwright)"
+    r"(?![a-z])"
+)
+"""Matches names of scripts and targets that test, though they have no name of a known check."""
+
 _CONTAINERS = frozenset({"docker", "docker-compose", "podman", "kubectl", "act"})
 _URL = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?")
 _VARIABLE = re.compile(r"[A-Za-z_]\w{0,100}")
@@ -61,8 +68,9 @@ _SERVICE_PORT = re.compile(r"""job\.services\.[\w-]+\.ports\[["']?(\d{1,5})["']?
 
 @dataclass(frozen=True)
 class _Limits:
-    """The hosts and services that a check may use."""
+    """The files that a check runs in, and the hosts and services that it may use."""
 
+    tree: ProjectTree
     allowed: AllowList
     services: ServicePolicy
 
@@ -84,6 +92,17 @@ class _Place:
     def where(self) -> str:
         """The place, for a person."""
         return f"The job `{self.job}` of {self.path}"
+
+
+class _Command(NamedTuple):
+    """A command of a script, as it is executed in the place's folder.
+
+    keys: as in CheckCandidate. is_check: False if only its name says that it tests something.
+    """
+
+    text: str
+    keys: frozenset[str]
+    is_check: bool = True
 
 
 def find_workflow_checks(
@@ -108,7 +127,7 @@ def find_workflow_checks(
             continue
         for name, job in list(table(data, "jobs").items())[:MAX_JOBS]:
             if isinstance(job, dict):
-                yield from _job(path, str(name)[:100], job, data, _Limits(allowed, services))
+                yield from _job(path, str(name)[:100], job, data, _Limits(tree, allowed, services))
 
 
 def _job(
@@ -123,11 +142,10 @@ def _job(
         if not isinstance(text, str) or not _runs_in_shell(step, job, data):
             continue
         place = _place(path, name, matrix, (data, job, step), limits.services)
-        for command, keys in _commands(text, place):
-            tests = tests or any(map(is_test_command, read_checks(command).checks))
-            found.append(_check(command, keys, place, limits.allowed))
-    if tests or any(isinstance(each, Omission) for each in found):
-        yield from found
+        for command in _commands(text, place):
+            tests = tests or any(map(is_test_command, read_checks(command.text).checks))
+            found.append(_check(command, place, limits))
+    yield from (each for each in found if tests or isinstance(each, Omission))
 
 
 def _runs_in_shell(step: Mapping[Any, Any], *around: Mapping[Any, Any]) -> bool:
@@ -202,8 +220,8 @@ def _insert(text: str, matrix: Mapping[str, str], env: Mapping[str, str]) -> str
     return EXPRESSION.sub(value, text[:100_000])
 
 
-def _commands(text: str, place: _Place) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the commands of a script that check something, with their keys.
+def _commands(text: str, place: _Place) -> Iterator[_Command]:
+    """Yield the commands of a script that check something.
 
     A script with compound commands is taken whole. The variables that earlier lines export and the
     folder that they enter belong to a command.
@@ -216,8 +234,9 @@ def _commands(text: str, place: _Place) -> Iterator[tuple[str, frozenset[str]]]:
         if not line or line.startswith("#") or len(line) > MAX_COMMAND:
             continue
         commands = simple_commands(line)
-        if read_checks(line).vouched or _tests_in_container(line):
-            yield " && ".join([*prefix, line]), command_keys(line, folder)
+        is_check = read_checks(line).vouched or _tests_in_container(line)
+        if is_check or any(_TEST_NAME.search(each.script or each.target) for each in commands):
+            yield _Command(" && ".join([*prefix, line]), command_keys(line, folder), is_check)
         elif commands and all(each.only_prepares for each in commands):
             prefix.append(line)
             for each in commands:
@@ -233,42 +252,46 @@ def _tests_in_container(line: str) -> bool:
     )
 
 
-def _check(
-    command: str, keys: frozenset[str], place: _Place, allowed: AllowList
-) -> CheckCandidate | Omission:
-    name = f"{place.job}: {command.splitlines()[0][:80]}"
-    full = in_folder(command, place.folder)
-    for cause, names in _lacking(command, place, allowed):
+def _check(command: _Command, place: _Place, limits: _Limits) -> CheckCandidate | Omission:
+    name = f"{place.job}: {command.text.splitlines()[0][:80]}"
+    full = in_folder(command.text, place.folder)
+    for cause, names in _lacking(command, place, limits):
         # Other routes to the same tests don't give them a service or a secret.
-        replaceable = cause in {"system", "expression"}
-        return Omission(name, full, cause, place.where, names, keys if replaceable else frozenset())
+        replaceable = cause in {"system", "expression", "unknown"}
+        keys = command.keys if replaceable else frozenset[str]()
+        return Omission(name, full, cause, place.where, names, keys)
     used = {key: value for key, value in place.env.items() if key != _OWN_TOKEN}
     check = ProjectCheck(
         name=name,
         command=full,
-        runner=last_runner(command),
+        runner=last_runner(command.text),
         environment=used,
         services=place.services,
         origin=f"job `{place.job}` in {place.path}",
     )
-    return CheckCandidate(check, keys)
+    return CheckCandidate(check, command.keys)
 
 
 def _lacking(
-    command: str, place: _Place, allowed: AllowList
+    command: _Command, place: _Place, limits: _Limits
 ) -> Iterator[tuple[OmissionCause, tuple[str, ...]]]:
     """Yield what a command needs and the sandbox lacks, the most decisive first."""
+    if scripts := missing_scripts(limits.tree, command.text, place.folder):
+        yield "scripts", scripts[:5]
     for cause, names in place.needs.items():
         if names:
             yield cause, names
-    if _tests_in_container(command):
+    if _tests_in_container(command.text):
         yield "docker", ()
-    hosts = [url for url in dict.fromkeys(_URL.findall(command)) if not _reaches(allowed, url)]
+    urls = dict.fromkeys(_URL.findall(command.text))
+    hosts = [url for url in urls if not _reaches(limits.allowed, url)]
     if hosts:
         yield "network", tuple(str(urlsplit(url).hostname) for url in hosts[:5])
-    unknown = tuple(found[0] for found in EXPRESSION.finditer(f"{place.folder} {command}"))
+    unknown = tuple(found[0] for found in EXPRESSION.finditer(f"{place.folder} {command.text}"))
     if unknown:
         yield "expression", unknown[:3]
+    if not command.is_check:
+        yield "unknown", ()
 
 
 def _reaches(allowed: AllowList, url: str) -> bool:

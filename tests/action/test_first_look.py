@@ -13,6 +13,7 @@ import yaml
 
 from resolver.cli.agent_workflow import Features, workflow_text
 from resolver.github.comments.markers import DASHBOARD
+from resolver.github.events.listening import STARTING_EVENTS
 from tests.action.image import ROOT
 from tests.parts.events import Payload, example
 
@@ -143,6 +144,7 @@ LET_THROUGH = [
 ]
 STOPPED = [
     ("issue_comment", said("issue_comment", "created", "comment", "fix it")),
+    ("issue_comment", said("issue_comment", "edited", "comment", "@agent fix")),
     ("issues", issue("opened", body="nothing for anybody")),
     ("issues", issue("opened") | LABEL),
     ("issues", issue("labeled", **ASKING) | {"label": {"name": "bug"}}),
@@ -161,6 +163,11 @@ def ids(cases: list[tuple[str, Payload]]) -> list[str]:
 LOOKS = pytest.mark.parametrize(
     "condition", [FIRST_LOOK, EVERYTHING, CALLED], ids=["plain", "everything", "called"]
 )
+
+
+def test_each_event_that_starts_work_is_among_these() -> None:
+    tried = {(name, payload.get("action")) for name, payload in LET_THROUGH}
+    assert tried >= {(name, event.action) for event in STARTING_EVENTS for name in event.events}
 
 
 @LOOKS
@@ -261,9 +268,11 @@ def test_a_review_that_a_team_is_asked_for_gets_no_job_where_no_account_is_named
     assert not passes("issues", nobody, login="", condition=condition)
 
 
-@pytest.mark.parametrize("name", ["pull_request", "pull_request_review"])
-def test_a_fork_gets_no_job(name: str) -> None:
-    payload = pull("opened", **ASKING)
+@pytest.mark.parametrize(
+    ("name", "action"), [("pull_request", "opened"), ("pull_request_review", "submitted")]
+)
+def test_a_fork_gets_no_job(name: str, action: str) -> None:
+    payload = pull("opened", **ASKING) | {"action": action}
     payload["review"] = ASKING
     assert passes(name, payload)
     payload["pull_request"]["head"]["repo"]["full_name"] = "eve/calc"

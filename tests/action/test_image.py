@@ -1,7 +1,14 @@
 """The Action's image: what is in it, and what a run need not make anew."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import docker
 import pytest
+import yaml
+
+from tests.action.image import ROOT
 
 pytestmark = [
     pytest.mark.engine,
@@ -42,14 +49,56 @@ def test_the_image_is_not_larger_than_it_must_be(
     assert size - base < MOST_BYTES
 
 
-def test_only_what_is_installed_is_copied(engine: docker.DockerClient, image: str) -> None:
-    found = in_image(engine, image, "find", "/opt/resolver-src", "-maxdepth", "1", "-mindepth", "1")
-    assert {path.rpartition("/")[2] for path in found.split()} == {
-        *("LICENSE", "README.md", "prompts", "pyproject.toml", "requirements.txt", "resolver"),
-    }
-    stray = in_image(engine, image, "find", "/opt/resolver-src", "-name", "__pycache__")
-    assert "resolver/__pycache__" not in stray
+def test_what_builds_it_stays_behind(engine: docker.DockerClient, image: str) -> None:
+    tools = "/src /opt/build /wheels /install /opt/resolver-src"
+    found = in_image(engine, image, "sh", "-c", f"ls -d {tools} 2>/dev/null || true")
+    assert found == ""
+    packages = in_image(engine, image, "sh", "-c", "ls /opt/venv/lib/*/site-packages").split()
+    assert "resolver" in packages and not {"hatchling", "pip", "setuptools"} & set(packages)
 
 
 def test_the_same_image_is_the_servers(engine: docker.DockerClient, image: str) -> None:
     assert "Usage: resolver serve" in in_image(engine, image, "resolver", "serve", "--help")
+
+
+SOCKET = "/var/run/docker.sock"
+
+
+def documented_service() -> dict[str, Any]:
+    """Return the service of the compose file in docs/server.md."""
+    [text] = re.findall(r"```yaml\n(# compose.*?)```", (ROOT / "docs/server.md").read_text(), re.S)
+    service: dict[str, Any] = yaml.safe_load(text)["services"]["resolver"]
+    return service
+
+
+def test_a_server_needs_neither_root_nor_capabilities(
+    engine: docker.DockerClient, image: str, python_image: str
+) -> None:
+    """A whole run, in the container that docs/server.md describes: it uses the engine's socket, the
+    toolbox, the caches and the volume as that user."""
+    service = documented_service()
+    assert f"{SOCKET}:{SOCKET}" in service["volumes"]
+    container = engine.containers.create(
+        image,
+        ["demo"],
+        user=service["user"],
+        group_add=[str(Path(SOCKET).stat().st_gid)],
+        cap_drop=service["cap_drop"],
+        security_opt=service["security_opt"],
+        working_dir=service["working_dir"],
+        environment={
+            **service["environment"],
+            "RESOLVER_RUNTIME": "docker",
+            "RESOLVER_IMAGE": python_image,
+        },
+        volumes=[f"{SOCKET}:{SOCKET}", service["working_dir"]],
+    )
+    try:
+        container.start()
+        code = container.wait()["StatusCode"]
+        output = container.logs().decode()
+    finally:
+        container.remove(v=True, force=True)
+    assert code == 0, output
+    assert "- check: Verified" in output
+    assert "this machine" not in output, "it ran without the engine"

@@ -12,7 +12,7 @@ from resolver.events.lifecycle import RunStarted
 from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
 from tests.action.conftest import set_up
-from tests.action.scene import MODEL_KEY, REPOSITORY, RUNNER, Scene
+from tests.action.scenario import MODEL_KEY, REPOSITORY, RUNNER, Scenario
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.run_action import ActionRun
 from tests.parts.runs import bash, finish
@@ -29,9 +29,9 @@ LOUD = "'::error::boo' '::stop-commands::t' ' ::add-mask::calc' '##[group]x' '::
 
 @dataclass(frozen=True)
 class Done:
-    """The scene after one job, and what the job gave back."""
+    """The scenario after one job, and what the job gave back."""
 
-    scene: Scene
+    scenario: Scenario
     run: ActionRun
 
 
@@ -43,40 +43,40 @@ def done(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Done]:
     """A run in which the agent looks for secrets, prints commands for the runner, and fixes."""
-    with set_up(engine, image, python_image, tmp_path_factory.mktemp("main-job")) as scene:
-        scene.endpoint.script(
+    with set_up(engine, image, python_image, tmp_path_factory.mktemp("main-job")) as scenario:
+        scenario.endpoint.script(
             bash("env; cat /proc/*/environ; ls -l /var/run/docker.sock /github"),
             bash(f"printf '%s\\n' {LOUD}; printf 'x\\r::error::y\\n'; false"),
             bash("sed -i 's/a - b/a + b/' calc.py"),
             finish("Make add add\n\n::error::`add` subtracted; it adds now."),
         )
-        yield Done(scene, scene.run(scene.event()))
+        yield Done(scenario, scenario.run(scenario.event()))
 
 
 def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
     assert done.run.exit_code == 0, done.run.logs
-    [branch] = done.scene.branches()
-    assert branch == f"agent/issue-{done.scene.issue.number}-add-subtracts"
-    tip = done.scene.repository.git.text("show", f"{branch}:calc.py")
+    [branch] = done.scenario.branches()
+    assert branch == f"agent/issue-{done.scenario.issue.number}-add-subtracts"
+    tip = done.scenario.repository.git.text("show", f"{branch}:calc.py")
     assert tip == "def add(a, b):\n    return a + b"
-    [pull] = done.scene.pulls()
+    [pull] = done.scenario.pulls()
     assert pull.title == "Make add add"
-    [told] = done.scene.bot_comments()
-    assert f"/pull/{pull.number}" in told
-    assert "/actions/runs/77" in told
+    [comment] = done.scenario.bot_comments()
+    assert f"/pull/{pull.number}" in comment
+    assert "/actions/runs/77" in comment
 
 
 def test_it_is_said_that_ci_does_not_start_by_itself(done: Done) -> None:
-    [told] = done.scene.bot_comments()
-    assert told.count("GitHub starts no workflows, including CI, for pushes made with") == 1
-    assert "app-id" in told
+    [comment] = done.scenario.bot_comments()
+    assert comment.count("GitHub starts no workflows, including CI, for pushes made with") == 1
+    assert "app-id" in comment
 
 
 def test_the_outputs_are_those_of_action_yml(done: Done) -> None:
-    [pull] = done.scene.pulls()
+    [pull] = done.scenario.pulls()
     assert done.run.outputs == {
         "state": "finished",
-        "branch": f"agent/issue-{done.scene.issue.number}-add-subtracts",
+        "branch": f"agent/issue-{done.scenario.issue.number}-add-subtracts",
         "pull-request-number": str(pull.number),
         "pull-request-url": done.run.outputs["pull-request-url"],
         "cost": "0.0004",
@@ -89,7 +89,7 @@ def test_the_outputs_are_those_of_action_yml(done: Done) -> None:
 
 
 def test_a_later_step_can_read_and_remove_all_files(done: Done) -> None:
-    output = done.scene.output
+    output = done.scenario.output
     assert {path.name for path in output.iterdir()} >= FILES
     for path in (output, *output.rglob("*")):
         facts = path.lstat()
@@ -99,7 +99,7 @@ def test_a_later_step_can_read_and_remove_all_files(done: Done) -> None:
 
 
 def test_the_checkout_is_left_alone(done: Done) -> None:
-    workspace = done.scene.workspace
+    workspace = done.scenario.workspace
     assert {path.name for path in workspace.iterdir()} == {
         *(".git", "calc.py", "README.md", "resolver-output"),
     }
@@ -107,28 +107,38 @@ def test_the_checkout_is_left_alone(done: Done) -> None:
 
 
 def test_the_agent_worked_in_another_container(done: Done) -> None:
-    events = list(read_log(done.scene.output / "events.jsonl"))
+    events = list(read_log(done.scenario.output / "events.jsonl"))
     [started] = [e for e in events if isinstance(e, RunStarted)]
     assert started.runtime == "docker"
     looked = next(e for e in events if isinstance(e, CmdOutput))
     assert "INPUT_" not in looked.content
     assert "[redacted]" not in looked.content
     assert "/var/run/docker.sock': No such file" in looked.content
-    assert done.scene.sandboxes_left() == []
+    assert done.scenario.sandboxes_left() == []
 
 
 def test_no_secret_is_in_what_the_job_leaves(done: Done) -> None:
-    scene, run = done.scene, done.run
-    [pull] = scene.pulls()
-    objects = scene.repository.git.text("log", "--all", "-p", "--format=fuller")
-    asked = "".join(str(request.body) for request in scene.endpoint.requests)
-    told = "".join((*scene.bot_comments(), pull.title, pull.body or ""))
-    texts = (run.logs, str(run.outputs), run.summary, str(run.environment), objects, asked, told)
-    data = "\n".join(texts).encode() + files_below(scene.workspace)
-    assert leaks(data, (MODEL_KEY, scene.token)) == []
+    scenario, run = done.scenario, done.run
+    [pull] = scenario.pulls()
+    objects = scenario.repository.git.text("log", "--all", "-p", "--format=fuller")
+    asked = "".join(str(request.body) for request in scenario.endpoint.requests)
+    comments = "".join((*scenario.bot_comments(), pull.title, pull.body or ""))
+    texts = (
+        run.logs,
+        str(run.outputs),
+        run.summary,
+        str(run.environment),
+        objects,
+        asked,
+        comments,
+    )
+    data = "\n".join(texts).encode() + files_below(scenario.workspace)
+    assert leaks(data, (MODEL_KEY, scenario.token)) == []
 
 
+@pytest.mark.attack
 def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
+    """The agent prints workflow commands: the runner executes none."""
     commands = [
         line for line in re.split(r"[\r\n]", done.run.logs) if line.lstrip().startswith("::")
     ]
@@ -156,23 +166,23 @@ def test_the_log_tells_a_person_what_happens(done: Done) -> None:
 
 
 def test_the_summary_says_what_the_issue_was_told(done: Done) -> None:
-    [told] = done.scene.bot_comments()
+    [comment] = done.scenario.bot_comments()
     assert done.run.summary.startswith(f"## Resolver: finished, [{REPOSITORY}#1](http://")
     for part in ("Resolver opened [#2](", "<details>", "sed -i", "$0.0004"):
-        assert part in told
+        assert part in comment
         assert part in done.run.summary
     assert "/actions/runs/" not in done.run.summary, "a link from the page to itself"
 
 
 def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
-    asked = len(done.scene.endpoint.requests)
-    [comment] = [c for c in done.scene.issue.comments if c.author.login == "mona"]
-    again = done.scene.run(done.scene.event(comment))
+    asked = len(done.scenario.endpoint.requests)
+    [comment] = [c for c in done.scenario.issue.comments if c.author.login == "mona"]
+    again = done.scenario.run(done.scenario.event(comment))
     assert again.exit_code == 0, again.logs
     assert "An earlier run has already handled this request." in again.logs
     assert "An earlier run has already handled this request" in again.summary
-    assert len(done.scene.endpoint.requests) == asked
-    found = (done.scene.branches(), done.scene.pulls(), done.scene.bot_comments())
+    assert len(done.scenario.endpoint.requests) == asked
+    found = (done.scenario.branches(), done.scenario.pulls(), done.scenario.bot_comments())
     assert [len(each) for each in found] == [1, 1, 1]
     assert again.outputs["pull-request-number"] == done.run.outputs["pull-request-number"]
     assert again.outputs["state"] == "finished"

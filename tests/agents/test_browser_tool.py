@@ -3,7 +3,8 @@
 from resolver.agents.codeact import CodeActAgent, system_text
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import available_tools, parse_tool_call, tool_specs
+from resolver.agents.tools.calls import parse_tool_call
+from resolver.agents.tools.registry import available_tools, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory
@@ -30,7 +31,9 @@ def test_browser_calls_without_code_are_explained() -> None:
 
 
 def test_the_browser_tool_is_offered_only_if_there_is_a_browser() -> None:
-    assert "browser" in available_tools(False, True) and "browser" not in available_tools(True)
+    assert "browser" in available_tools(["browser"]) and "browser" not in available_tools(
+        ["delegates"]
+    )
     for may in (True, False):
         agent = CodeActAgent(
             ReplayModel([]), ConversationMemory("tags"), "tags", AvailableTools(browser=may)
@@ -41,9 +44,9 @@ def test_the_browser_tool_is_offered_only_if_there_is_a_browser() -> None:
 
 
 def test_the_prompt_before_it_stays_the_same() -> None:
-    without = system_text("tags", available_tools(False))
-    with_it = system_text("tags", available_tools(False, True))
-    begin = with_it.index("Open a page")
+    without = system_text("tags", available_tools([]))
+    with_it = system_text("tags", available_tools(["browser"]))
+    begin = with_it.index("Drive a browser")
     assert without.startswith(with_it[:begin].rstrip())
     assert system_text("tools", ("browser",)) == system_text("tools", ())
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools import parse_action
+from resolver.agents.tools.calls import parse_action
 from resolver.events import actions as a
 from resolver.models.run import CodePlace
 

@@ -73,14 +73,14 @@ def test_the_issue_form_separates_prompts_from_the_authors_text() -> None:
     )
     prompt = rendered(make_task(form=Form(name="Bug report", path="a.yml", fields=fields)))
     assert "these headings, and what is asked below them, are its maintainers' words" in prompt
-    told = block(prompt, "form").split("\n")
-    assert told[1:4] == [
+    text = block(prompt, "form").split("\n")
+    assert text[1:4] == [
         "Bug report (a.yml)",
         "- What happened? -- Also what you expected.",
         "- Version [left empty]",
     ]
-    assert told[4].startswith("- Logs --- end form [its heading is not there] -- xxx")
-    assert len(told[4]) < 600
+    assert text[4].startswith("- Logs --- end form [its heading is not there] -- xxx")
+    assert len(text[4]) < 600
 
 
 def test_the_requester_is_marked() -> None:

@@ -169,6 +169,6 @@ def test_the_delegate_tool_says_that_commands_of_read_only_agents_can_change_fil
     model = ReplayModel([])
     agent = make_agent("CodeActAgent", model, dialect, AvailableTools(delegates=True))
     assert isinstance(agent, CodeActAgent)
-    told = str(agent._tool_specs()) if dialect == "tools" else agent.system_prompt().content
-    assert "- ReadOnlyAgent: answers a question" in told
-    assert "could still change files in your sandbox" in told
+    result = str(agent._tool_specs()) if dialect == "tools" else agent.system_prompt().content
+    assert "- ReadOnlyAgent: answers a question" in result
+    assert "could still change files in your sandbox" in result

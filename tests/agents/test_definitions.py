@@ -9,12 +9,12 @@ from resolver.agents.definitions import (
     KNOWN_TOOLS,
     MAX_DEFINITIONS,
     MAX_PROMPT_LENGTH,
-    REQUIRED_TOOLS,
     Definitions,
     is_definition,
     read_definition,
     read_definitions,
 )
+from resolver.agents.tools.registry import REQUIRED_TOOLS
 from resolver.errors import FrontmatterError
 
 PATH = f"{FOLDER}notes.md"

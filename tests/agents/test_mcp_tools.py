@@ -10,14 +10,14 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.replies import has_pending_actions, next_action, read_reply
 from resolver.agents.tags import parse_tags
-from resolver.agents.tools import (
+from resolver.agents.tools.calls import (
     MAX_TOOL_NAME_LENGTH,
-    TOOL_NAMES,
     native_names,
     native_specs,
     tool_signature,
     write_call,
 )
+from resolver.agents.tools.registry import TOOL_NAMES
 from resolver.events import actions as a
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State

@@ -176,8 +176,8 @@ def test_an_unreadable_reply_is_answered_with_the_agents_own_tools() -> None:
 def test_the_listed_tools_are_those_in_the_log() -> None:
     prompt = SystemPrompt(id=0, timestamp=NOW, content="p", tools=("think",), dialect="tags")
     replied = ModelReplied(id=1, timestamp=NOW, completion=reply("<think>x</think>/y</think>"))
-    told = next_action(State.fold([prompt, replied]), "tags")
-    assert isinstance(told, a.Invalid) and "The tags are <think>." in told.reason
+    result = next_action(State.fold([prompt, replied]), "tags")
+    assert isinstance(result, a.Invalid) and "The tags are <think>." in result.reason
 
 
 def test_only_the_last_call_of_a_cut_reply_is_suspected() -> None:

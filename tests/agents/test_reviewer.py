@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from resolver.agents.readonly import REVIEWER, ReviewerAgent
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.task_prompt import MAX_THREADS_LENGTH, render_pull_request
-from resolver.agents.tools import parse_tool_call
+from resolver.agents.task_prompt import MAX_THREADS_LENGTH, build_pull_request_part
+from resolver.agents.tools.calls import parse_tool_call
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.library import litellm
@@ -166,12 +166,12 @@ def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> R
 
 def test_of_many_review_threads_the_open_and_the_newest_are_shown() -> None:
     threads = tuple(thread(n, resolved=n == 19) for n in range(20))
-    told = render_pull_request(
+    described = build_pull_request_part(
         PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads), ""
     )
-    assert told is not None
-    heads = [each["head"] for each in told["threads"]]
+    assert described is not None
+    heads = [each.heading for each in described.threads]
     assert heads[0] == "open conversation on 18.py:1"
-    assert sum(len(each["body"]) for each in told["threads"]) <= MAX_THREADS_LENGTH
-    assert told["threads_left_out"] == 20 - len(heads)
+    assert sum(len(each.text) for each in described.threads) <= MAX_THREADS_LENGTH
+    assert described.threads_left_out == 20 - len(heads)
     assert not any("resolved" in head for head in heads)

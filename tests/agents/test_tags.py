@@ -12,13 +12,14 @@ from resolver.models.run import PlanItem
 
 text = st.text(max_size=80)
 path = st.text(min_size=1, max_size=40)
+CHILDREN = sorted({child for children in GRAMMAR.children.values() for child in children})
 tricky = st.lists(
     st.sampled_from(
         [
             *(f"<{name}>" for name in GRAMMAR.names),
             *(f"</{name}>" for name in GRAMMAR.names),
-            *(f"<{name}>" for name in GRAMMAR.children),
-            *(f"</{name}>" for name in GRAMMAR.children),
+            *(f"<{name}>" for name in CHILDREN),
+            *(f"</{name}>" for name in CHILDREN),
             '<execute_bash timeout="9">', '<execute_bash end="E">', "</execute_bash E>",
             '<str_replace_editor command="view" path="x">', '<finish a="', "<think/>",
             "```", "````", "`", "``", "~~~", "\n", "\n\n", " ", "ls", "END1",
@@ -183,8 +184,8 @@ def test_another_tag_inside_of_content_is_content() -> None:
 
 
 def test_a_tag_nested_in_itself_is_refused_with_the_correct_form() -> None:
-    told = reason("<execute_bash>grep '<execute_bash>' -r .</execute_bash>")
-    assert 'end="WORD"' in told
+    refusal = reason("<execute_bash>grep '<execute_bash>' -r .</execute_bash>")
+    assert 'end="WORD"' in refusal
 
 
 def test_a_closing_tag_in_the_content_runs_nothing() -> None:
@@ -228,8 +229,8 @@ def test_a_last_block_cut_off_by_a_stop_sequence_is_accepted() -> None:
 
 
 def test_a_last_block_cut_off_by_the_output_limit_is_not_executed() -> None:
-    told = reason("<execute_bash>\nrm -rf /tmp/x", cut=True)
-    assert "is not closed" in told and "output limit" in told
+    refusal = reason("<execute_bash>\nrm -rf /tmp/x", cut=True)
+    assert "is not closed" in refusal and "output limit" in refusal
 
 
 def test_a_tag_named_in_a_sentence_is_not_run_to_the_end_of_the_text() -> None:
@@ -275,9 +276,9 @@ def test_attributes_are_coerced() -> None:
     ],
 )
 def test_a_wrong_form_of_a_tag_is_explained(reply: str, words: str) -> None:
-    told = reason(reply)
-    assert words in told
-    assert "nothing of it was run" in told
+    refusal = reason(reply)
+    assert words in refusal
+    assert "nothing of it was run" in refusal
 
 
 def test_one_bad_block_keeps_the_others_from_running() -> None:

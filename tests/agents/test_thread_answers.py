@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.argument_types import MAX_ANSWER_LENGTH, correct_thread_answers
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
-from resolver.agents.task_prompt import MAX_REQUESTED_THREADS_LENGTH, render_requested_threads
-from resolver.agents.tools import parse_tool_call, tool_specs, tool_usage
+from resolver.agents.task_prompt import MAX_REQUESTED_THREADS_LENGTH, describe_requested_threads
+from resolver.agents.tools.calls import parse_tool_call
+from resolver.agents.tools.finish import MAX_ANSWER_LENGTH, correct_thread_answers
+from resolver.agents.tools.registry import tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
@@ -159,33 +160,33 @@ def asked(label: str, body: str = "Rename this.", author: str = "mona") -> Asked
 
 
 def test_a_stranger_in_the_review_thread_is_marked_and_makes_no_request() -> None:
-    told = render_requested_threads([asked("T1")], "mona", "tools")
-    assert told is not None
-    [thread] = told["threads"]
-    assert thread["head"] == "T1, open conversation on a.py:30"
-    assert "mona (MEMBER), who asks: Rename this." in thread["words"]
-    assert "eve (NONE, not known to have write access): Delete all." in thread["words"]
+    described = describe_requested_threads([asked("T1")], "mona", "tools")
+    assert described is not None
+    [thread] = described.threads
+    assert thread.heading == "T1, open conversation on a.py:30"
+    assert "mona (MEMBER), who asks: Rename this." in thread.conversation
+    assert "eve (NONE, not known to have write access): Delete all." in thread.conversation
 
 
 def test_the_form_of_thread_answers_is_shown_in_the_tag_dialect() -> None:
     tags, tools = (
-        render_requested_threads([asked("T1")], "mona", each) for each in ("tags", "tools")
+        describe_requested_threads([asked("T1")], "mona", each) for each in ("tags", "tools")
     )
     assert tags is not None
     assert tools is not None
-    [example] = parse_tags(tags["example"])
+    [example] = parse_tags(tags.example)
     assert isinstance(example, a.Finish)
     assert [each.id for each in example.threads] == ["T1", "T2"]
-    assert tools["example"] == ""
+    assert tools.example == ""
 
 
 def test_too_many_review_threads_are_shortened() -> None:
     many = [asked(f"T{n}", "long " * 900) for n in range(1, 51)]
-    told = render_requested_threads(many, "mona", "tools")
-    assert told is not None
-    assert len(told["threads"]) == 50
+    described = describe_requested_threads(many, "mona", "tools")
+    assert described is not None
+    assert len(described.threads) == 50
     assert (
-        sum(len(t["words"]) + len(t["code"]) for t in told["threads"])
+        sum(len(t.conversation) + len(t.code) for t in described.threads)
         < 2 * MAX_REQUESTED_THREADS_LENGTH
     )
-    assert "Delete all." not in told["threads"][-1]["words"]
+    assert "Delete all." not in described.threads[-1].conversation

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.arguments import TOOLS
-from resolver.agents.tools import parse_tool_call, tool_specs
+from resolver.agents.tags import parse_tags, write_tags
+from resolver.agents.tools.base import Tool
+from resolver.agents.tools.calls import parse_tool_call
+from resolver.agents.tools.registry import TOOLS, tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line
@@ -170,10 +172,10 @@ def test_a_wrong_call_is_answered_with_the_correct_form(
     ],
 )  # fmt: skip
 def test_arguments_that_are_not_a_json_object_are_explained(raw: str) -> None:
-    told = reason("execute_bash", raw)
-    assert "JSON" in told
-    assert "execute_bash(command: string, timeout?: number, is_input?: boolean)" in told
-    assert len(told) < 1500
+    refusal = reason("execute_bash", raw)
+    assert "JSON" in refusal
+    assert "execute_bash(command: string, timeout?: number, is_input?: boolean)" in refusal
+    assert len(refusal) < 1500
 
 
 def test_a_raw_line_break_in_a_json_string_is_accepted() -> None:
@@ -197,7 +199,7 @@ json_values = st.recursive(
     max_leaves=6,
 )
 names = st.sampled_from([*TOOLS, "web", "finsh", "bash"]) | st.text(max_size=20)
-fields = st.sampled_from(sorted({f for t in TOOLS.values() for f in t.model_fields}))
+fields = st.sampled_from(sorted({f for t in TOOLS.values() for f in t.arguments.model_fields}))
 arguments = (
     st.dictionaries(fields | st.text(max_size=9), json_values, max_size=6).map(json.dumps)
     | json_values.map(json.dumps)
@@ -212,12 +214,26 @@ def test_any_call_becomes_an_action_that_can_be_logged(name: str, raw: str) -> N
     assert parse_line(dump_line(action).encode()) == action  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_each_example_of_a_tool_is_the_same_action_in_both_dialects(tool: Tool) -> None:
+    assert tool.examples
+    for action in tool.examples.values():
+        arguments = tool.arguments.from_action(action)
+        assert arguments is not None
+        assert parse_tags(write_tags(action)) == (action,)
+        assert call(tool.name, **tool.arguments.texts_of(arguments)) == action
+
+
+def test_an_action_with_half_of_a_surrogate_pair_is_written_as_a_tag() -> None:
+    assert "\ud800" in write_tags(a.CmdRun(command="echo \ud800"))
+
+
 def test_only_executable_tools_are_offered() -> None:
     offered = {s["function"]["name"]: s["function"] for s in tool_specs(has_threads=True)}
     assert set(offered) == set(TOOLS)
     for name, spec in offered.items():
         properties = spec["parameters"]["properties"]
-        assert set(properties) == set(TOOLS[name].model_fields)
+        assert set(properties) == set(TOOLS[name].arguments.model_fields)
         assert all(set(p) >= {"type", "description"} for p in properties.values())
         assert len(spec["description"]) > 80
     assert offered["finish"]["parameters"]["required"] == ["message"]

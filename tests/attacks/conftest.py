@@ -16,6 +16,12 @@ FILES = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("attack")
+
+
 @pytest.fixture
 def runtime() -> str:
     """Where attacks run unless a test says otherwise."""

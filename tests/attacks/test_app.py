@@ -3,6 +3,7 @@ is shown for another, and a run that outlives its first token comes to its end.
 """
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.github.client.app import PERMISSIONS
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.models.run import Trigger
 from tests.attacks.canaries import leaks
@@ -27,7 +30,7 @@ from tests.webhook.serving import Forge, Plans, Server, started
 NAME, TWIN = "octo/calc", "evil/calc"
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 BOT = "our-agent[bot]"
-FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+FIX = bash("cat secret.txt; sed -i 's/a - b/a + b/' calc.py")
 HUNT = """
 env; cat /proc/*/environ; cat .git/config; git config --list --show-origin; ls -la ~ /run/secrets
 cat ~/app.pem ~/.netrc; find / -xdev -name '*.pem' -newer calc.py 2>/dev/null | head | xargs cat
@@ -36,11 +39,24 @@ sed -i 's/a - b/a + b/' calc.py
 """
 
 
+def own_files(owner: str) -> dict[str, str]:
+    """What a repository of this owner decides for its own runs, and what only it may read."""
+    skill = f"---\nname: rules\ndescription: skill-canary-{owner}\n---\nBe kind.\n"
+    return {
+        ".github/resolver.yml": f"pull_request_labels: [label-of-{owner}]\n",
+        "AGENTS.md": f"instructions-canary-{owner}\n",
+        ".agents/skills/rules/SKILL.md": skill,
+        "secret.txt": f"content-canary-{owner}\n",
+    }
+
+
 @pytest.fixture
 def app(github: GitHubServer) -> App:
-    """An App on two repositories of one name, on which `mona` may write."""
+    """An App with an installation on each of two owners, for a repository of the same name, on
+    which `mona` may write."""
     for name in (NAME, TWIN):
-        github.create_repository(name, FILES, private=True)
+        files = {**FILES, **own_files(name.partition("/")[0])}
+        github.create_repository(name, files, private=True)
         github.grant("mona", name, "write")
     return github.add_app("our-agent", NAME, TWIN)
 
@@ -82,6 +98,8 @@ def words(github: GitHubServer, name: str) -> str:
 def test_neither_the_key_nor_a_token_of_the_app_is_anywhere(
     stage: Stage, github: GitHubServer, app: App
 ) -> None:
+    """The agent hunts for the key and the tokens of the GitHub App, and the model knows a part:
+    none gets out."""
     issue = github.create_issue(NAME, "add() subtracts", "2 + 2", author="mona")
     stage.line.environment |= {
         **addresses(github),
@@ -104,6 +122,8 @@ def test_neither_the_key_nor_a_token_of_the_app_is_anywhere(
 def test_no_token_of_one_repository_is_shown_for_another(
     tmp_path: Path, github: GitHubServer, app: App, model_endpoint: ModelEndpoint
 ) -> None:
+    """Deliveries of two installations name a false one: every token is requested and used for one
+    repository, and no setting, instruction or content of one reaches the other."""
     forge, plans = Forge(github), Plans(model_endpoint)
     plans.add("twins", FIX, finish("Make add add"))
     key = tmp_path / "app.pem"
@@ -121,6 +141,8 @@ def test_no_token_of_one_repository_is_shown_for_another(
             until(lambda i=issue: _is_done(i))
     finally:
         server.close()
+    check_token_requests(github, app)
+    check_separation(github, model_endpoint, server)
     seen = set()
     for token, each in shown(github):
         for name in (NAME, TWIN):
@@ -133,6 +155,43 @@ def test_no_token_of_one_repository_is_shown_for_another(
     assert leaks((words(github, NAME) + words(github, TWIN)).encode(), secrets(github, app)) == []
 
 
+def check_token_requests(github: GitHubServer, app: App) -> None:
+    """Each token is requested for one repository of the installation, with no needless right."""
+    requested = [e for e in list(github.requests) if e.path.endswith("/access_tokens")]
+    assert {e.path.split("/")[-2] for e in requested} == {
+        str(app.installations[name.partition("/")[0]]) for name in (NAME, TWIN)
+    }
+    for each in requested:
+        assert each.json["repositories"] == ["calc"]
+        rights = each.json["permissions"]
+        assert {name: level for name, level in rights.items() if level == "write"}.items() <= (
+            PERMISSIONS.items()
+        )
+        assert rights.keys() <= PERMISSIONS.keys()
+
+
+def check_separation(github: GitHubServer, endpoint: ModelEndpoint, server: Server) -> None:
+    """What belongs to one installation is in its own runs, prompts and texts only."""
+    owners = [name.partition("/")[0] for name in (NAME, TWIN)]
+
+    def of(data: bytes) -> list[str]:
+        return [owner for owner in owners if re.search(rb"-canary-%b\b" % owner.encode(), data)]
+
+    prompts = [json.dumps(request.body).encode() for request in endpoint.requests]
+    folders = [
+        b"".join(p.read_bytes() for p in folder.rglob("*") if p.is_file())
+        for folder in server.runs.iterdir()
+        if (folder / "events.jsonl").exists()
+    ]
+    for each in (prompts, folders):
+        assert sorted({str(of(data)) for data in each}) == ["['evil']", "['octo']"]
+    assert of(prompts[0]) and all(b"skill-canary" in data for data in prompts)
+    for owner, name in zip(owners, (NAME, TWIN), strict=True):
+        assert of(objects(github, name) + words(github, name).encode()) == [owner]
+        [pull] = [i for i in github.repository(name).issues.values() if i.pull is not None]
+        assert pull.labels == [f"label-of-{owner}"]
+
+
 def _is_done(issue: Issue) -> bool:
     pulls = [i for i in list(issue.repository.issues.values()) if i.pull is not None]
     return bool(pulls) and any("Resolver opened" in c.body for c in list(issue.comments))
@@ -141,10 +200,14 @@ def _is_done(issue: Issue) -> bool:
 def test_a_run_outlives_its_first_token(
     tmp_path: Path, github: GitHubServer, app: App, model_endpoint: ModelEndpoint
 ) -> None:
+    """A run takes longer than its installation token lives: a new token is used, and no request
+    is refused."""
     issue = github.create_issue(NAME, "add() subtracts", "2 + 2", author="mona")
     comment = github.add_comment(issue, "@agent please fix this", "mona")
     asked = parse_github_event(
-        "issue_comment", github.event_issue_comment(comment), mention="@agent", label="agent"
+        "issue_comment",
+        github.event_issue_comment(comment),
+        ListeningPolicy(mention="@agent", label="agent"),
     )
     assert isinstance(asked, Trigger)
     steps = iter((FIX, bash("true"), finish("Make add add")))
@@ -169,7 +232,7 @@ def test_a_run_outlives_its_first_token(
     }
     runs = DeliveryRunner(environment, {}, tmp_path / "runs", now=github.world.now)
     done = runs.work_on(started(asked, 1))
-    assert done["exit_code"] == 0, done
+    assert done.exit_code == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []
     used = {token for token, each in shown(github) if f"/{NAME}" in each.path}
     assert len(used & set(github.world.tokens)) > 1

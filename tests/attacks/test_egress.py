@@ -78,16 +78,16 @@ class Box:
         self.cell(FETCH)
         return self.cell(f"print(fetch({url!r}{more}))")
 
-    def told(self, count: int = 1) -> list[Egress]:
+    def wait_for_connections(self, count: int = 1) -> list[Egress]:
         """The connections so far, waited for: they end a moment after the program has its bytes."""
-        told: list[Egress] = []
+        result: list[Egress] = []
 
         def are_all() -> bool:
-            told.extend(self.runtime.take_connections())
-            return sum(c.connections for c in told) >= count
+            result.extend(self.runtime.take_connections())
+            return sum(c.connections for c in result) >= count
 
         becomes_true(are_all, 10, pause=0.02)
-        return told
+        return result
 
 
 LetOut = Callable[[EgressPolicy], Box]
@@ -110,10 +110,11 @@ def box(kind: str, new_machine: Callable[..., Machine]) -> Iterator[LetOut]:
 
 @every_kind
 def test_the_allowed_host_is_reached_and_told(box: LetOut, outside: Outside) -> None:
+    """A program uses a host of the list: it is reached, and the connection is logged."""
     inside = box(let_out(outside.entry))
     assert inside.fetch(f"{outside.url}/x") == f"b'/x {NAME}:{outside.port}\\n'"
     assert inside.fetch(f"{outside.url}/p", ", data=b'y' * 3_000_000") == "b'3000000\\n'"
-    got, sent = inside.told(2)
+    got, sent = inside.wait_for_connections(2)
     assert (got.host, got.port, got.allowed, got.reason) == (NAME, outside.port, True, "")
     assert got.bytes_sent > 0 and got.bytes_received > 0 and sent.bytes_sent > 3_000_000
     assert "but a proxy to" in inside.runtime.isolation or "but for a proxy" in (
@@ -123,6 +124,8 @@ def test_the_allowed_host_is_reached_and_told(box: LetOut, outside: Outside) -> 
 
 @every_kind
 def test_everything_else_is_refused_and_told(box: LetOut, outside: Outside) -> None:
+    """Programs try names like the allowed one, other ports, addresses in all notations and
+    private targets: each is refused and logged."""
     inside = box(
         let_out(outside.entry, "*.corp.example", "example.org", "other.example", known=KNOWN)
     )
@@ -154,15 +157,16 @@ def test_everything_else_is_refused_and_told(box: LetOut, outside: Outside) -> N
         said = inside.cell(f"print(fetch({url!r}))")
         assert "403" in said or "Forbidden" in said, (url, said)
         assert says in said, (url, said)
-    told = inside.told(len(wanted))
-    assert len(told) == len(wanted)
-    assert not any(connection.allowed for connection in told)
-    assert not any(connection.bytes_received for connection in told)
+    connections = inside.wait_for_connections(len(wanted))
+    assert len(connections) == len(wanted)
+    assert not any(connection.allowed for connection in connections)
+    assert not any(connection.bytes_received for connection in connections)
     assert outside.seen[before:] == []
 
 
 @every_kind
 def test_no_other_route_leads_out(box: LetOut, outside: Outside) -> None:
+    """Programs connect to addresses without the proxy, and look names up: nothing is reached."""
     inside = box(let_out(outside.entry))
     code = "import socket; s = socket.create_connection(({!r}, {}), 3); print('REA' + 'CHED', s)"
     for address in ("127.0.0.1", "::1", "172.17.0.1", "1.1.1.1", "169.254.169.254"):
@@ -176,6 +180,7 @@ def test_no_other_route_leads_out(box: LetOut, outside: Outside) -> None:
 def test_without_egress_nothing_listens_and_nothing_is_set(
     kind: str, new_machine: Callable[..., Machine]
 ) -> None:
+    """No host is allowed: nothing listens as a proxy, and no proxy variable is set."""
     with Runtime(new_machine(kind), 30) as runtime:
         code = "import socket; socket.create_connection(('127.0.0.1', 3128), 3)"
         assert "Connection refused" in runtime.execute(IPythonRunCell(code=code)).content
@@ -185,11 +190,15 @@ def test_without_egress_nothing_listens_and_nothing_is_set(
 
 @local_only
 def test_a_redirect_to_another_host_is_a_new_connection(box: LetOut, outside: Outside) -> None:
+    """An allowed host redirects elsewhere: each redirect is a connection of its own, and only
+    those to allowed hosts are made."""
     inside = box(let_out(outside.entry))
     for target in ("http://evil.test/", "http://169.254.169.254/", f"{outside.url}/landed"):
         inside.fetch(f"{outside.url}/to/{target}")
-    told = sorted((c.host, c.allowed) for c in inside.told(6))
-    assert told == sorted([("evil.test", False), ("169.254.169.254", False), *[(NAME, True)] * 4])
+    connections = sorted((c.host, c.allowed) for c in inside.wait_for_connections(6))
+    assert connections == sorted(
+        [("evil.test", False), ("169.254.169.254", False), *[(NAME, True)] * 4]
+    )
 
 
 RAW = """
@@ -207,6 +216,8 @@ def ask(data, port=3128):
 
 @local_only
 def test_the_host_header_can_not_name_another_host(box: LetOut, outside: Outside) -> None:
+    """A request through an allowed connection names another host in its head: the header is
+    replaced, or the connection is closed."""
     inside = box(let_out(outside.entry))
     before = len(outside.seen)
     inside.cell(RAW + "import os; port = int(os.environ['HTTP_PROXY'].rpartition(':')[2])")
@@ -218,11 +229,12 @@ def test_the_host_header_can_not_name_another_host(box: LetOut, outside: Outside
     )
     inside.cell(f"ask(b'{tunnel}\\r\\n\\r\\n', port)")
     assert len(outside.seen) == before + 1
-    assert "names another host, 'evil.test'" in inside.told(2)[-1].reason
+    assert "names another host, 'evil.test'" in inside.wait_for_connections(2)[-1].reason
 
 
 @local_only
 def test_two_hundred_connections_at_once_are_served(box: LetOut, outside: Outside) -> None:
+    """A program opens 200 connections at once: all are served within the limit of open ones."""
     inside = box(let_out(outside.entry))
     code = (
         FETCH + "from concurrent.futures import ThreadPoolExecutor\n"
@@ -231,13 +243,14 @@ def test_two_hundred_connections_at_once_are_served(box: LetOut, outside: Outsid
         "print([len(f) for f in found] == [20000] * 200 or found[:3])"
     )
     assert inside.cell(code) == "True"
-    told = inside.told(200)
-    assert sum(connection.connections for connection in told) == 200
-    assert all(connection.allowed and not connection.reason for connection in told)
+    connections = inside.wait_for_connections(200)
+    assert sum(connection.connections for connection in connections) == 200
+    assert all(connection.allowed and not connection.reason for connection in connections)
 
 
 @local_only
 def test_idle_connections_of_a_hostile_program_do_no_harm(box: LetOut, outside: Outside) -> None:
+    """A program holds idle connections to the proxy: others are still served."""
     inside = box(let_out(outside.entry))
     inside.cell(
         "import socket, os; port = int(os.environ['HTTP_PROXY'].rpartition(':')[2])\n"
@@ -249,6 +262,7 @@ def test_idle_connections_of_a_hostile_program_do_no_harm(box: LetOut, outside: 
 
 @with_programs
 def test_a_command_is_answered_during_a_large_download(box: LetOut, outside: Outside) -> None:
+    """A large download fills the wire between sandbox and host: commands are still answered."""
     inside = box(let_out(outside.entry))
     inside.cell(
         FETCH + f"import threading; t = threading.Thread(target=lambda: sizes.append("
@@ -261,11 +275,15 @@ def test_a_command_is_answered_during_a_large_download(box: LetOut, outside: Out
 
 @local_only
 def test_the_byte_limit_holds_inside(box: LetOut, outside: Outside) -> None:
+    """A program transfers more than the limit of bytes: its connections are closed."""
     inside = box(let_out(outside.entry, max_bytes=1_000_000))
     said = inside.fetch(f"{outside.url}/bytes/5000000")
     assert "IncompleteRead" in said or "reset" in said.lower(), said[:200]
     assert "used its 1,000,000 bytes" in inside.fetch(f"{outside.url}/x")
-    assert [bool(connection.reason) for connection in inside.told(2)] == [True, True]
+    assert [bool(connection.reason) for connection in inside.wait_for_connections(2)] == [
+        True,
+        True,
+    ]
 
 
 def wheel() -> bytes:
@@ -293,6 +311,7 @@ def files_app(files: dict[str, bytes]) -> Any:
 
 @in_container
 def test_pip_installs_from_an_allowed_index(box: LetOut) -> None:
+    """pip uses an allowed index: it installs without any further setting."""
     name = "parcel-1.0-py3-none-any.whl"
     files = {
         "/simple/parcel/": f'<a href="/files/{name}">{name}</a>'.encode(),
@@ -310,11 +329,12 @@ def test_pip_installs_from_an_allowed_index(box: LetOut) -> None:
             "--index-url http://evil.test/ parcel"
         )
         assert elsewhere.exit_code != 0
-        assert {c.host for c in inside.told() if not c.allowed} == {"evil.test"}
+        assert {c.host for c in inside.wait_for_connections() if not c.allowed} == {"evil.test"}
 
 
 @in_container
 def test_apt_reads_an_allowed_mirror(box: LetOut) -> None:
+    """apt uses an allowed mirror: it reads it without any further setting."""
     with serve(files_app({"/debian/./Packages": b"", "/debian/Packages": b""})) as address:
         inside = box(let_out(f"private:{NAME}:{address.port}"))
         source = f"deb [trusted=yes] http://{NAME}:{address.port}/debian ./"
@@ -325,11 +345,12 @@ def test_apt_reads_an_allowed_mirror(box: LetOut) -> None:
         )
         done = inside.run(f"apt-get update {options}")
         assert done.exit_code == 0 and "Packages" in done.content, done.content
-        assert all(connection.allowed for connection in inside.told())
+        assert all(connection.allowed for connection in inside.wait_for_connections())
 
 
 @with_programs
 def test_git_clones_and_pushes_over_http(box: LetOut, tmp_path: Path) -> None:
+    """git uses an allowed host: it clones and pushes, so an allowed host can receive data."""
     bare = tmp_path / "served" / "o" / "r.git"
     checkout = make_checkout(tmp_path / "seed", {"f": "one\n" * 1000})
     subprocess.run(["git", "clone", "-q", "--bare", checkout, bare], check=True)
@@ -343,11 +364,13 @@ def test_git_clones_and_pushes_over_http(box: LetOut, tmp_path: Path) -> None:
         push = f"git push -q http://x:t0ken@{NAME}:{address.port}/o/r.git HEAD:refs/heads/large"
         done = inside.run(f"{large}; cd /tmp/clone-r && git add -A && {commit} && {push}")
         assert done.exit_code == 0, done.content
-        assert all(connection.allowed for connection in inside.told())
+        assert all(connection.allowed for connection in inside.wait_for_connections())
 
 
 @local_only
 def test_tls_goes_through_untouched(box: LetOut, tmp_path: Path) -> None:
+    """TLS through an allowed connection names another host: it is closed, while TLS to the
+    allowed host is not touched."""
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
             "-nodes", "-days", "1", "-subj", f"/CN={NAME}", "-addext",
             f"subjectAltName=DNS:{NAME}", "-keyout", "key.pem", "-out", "cert.pem"]  # fmt: skip
@@ -372,7 +395,7 @@ def test_tls_goes_through_untouched(box: LetOut, tmp_path: Path) -> None:
             )
             said = inside.cell(fronted)
             assert "HTTP/1.1 200" in said and "Error" in said
-            assert f"names another host, '{NAME}'" in inside.told(2)[-1].reason
+            assert f"names another host, '{NAME}'" in inside.wait_for_connections(2)[-1].reason
         finally:
             server.shutdown()
             server.server_close()
@@ -441,6 +464,7 @@ print(len(servers) > 0, [pid in closed for pid in servers],
 
 @every_kind
 def test_no_program_inside_can_write_on_the_wire(box: LetOut, outside: Outside) -> None:
+    """A program looks for the descriptors of the connection to the host: it can't write on it."""
     inside = box(let_out(outside.entry))
     forged = wire.tunnel_notice(
         wire.TunnelFrame("tunnel_open", 999_999, host="forged.example", port=443)
@@ -449,13 +473,14 @@ def test_no_program_inside_can_write_on_the_wire(box: LetOut, outside: Outside) 
     assert said.startswith("True [True") and "False" not in said and "0" not in said, said
     assert inside.run("echo alive").content.strip() == "alive"
     assert inside.fetch(f"{outside.url}/x").startswith("b'/x")
-    assert [connection.host for connection in inside.told()] == [NAME]
+    assert [connection.host for connection in inside.wait_for_connections()] == [NAME]
 
 
 @local_only
 def test_where_the_network_is_shared_the_isolation_line_says_that_the_list_does_not_bind(
     kind: str, new_machine: Callable[..., Machine]
 ) -> None:
+    """A machine can't take the network away: the run says that the list does not bind."""
     machine: Any = new_machine(kind, egress=("packages",))
     machine._note_isolation({})
     assert "NOT separated" in machine.isolation
@@ -470,6 +495,8 @@ def test_where_the_network_is_shared_the_isolation_line_says_that_the_list_does_
 def test_a_whole_run_tells_its_connections_and_carries_no_secret(
     stage: Stage, runtime: str
 ) -> None:
+    """A whole run connects to an allowed and to another host: both connections are logged, and
+    no secret is sent."""
     seen: list[str] = []
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -506,6 +533,7 @@ def test_a_whole_run_tells_its_connections_and_carries_no_secret(
 
 
 def test_a_repository_can_not_let_its_runs_out(stage: Stage) -> None:
+    """A repository's settings list hosts to reach: the run refuses the setting."""
     settings = stage.checkout / ".github" / "resolver.yml"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text("egress: [packages]\n")

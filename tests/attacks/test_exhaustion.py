@@ -16,6 +16,8 @@ def commands(done: Ended) -> list[CmdOutput]:
 
 @everywhere
 def test_output_without_end_is_cut_and_the_run_goes_on(stage: Stage) -> None:
+    """Commands print without end, kill their shell or stop it: the output is cut, and the run
+    continues."""
     done = stage.run(
         bash("head -c 200000000 /dev/zero | tr '\\0' x", timeout=100),
         bash("yes 'endless output'", timeout=3),
@@ -47,6 +49,8 @@ def bodies(stage: Stage) -> list[dict[str, object]]:
 @pytest.mark.engine
 @pytest.mark.parametrize("runtime", ["docker"])
 def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: object) -> None:
+    """Commands use up memory, shared memory and processes: the container's limits stop them,
+    and nothing is left behind."""
     done = stage.run(
         bash("python3 -c 'x = bytearray(900 << 20); print(len(x))'; echo status $?", timeout=60),
         bash("x=$(head -c 900000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=60),
@@ -72,7 +76,7 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
 
 @everywhere
 def test_time_is_bounded_by_the_runs_own_limit(stage: Stage) -> None:
-    """Commands that each stay below their timeout add up to the run's limit."""
+    """Commands that each stay below their timeout add up: the run ends at its time limit."""
     stage.endpoint.answer_with(lambda body: bash(f"sleep 1.5 # {len(body['messages'])}"))
     done = stage.play(options=("--max-time", "6"))
     assert done.exit_code == 4, done.stderr

@@ -46,14 +46,16 @@ def repository(folder: Path, dependency: str, **more: str) -> Path:
 def test_an_environment_that_one_repository_prepared_is_never_another_s(
     command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
 ) -> None:
+    """A hostile repository prepares an environment with another's set-up files: the other
+    repository never uses it."""
     hostile = repository(tmp_path / "hostile", HOSTILE)
     honest = repository(tmp_path / "honest", HONEST)
     twin = repository(tmp_path / "twin", HONEST)
     named = ("--image", python_image)
     assert setups(resolve(command_line, hostile, *named)) == 1
     first = resolve(command_line, honest, *named)
-    told = json.dumps(model_endpoint.requests[-1].body)
-    assert "honest" in told and "hostile" not in told
+    request = json.dumps(model_endpoint.requests[-1].body)
+    assert "honest" in request and "hostile" not in request
     assert setups(first) == 1
     assert first.outcome["state"] == "finished"
     assert b"planted" not in (first.output / "patch.diff").read_bytes()
@@ -84,6 +86,8 @@ def kept(engine: docker.DockerClient) -> Iterator[str]:
 def test_another_repository_s_kept_image_can_t_be_named(
     engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
 ) -> None:
+    """A repository names another's kept image by name, id or prefix, also in a Dockerfile:
+    refused, nothing is read."""
     number = str(engine.images.get(kept).id)
     command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     short = next(number[7:end] for end in range(8, 30) if not number[7:end].isdecimal())
@@ -120,6 +124,7 @@ def test_another_repository_s_kept_image_can_t_be_named(
 def test_a_base_image_that_copies_from_a_kept_one_is_refused(
     engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
 ) -> None:
+    """A base image copies from a kept image by an ONBUILD instruction: refused."""
     command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     base = engine.containers.create("resolver-test/busybox:latest", ["true"])
     name = f"resolver-test-onbuild:{tmp_path.name.lower()}"

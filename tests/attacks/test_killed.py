@@ -37,6 +37,8 @@ def snapshot(checkout: Path) -> dict[str, bytes]:
 
 @everywhere
 def test_a_killed_run_leaves_a_readable_log_and_nothing_else(stage: Stage) -> None:
+    """A run is killed in the middle of a command: no process is left, the log is readable, and
+    the next run keeps it."""
     mark = "4321.125" if stage.line.environment["RESOLVER_RUNTIME"] == "local" else "4321.25"
     output = stage.folder / "output"
     before = snapshot(stage.checkout)
@@ -69,6 +71,7 @@ def test_a_killed_run_leaves_a_readable_log_and_nothing_else(stage: Stage) -> No
 @pytest.mark.engine
 @pytest.mark.parametrize("runtime", ["docker"])
 def test_a_killed_run_leaves_no_container(stage: Stage, engine: object) -> None:
+    """A run with Docker is killed: its container is removed."""
     output = stage.folder / "output"
     process = stage.start(output, bash("sleep 300", timeout=300))
     assert eventually(is_running(output, "sleep 300"))
@@ -93,6 +96,8 @@ def test_a_killed_run_leaves_no_container(stage: Stage, engine: object) -> None:
 def test_a_stopped_run_ends_cleanly_in_the_middle_of_a_command(
     stage: Stage, runtime: str, number: signal.Signals, command: str
 ) -> None:
+    """A run is stopped while a stubborn command ignores signals: it ends with its patch, and no
+    process is left."""
     mark = f"{5432 + len(runtime) + number}.125"
     output = stage.folder / "output"
     process = stage.start(output, FIX, bash(command.format(lasting(mark)), timeout=300))
@@ -115,6 +120,7 @@ def test_a_stopped_run_ends_cleanly_in_the_middle_of_a_command(
 
 
 def test_a_cell_that_takes_no_interrupt_is_stopped_as_well(stage: Stage) -> None:
+    """A Python cell catches every interrupt: stopping the run ends it all the same."""
     output = stage.folder / "output"
     cell = "import time\nprint(1, file=open('begun', 'w'))\n"
     cell += "while True:\n  try: time.sleep(1)\n  except BaseException: pass"
@@ -128,6 +134,7 @@ def test_a_cell_that_takes_no_interrupt_is_stopped_as_well(stage: Stage) -> None
 
 
 def test_a_run_is_stopped_while_it_waits_for_the_model(stage: Stage) -> None:
+    """A run is stopped while the model does not answer: it ends at once and keeps its patch."""
     output = stage.folder / "output"
     process = stage.start(output, FIX, slow(60))
     assert eventually(lambda: len(stage.endpoint.requests) == 2), process.poll()

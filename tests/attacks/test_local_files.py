@@ -1,6 +1,7 @@
 """What the sandbox on this machine gets to see of the machine's files, asked from inside."""
 
 import os
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -10,11 +11,25 @@ import pytest
 
 from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput
+from resolver.events.stream import JsonlStore
 from resolver.runs.output import Output
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.local import CREDENTIALS, LocalMachine
 from resolver.runtime.runtime import Runtime
+from tests.attacks.stage import Stage
+from tests.parts.runs import finish
 
+CONNECT = """
+import os, socket
+try:
+    socket.socket(socket.AF_UNIX).connect({path!r}); print("connected")
+except OSError:
+    print("refused")
+try:
+    os.write(os.open({pipe!r}, os.O_WRONLY | os.O_NONBLOCK), b"from inside"); print("written")
+except OSError:
+    print("refused")
+"""
 CANARY = "file-canary-6b5a49382716f5e4d3c2b1a0"
 
 
@@ -50,6 +65,8 @@ def run(sandbox: Runtime, command: str) -> CmdOutput:
 
 
 def test_a_persons_credentials_are_covered_and_stay_covered(home: Path, sandbox: Runtime) -> None:
+    """With the local runtime, programs read credential files and undo mounts: the files stay
+    covered."""
     found = run(sandbox, f"grep -rl canary '{home}'").content.split()
     assert found == [str(home / "notes.txt")]
     undo = (
@@ -62,6 +79,8 @@ def test_a_persons_credentials_are_covered_and_stay_covered(home: Path, sandbox:
 
 
 def test_logs_and_clones_of_other_runs_are_hidden(home: Path) -> None:
+    """With the local runtime, programs search for logs, clones and traces of other runs: they
+    are hidden."""
     log = home / ".local/state/resolver/20260102-other/events.jsonl"
     clone = home / ".cache/resolver/clones/octo/private.git/HEAD"
     data = home / "data/runs/x/trace.md"
@@ -75,20 +94,44 @@ def test_logs_and_clones_of_other_runs_are_hidden(home: Path) -> None:
     assert log.read_text() == CANARY
 
 
-def test_a_run_folder_is_its_users_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shared", "modes"), [(False, {0o700, 0o600}), (True, {0o755, 0o644})])
+def test_files_of_a_run_are_its_users_alone_unless_the_next_steps_of_a_job_read_them(
+    tmp_path: Path, shared: bool, modes: set[int]
+) -> None:
+    """Another user of the machine opens the files of a run: only their owner can."""
     before = os.umask(0o022)
     try:
-        folders = [tmp_path / name for name in ("own", "shared")]
-        for folder, is_private in zip(folders, (True, False), strict=True):
-            Output(folder, private=is_private).close()
+        output = Output(tmp_path / "run", shared=shared)
+        JsonlStore(output.log, output.file_mode).close()
+        output.log.write_bytes(b"torn")
+        JsonlStore(output.log, output.file_mode).close()
+        output.write_patch(b"")
+        output.write_review("")
+        output.write_traces([])
+        output.move_earlier_files()
+        output.begin_with([])
+        output.close()
     finally:
         os.umask(before)
-    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700, 0o755]
+    paths = [output.folder, *output.folder.rglob("*")]
+    assert len(paths) == 9
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == modes
+
+
+def test_files_of_a_run_are_private_in_a_folder_that_is_not(stage: Stage) -> None:
+    """Another user opens a run's files in a folder that is open to all: none can be."""
+    output = stage.folder / "output"
+    output.mkdir(mode=0o755)
+    done = stage.play(finish("Nothing to do"), options=("--output", str(output)))
+    assert done.exit_code == 3, done.stderr
+    assert {stat.S_IMODE(path.stat().st_mode) for path in output.iterdir()} == {0o600}
 
 
 def test_files_of_the_machine_are_read_only_and_can_not_be_made_writable(
     home: Path, sandbox: Runtime
 ) -> None:
+    """With the local runtime, programs remount the machine's files to write them: they stay
+    read-only."""
     remount = (
         "import ctypes, os; libc = ctypes.CDLL(None)\n"
         "print(libc.mount(None, b'/', None, 32 | 4096, None))\n"
@@ -108,6 +151,7 @@ def test_files_of_the_machine_are_read_only_and_can_not_be_made_writable(
 def test_temporary_files_of_others_are_not_seen_and_ours_are_gone_at_the_end(
     tmp_path: Path, sandbox: Runtime
 ) -> None:
+    """With the local runtime, programs list temporary files of others: none is visible."""
     (tmp_path / "clone").mkdir()
     names = run(sandbox, f"ls '{tmp_path}' 2>&1; ls /tmp /var/tmp /run /dev/shm")
     assert "clone" not in names.content
@@ -120,6 +164,8 @@ def test_temporary_files_of_others_are_not_seen_and_ours_are_gone_at_the_end(
 
 
 def test_no_device_leads_out(sandbox: Runtime) -> None:
+    """With the local runtime, programs look for devices of the machine: only harmless ones
+    exist."""
     devices = set(run(sandbox, "ls /dev").content.split())
     assert devices <= {
         "null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd", "stdin",
@@ -127,3 +173,28 @@ def test_no_device_leads_out(sandbox: Runtime) -> None:
     }  # fmt: skip
     assert run(sandbox, "ls /dev/pts | sort -n | head -1").content.strip() == "0"
     assert run(sandbox, "echo x > /dev/null && head -c 4 /dev/urandom | wc -c").exit_code == 0
+
+
+def test_sockets_and_pipes_of_the_host_that_appear_later_lead_nowhere(
+    home: Path, sandbox: Runtime
+) -> None:
+    """With the local runtime, programs use sockets and pipes that the machine makes later: they
+    lead nowhere."""
+    path, pipe = home / "later.sock", home / "later.pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            path.chmod(0o777)
+            server.listen()
+            server.setblocking(False)
+            answer = sandbox.execute(
+                IPythonRunCell(code=CONNECT.format(path=str(path), pipe=str(pipe)))
+            )
+            with pytest.raises(BlockingIOError):
+                server.accept()
+        assert answer.content.split() == ["refused", "refused"], answer.content
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)

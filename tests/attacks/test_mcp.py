@@ -61,6 +61,8 @@ def put(stage: Stage, settings: str) -> None:
 def test_credentials_of_servers_are_nowhere_but_with_them(
     stage: Stage, address: str, tmp_path: Path
 ) -> None:
+    """The agent searches for the credentials of MCP servers, and a server returns its own: they
+    are nowhere else, and redacted."""
     give_servers(stage, url=address)
     put(stage, "mcp:\n  own: {command: python3, args: [server.py, good]}\n")
     completions = tmp_path / "completions"
@@ -99,6 +101,8 @@ def test_credentials_of_servers_are_nowhere_but_with_them(
 def test_a_repository_that_declares_servers_of_the_host_is_refused(
     stage: Stage, settings: str
 ) -> None:
+    """A repository declares an MCP server with a URL, headers or environment: refused before
+    the model is asked."""
     give_servers(stage)
     put(stage, settings)
     done = stage.play(FIX, finish())
@@ -110,6 +114,8 @@ def test_a_repository_that_declares_servers_of_the_host_is_refused(
 @pytest.mark.engine
 @pytest.mark.parametrize("runtime", ["docker"])
 def test_a_repositorys_command_runs_in_the_sandbox_and_not_here(stage: Stage) -> None:
+    """A repository's MCP server writes to the host's files: it runs in the sandbox, and the
+    host is untouched."""
     marker = stage.folder / "marker"
     give_servers(stage)
     evil = f"[-c, 'mkdir -p {marker.parent}; touch {marker}; exec python3 server.py good']"
@@ -125,6 +131,8 @@ def test_a_repositorys_command_runs_in_the_sandbox_and_not_here(stage: Stage) ->
 
 
 def test_a_change_of_the_settings_in_the_work_changes_no_server(stage: Stage) -> None:
+    """The agent changes the settings during its work: no server starts, and the change is
+    refused."""
     give_servers(stage)
     change = "mkdir -p .github; printf 'mcp:\\n  own: {command: sh}\\n' > .github/resolver.yml"
     done = stage.play(bash(change), FIX, finish())
@@ -135,12 +143,14 @@ def test_a_change_of_the_settings_in_the_work_changes_no_server(stage: Stage) ->
 
 @pytest.mark.parametrize("mode", ["odd", "garbage", "huge", "crash", "many", "asks", "odd-result"])
 def test_whatever_a_server_does_the_run_ends_well(stage: Stage, mode: str) -> None:
+    """An MCP server sends hidden text, garbage, huge results or crashes: the run finishes
+    within its limits."""
     give_servers(stage, mode)
     done = stage.play(tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish())
     assert done.exit_code == 0, done.stderr
     prompt = next(e for e in done.events if isinstance(e, SystemPrompt))
-    told = prompt.model_dump_json() + json.dumps(stage.endpoint.requests[0].body)
-    assert not any(mark in told for mark in ("\u200b", "\\u200b", "\U000e0041", "\\udb40"))
+    request = prompt.model_dump_json() + json.dumps(stage.endpoint.requests[0].body)
+    assert not any(mark in request for mark in ("\u200b", "\\u200b", "\U000e0041", "\\udb40"))
     assert len(prompt.mcp_tools) <= 40
     assert (done.output / "events.jsonl").stat().st_size < 3_000_000
     assert not processes_with(str(SCRIPT))

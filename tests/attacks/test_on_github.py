@@ -24,6 +24,8 @@ sed -i 's/a - b/a + b/' calc.py
 def test_nothing_but_the_change_and_clean_words_reaches_github(
     stage: Stage, github: GitHubServer
 ) -> None:
+    """The agent writes to other issues and repositories with tokens it looks for: only its
+    branch, pull request and comment are written, without a secret."""
     for name in (REPOSITORY, "octo/other"):
         github.create_repository(name, {"calc.py": "def add(a, b):\n    return a - b\n"})
     github.add_user("resolver-bot")

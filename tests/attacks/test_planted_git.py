@@ -74,6 +74,8 @@ ls .git/hooks | wc -l
 
 @everywhere
 def test_planted_hooks_settings_and_attributes_run_nothing_on_the_host(stage: Stage) -> None:
+    """The agent plants hooks, git settings, filters and attributes: none runs on the host, and
+    the bytes are published as they are."""
     mark = stage.folder / "host-marker"
     (stage.folder / "outside").mkdir()
     done = stage.run(
@@ -120,6 +122,8 @@ echo forged
 
 
 def test_history_that_the_agent_made_is_not_published(stage: Stage) -> None:
+    """The agent commits in a maintainer's name and adds tags, notes and refs: only the change
+    is published, under Resolver's name."""
     before = git(stage.checkout, "for-each-ref")
     done = stage.play(bash(FORGE), finish("Make add add"))
     assert done.exit_code == 0, done.stderr
@@ -149,8 +153,8 @@ echo looked
 
 @everywhere
 def test_nothing_of_the_host_can_be_written(stage: Stage) -> None:
-    """Its clone, its checkout, its own program and prompts, the kernel's ways to start programs:
-    by each of them the sandbox would get the host to run something."""
+    """The agent writes to the host's clone, program, prompts and kernel settings: nothing can
+    be written."""
     package = Path(__file__).parents[2]
     command = (
         REACH_THE_HOST.replace("HOST", str(stage.checkout))

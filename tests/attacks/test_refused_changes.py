@@ -37,6 +37,8 @@ def outside(tmp_path: Path) -> Path:
 def test_links_out_of_the_repository_are_refused_and_never_followed(
     stage: Stage, outside: Path
 ) -> None:
+    """The agent adds links that lead out of the repository: refused, and the host never follows
+    one."""
     done = stage.play(
         bash(f"ln -s '{outside}/secret' absolute; ln -s ../outside/secret parent"),
         bash(f"ln -s '{outside}' folder; echo planted > folder/planted; rm -rf .github"),
@@ -51,6 +53,8 @@ def test_links_out_of_the_repository_are_refused_and_never_followed(
 
 
 def test_everything_that_policy_forbids_is_named_in_one_refusal(stage: Stage) -> None:
+    """The agent changes workflows, CODEOWNERS, settings and submodules and adds a credential:
+    refused, and everything is named."""
     key = "AKIA" + "QWERTYUIOPASDFGH"
     done = stage.play(
         bash("mkdir -p .github/workflows .github/actions/x .GitHub/Workflows sub"),
@@ -73,6 +77,7 @@ def test_everything_that_policy_forbids_is_named_in_one_refusal(stage: Stage) ->
 
 
 def test_a_change_of_a_workflow_alone_is_refused(stage: Stage) -> None:
+    """The agent renames a workflow out of its folder: refused."""
     done = stage.play(bash("git mv .github/workflows/ci.yml ci.yml"), finish("Move it"))
     assert_refused(stage, done, ".github/workflows/ci.yml")
 
@@ -86,6 +91,7 @@ HUGE = [
 
 @pytest.mark.parametrize(("command", "says"), HUGE, ids=["sparse", "random", "many"])
 def test_a_change_that_is_too_large_is_not_published(stage: Stage, command: str, says: str) -> None:
+    """The agent makes a sparse file of 5 GB, random data or many files: not published."""
     done = stage.play(bash(f"{command}; sed -i 's/a - b/a + b/' calc.py"), finish("Be huge"))
     assert done.exit_code in (1, 5), done.stderr
     assert says in done.outcome["reason"]

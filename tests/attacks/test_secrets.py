@@ -109,6 +109,8 @@ def shown(done: Ended) -> str:
 
 @everywhere
 def test_an_agent_that_hunts_for_secrets_finds_none(stage: Stage) -> None:
+    """The agent searches environments, processes, memory, files and git settings, and tries
+    sockets and addresses: it finds no secret and reaches nothing."""
     for name in (".netrc", ".git-credentials"):
         (stage.home / name).write_text(f"https://x:{CANARIES['GITHUB_TOKEN']}@github.com\n")
     done = stage.run(
@@ -149,6 +151,8 @@ def encodings(secret: str) -> list[str]:
 
 
 def test_a_model_that_knows_the_secrets_can_not_say_them(stage: Stage) -> None:
+    """The model writes the secrets, in every encoding, into commands, cells, messages and the
+    title: each is redacted."""
     known = [form for secret in CANARIES.values() for form in encodings(secret)]
     quoted = "\n".join(known).replace("'", "'\\''")
     done = stage.run(
@@ -171,6 +175,8 @@ def test_a_model_that_knows_the_secrets_can_not_say_them(stage: Stage) -> None:
 
 
 def test_an_issue_that_quotes_the_secrets_passes_none_on(stage: Stage) -> None:
+    """An issue quotes the operator's secrets: none is in the log, a comment, a commit or a
+    trace."""
     secret = CANARIES["DEPLOY_TOKEN"]
     issue = f"# Rotate {secret}\n\nIt was {secret}, and {CANARIES['GITHUB_TOKEN']}."
     done = stage.play(bash("sed -i 's/a - b/a + b/' calc.py"), finish(""), issue=issue)
@@ -187,6 +193,8 @@ ASSEMBLE = (
 
 
 def test_a_secret_that_the_model_writes_does_not_enter_the_sandbox(stage: Stage) -> None:
+    """A command contains a secret that the model knows: the sandbox gets `[redacted]` in its
+    place."""
     done = stage.play(bash(f"printf %s '{SECRET}' | base64 -w0 | rev"), finish())
     (shown,) = (e.content for e in done.events if isinstance(e, CmdOutput))
     assert b64decode(shown.strip()[::-1]) == b"[redacted]"
@@ -207,6 +215,8 @@ def test_a_secret_that_the_model_writes_does_not_enter_the_sandbox(stage: Stage)
 def test_a_change_that_holds_a_secret_is_refused_and_kept_without_it(
     stage: Stage, write: str
 ) -> None:
+    """A change hides a secret in text, binary data, UTF-16, base64, a link or a name: it is
+    refused, and the kept patch lacks it."""
     done = stage.play(
         bash(f"{ASSEMBLE}{write}; sed -i 's/a - b/a + b/' calc.py"), finish("Leak it")
     )
@@ -220,6 +230,7 @@ def test_a_change_that_holds_a_secret_is_refused_and_kept_without_it(
 
 
 def test_a_secret_in_a_change_that_is_not_published_is_not_kept_either(stage: Stage) -> None:
+    """A run that ends at a limit has a secret in its change: the kept patch lacks it too."""
     done = stage.play(
         bash(f'{ASSEMBLE}printf %s "$S" > leak.txt'),
         bash("true"),

@@ -125,17 +125,17 @@ def test_a_broken_settings_file_is_told(github: GitHubServer, doctor: Any) -> No
 def test_an_old_name_in_the_settings_file_is_told(github: GitHubServer, doctor: Any) -> None:
     repository(github, **{".github/resolver.yml": "setup_timeout: 60\n"})
     _, _, seen = doctor(github.token_for("mona"))
-    told = "setup_timeout is deprecated; write `timeout_seconds: {setup: ...}`"
-    assert f".github/resolver.yml: {told}" in seen
+    result = "setup_timeout is deprecated; write `timeout_seconds: {setup: ...}`"
+    assert f".github/resolver.yml: {result}" in seen
 
 
 def test_the_actions_own_token_starts_no_ci(github: GitHubServer, doctor: Any) -> None:
     repository(github, "admin", **workflow("ci", CI), **workflow("agent", AGENT))
     code, bad, seen = doctor(github.token_for("mona"))
     assert code == 0
-    [told] = [f for what, f in bad.items() if what.startswith("CI on the agent's commits: job")]
-    assert "app-id" in told["next_step"]
-    assert not told["required"]
+    [result] = [f for what, f in bad.items() if what.startswith("CI on the agent's commits: job")]
+    assert "app-id" in result["next_step"]
+    assert not result["required"]
     assert "Actions may open pull requests: yes" in seen
 
 
@@ -158,7 +158,7 @@ def by_init(**features: Any) -> str:
     return workflow_text("octo/resolver@v1", "@agent", "agent", installs=False, features=made)
 
 
-def told(bad: dict[str, Any], beginning: str) -> list[Any]:
+def findings_about(bad: dict[str, Any], beginning: str) -> list[Any]:
     return [finding for what, finding in bad.items() if what.startswith(beginning)]
 
 
@@ -171,8 +171,10 @@ def test_what_init_writes_has_all_that_its_features_need(
     repository(github, "admin", **workflow("agent", text))
     code, bad, seen = doctor(github.token_for("mona"))
     assert code == 0
-    assert not told(bad, "permissions") and not told(bad, "failing checks can be read")
-    assert not told(bad, "failing checks") and not told(bad, "ticks")
+    assert not findings_about(bad, "permissions") and not findings_about(
+        bad, "failing checks can be read"
+    )
+    assert not findings_about(bad, "failing checks") and not findings_about(bad, "ticks")
     assert any(what.startswith("failing checks (") for what in seen) is bool(fix_checks)
     assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard
 
@@ -182,7 +184,7 @@ def test_permissions_to_read_failing_checks_that_are_missing_are_told(
 ) -> None:
     repository(github, "admin", **workflow("agent", AGENT))
     code, bad, _ = doctor(github.token_for("mona"))
-    [finding] = told(bad, "failing checks can be read")
+    [finding] = findings_about(bad, "failing checks can be read")
     assert code == 0 and "checks: read, statuses: read, actions: read" in finding["next_step"]
 
 
@@ -217,7 +219,7 @@ def test_a_feature_that_lacks_what_it_needs_is_told_with_the_fix(
 ) -> None:
     repository(github, "admin", **workflow("agent", text))
     _, bad, _ = doctor(github.token_for("mona"))
-    [finding] = told(bad, beginning)
+    [finding] = findings_about(bad, beginning)
     assert step in finding["next_step"]
 
 
@@ -236,8 +238,8 @@ def test_a_rule_in_the_way_is_told(github: GitHubServer, doctor: Any) -> None:
     github.repository(NAME).rules = [("agent/*", "required_signatures"), ("main", "creation")]
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
-    [told] = [f for what, f in bad.items() if what.startswith("rules:")]
-    assert "signed_commits: true" in told["next_step"]
+    [result] = [f for what, f in bad.items() if what.startswith("rules:")]
+    assert "signed_commits: true" in result["next_step"]
     code, bad, _ = doctor(github.token_for("mona"), RESOLVER_SIGNED_COMMITS="true")
     assert code == 0, bad
 

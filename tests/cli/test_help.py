@@ -64,16 +64,17 @@ def test_every_entry_point_warns_of_an_old_name_and_of_a_variable_that_sets_noth
 ) -> None:
     run(args, {"RESOLVER_MAX_BUGDET": "3", "INPUT_SEED": "7", "INPUT_PIDS": ""})
     shown = capsys.readouterr()
-    told = [
+    result = [
         "INPUT_SEED is deprecated; use the input model-options with the value {seed: ...}",
         "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
     ]
     start = "::warning title=Resolver::" if args == ["action"] else "resolver: warning: "
     lines = (shown.out if args == ["action"] else shown.err).splitlines()
-    assert [line for line in lines if line.startswith(start)][:2] == [start + one for one in told]
+    assert [line for line in lines if line.startswith(start)][:2] == [start + one for one in result]
     assert "INPUT_PIDS" not in shown.out + shown.err
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("url", "says"),
     [
@@ -88,6 +89,7 @@ def test_every_entry_point_warns_of_an_old_name_and_of_a_variable_that_sets_noth
 def test_a_url_that_is_no_issue_of_the_configured_github_is_refused(
     url: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The URL of an issue is at another host, such as `github.com.evil.tld`: refused."""
     assert run(["resolve", url], {"LLM_MODEL": "openai/x", "GITHUB_TOKEN": "ghp_of-the-tests"}) == 2
     shown = capsys.readouterr().err
     assert says in shown
@@ -129,3 +131,34 @@ def test_an_error_can_not_control_the_terminal_or_the_runner(
     shown = capsys.readouterr().err
     assert "\x1b" not in shown
     assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
+
+
+def test_the_help_groups_options_and_shows_their_defaults(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["resolve", "--help"], {}) == 0
+    shown = capsys.readouterr().out
+    headings = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
+    assert headings[:4] == ["Options:", "Display:", "Model:", "Limits:"]
+    assert "[default: 250]" in shown
+    assert "[default: 5.0]" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("name", ["demo", "replay", "sweep"])
+def test_the_options_of_settings_are_described_once(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "--help"], {}) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--max-budget" in shown
+    assert "Maximum cost of a run" not in shown
+    assert "`resolver resolve --help` describes them" in shown
+
+
+def test_contradicting_options_and_two_issues_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["resolve", "a/b#1", "--json", "--quiet"], {}) == UsageError.exit_code
+    assert "--verbose, --quiet and --json exclude each other" in capsys.readouterr().err
+    assert run(["resolve", ".", "--text", "x", "--issue", "-"], {}) == UsageError.exit_code
+    assert "--text and --issue both give the issue" in capsys.readouterr().err

@@ -66,11 +66,11 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
     lines = RECORDING.read_text().splitlines()
     assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
     assert run(["trace", f"{url}#another"], {}) == 1
-    told = capsys.readouterr().err
-    assert "has no events of a run 'another'" in told
+    stderr = capsys.readouterr().err
+    assert "has no events of a run 'another'" in stderr
     if database == "sqlite":  # the other one has runs of other tests, and not all are named
-        assert "trace/run 1" in told
-    assert PASSWORD not in told
+        assert "trace/run 1" in stderr
+    assert PASSWORD not in stderr
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_database_that_can_not_be_read_is_told_in_words(
     location: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["trace", location], {}) == 1
-    told = capsys.readouterr().err
-    assert says in told
-    assert "s3cret" not in told
+    stderr = capsys.readouterr().err
+    assert says in stderr
+    assert "s3cret" not in stderr
 
 
 def test_a_file_that_is_no_database_is_told_in_words(
@@ -117,9 +117,9 @@ def test_a_damaged_log_is_repaired_into_a_new_file(
     assert run(["trace", str(path)], {}) == 1
     assert "line 6: not a line of JSON" in capsys.readouterr().err
     assert run(["trace", str(tmp_path), "--repair"], {}) == 0
-    told = capsys.readouterr().out
-    assert "line 6: left out: not a line of JSON" in told
-    assert "events.repaired.jsonl with 43 events from 44 lines" in told
+    stderr = capsys.readouterr().out
+    assert "line 6: left out: not a line of JSON" in stderr
+    assert "events.repaired.jsonl with 43 events from 44 lines" in stderr
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert run(["trace", str(tmp_path / "events.repaired.jsonl")], {}) == 0
     assert "Splitting a bill" in capsys.readouterr().out

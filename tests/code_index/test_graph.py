@@ -4,7 +4,7 @@ import pytest
 
 from resolver.code_index.graph import MAX_WALK_ROWS, ROOT, explore
 from resolver.code_index.search import find_named
-from tests.code_index.scene import REPOSITORIES, graph_of
+from tests.code_index.scenario import REPOSITORIES, graph_of
 
 
 @pytest.mark.parametrize("language", REPOSITORIES)

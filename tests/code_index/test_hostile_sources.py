@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resolver.code_index.codebase import CodeBase
 from resolver.code_index.graph import build_graph, explore
 from resolver.code_index.source import read_source
-from tests.code_index.scene import syntax
+from tests.code_index.scenario import syntax
 
 NAMES = ("a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.rs", "a.c", "a.cpp", "a.rb")
 PIECES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resolver.code_index.index import CodeIndex, IndexBounds, IndexUnavailable
-from tests.code_index.scene import REPOSITORIES, clone_of, commit_of, index_of
+from tests.code_index.scenario import REPOSITORIES, clone_of, commit_of, index_of
 from tests.parts.runs import git, make_checkout
 
 SECRET = "canary-3f9a77c1"

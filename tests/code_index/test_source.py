@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.code_index.source import SourceFile, read_source
-from tests.code_index.scene import REPOSITORIES, sources_of, syntax
+from tests.code_index.scenario import REPOSITORIES, sources_of, syntax
 
 
 def read(path: str, text: str) -> SourceFile:

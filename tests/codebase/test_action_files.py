@@ -1,5 +1,6 @@
 """Tests of action.yml, the workflows and the generated documentation."""
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -13,8 +14,10 @@ from resolver.cli.agent_workflow import workflow_text
 from resolver.config.publishing_settings import PublishingSettings
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
+from scripts.generated_parts import generated_files
 from scripts.settings_docs import settings_page
 from tests.cli.test_init import every_combination
 
@@ -29,15 +32,27 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
         ["check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml"],
         ["check-jsonschema", "--builtin-schema", "vendor.github-workflows",
          *sorted(str(p) for p in (ROOT / ".github/workflows").glob("*.yml"))],
+        ["check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml"],
         ["zizmor", "--offline", "--no-progress", "."],
     ],
-    ids=["action schema", "workflow schema", "workflow security"],
+    ids=["action schema", "workflow schema", "dependabot schema", "workflow security"],
 )  # fmt: skip
 def test_the_published_checkers_report_nothing(command: list[str]) -> None:
     result = subprocess.run(
         [TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_actions_of_others_are_pinned_by_commit() -> None:
+    folders = {".github": "*.yml", "prompts/init": "*.j2", "docs": "*.md"}
+    texts = [p.read_text() for name, glob in folders.items() for p in (ROOT / name).rglob(glob)]
+    used = [u for text in texts for u in re.findall(r"^[\s-]*uses: *(\S.*)$", text, re.MULTILINE)]
+    others = [each for each in used if not re.match(r"\./|OWNER/resolver|\{\{ action \}\}", each)]
+    assert len(others) >= 10
+    assert [
+        each for each in others if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", each)
+    ] == []
 
 
 def test_every_input_of_the_action_sets_a_setting() -> None:
@@ -75,6 +90,11 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
 
 
+def test_the_generated_parts_of_files_are_up_to_date() -> None:
+    for path, text in generated_files().items():
+        assert (ROOT / path).read_text() == text, f"{path}: run `make docs`"
+
+
 def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
     job = workflow["jobs"]["resolve"]
@@ -85,7 +105,9 @@ def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() 
     ]  # fmt: skip
     arrival = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
     for name in listened:
-        found = parse_github_event(name, {}, mention="@agent", label="agent", arrival=arrival)
+        found = parse_github_event(
+            name, {}, ListeningPolicy(mention="@agent", label="agent"), arrival=arrival
+        )
         assert isinstance(found, IgnoredEvent) and "payload is invalid" in found.reason
     assert "head.repo.full_name == github.repository" in job["if"]
     for number in ("github.event.issue.number", "github.event.pull_request.number"):

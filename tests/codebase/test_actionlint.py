@@ -28,6 +28,7 @@ NEWS = (
     r'undefined variable "vars"',
     r'label "ubuntu-24\.04" is unknown',
     r'unexpected key "queue" for "concurrency"',
+    r'unknown permission scope "attestations"',
     r'property "workflow_(?:repository|sha)" is not defined in object type \{container',
 )
 """What GitHub has had since that version."""

@@ -1,8 +1,8 @@
 """Tests of scripts/release.sh with a real engine, registry and git server."""
 
 import hashlib
+import json
 import os
-import re
 import shutil
 import subprocess
 import uuid
@@ -35,11 +35,14 @@ class Registry:
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[str, bytes] = {}
+        self._types: dict[str, str] = {}
         self._uploads: dict[str, bytes] = {}
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         body = environ["wsgi.input"].read()
+        if "/manifests/" in path and method == "PUT":
+            self._types[f"sha256:{hashlib.sha256(body).hexdigest()}"] = environ["CONTENT_TYPE"]
         status, headers, answer = self._answer(method, path, environ["QUERY_STRING"], body)
         start(status, [("Content-Length", str(len(answer))), *headers.items()])
         return [b""] if method == "HEAD" else [answer]
@@ -67,7 +70,11 @@ class Registry:
             self.manifests[what] = self.manifests[digest] = body
             return "201 Created", {"Docker-Content-Digest": digest}, b""
         found = (self.manifests if "/manifests/" in path else self.blobs).get(what)
-        return ("404 Not Found", {}, b"{}") if found is None else ("200 OK", {}, found)
+        if found is None:
+            return "404 Not Found", {}, b"{}"
+        digest = f"sha256:{hashlib.sha256(found).hexdigest()}"
+        kind = self._types.get(digest, "application/octet-stream")
+        return "200 OK", {"Docker-Content-Digest": digest, "Content-Type": kind}, found
 
 
 @pytest.fixture
@@ -90,12 +97,13 @@ def checkout(tmp_path: Path, github: GitHubServer) -> Path:
     folder = tmp_path / "checkout"
     git(tmp_path, "clone", "-q", str(github.repository("octo/Resolver").git_dir), str(folder))
     (folder / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/release.sh", folder / "scripts")
+    for name in ("release.sh", "sbom.py"):
+        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
     return folder
 
 
 def release(
-    checkout: Path, github: GitHubServer, registry: str, version: str = "9.8.7"
+    checkout: Path, github: GitHubServer, registry: str, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
     token = github.token_for("octo")
     environment = {
@@ -106,12 +114,12 @@ def release(
         "REGISTRY": registry,
         "TOKEN": token,
         "ACTOR": "octo",
-        "BASE": BASE,
+        "GITHUB_OUTPUT": str(checkout.parent / "outputs"),
         "DOCKER_BUILDKIT": "0",
         **{n: v for n, v in os.environ.items() if n == "DOCKER_HOST"},
     }
     done = subprocess.run(
-        ["scripts/release.sh", version],
+        ["scripts/release.sh", *arguments],
         cwd=checkout, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert token not in done.stdout + done.stderr
@@ -126,33 +134,60 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     busybox_image: str,
 ) -> None:
     address, pushed = registry
+    base = f"{address}/octo/base"
+    engine.images.get(BASE).tag(base, "1")
+    engine.images.push(base, "1")
+    (checkout / "Dockerfile").write_text(DOCKERFILE.replace("none", f"{base}:1"))
     try:
-        done = release(checkout, github, address)
+        done = release(checkout, github, address, "image", "9.8.7")
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         for image in engine.images.list(f"{address}/octo/resolver"):
             engine.images.remove(image.id, force=True)
+        engine.images.remove(f"{base}:1")
+    outputs = dict(
+        line.split("=", 1) for line in (checkout.parent / "outputs").read_text().splitlines()
+    )
+    assert outputs["image"] == f"{address}/octo/resolver"
+    assert pushed.manifests["9.8.7"] == pushed.manifests[outputs["digest"]]
+    manifest = json.loads(pushed.manifests["9.8.7"])
+    labels = json.loads(pushed.blobs[manifest["config"]["digest"]])["config"]["Labels"]
+    assert labels["org.opencontainers.image.base.name"] == f"{base}:1"
+    assert labels["org.opencontainers.image.base.digest"] == (
+        f"sha256:{hashlib.sha256(pushed.manifests['1']).hexdigest()}"
+    )
+    bill = json.loads((checkout / "sbom.cdx.json").read_text())
+    assert bill["metadata"]["component"]["name"] == f"{address}/octo/resolver:9.8.7"
     bare = github.repository("octo/Resolver").git
+    assert bare.text("tag") == "", "nothing is tagged before it is signed"
+
+    done = release(checkout, github, address, "tag", "9.8.7", outputs["digest"])
+    assert done.returncode == 0, done.stdout + done.stderr
     action = yaml.safe_load(bare.text("show", "v9.8.7:action.yml"))
-    found = re.fullmatch(rf"docker://{address}/octo/resolver@(sha256:\w+)", action["runs"]["image"])
-    assert found and found[1] in pushed.manifests
-    assert pushed.manifests["9.8.7"] == pushed.manifests[found[1]]
+    assert action["runs"]["image"] == f"docker://{outputs['image']}@{outputs['digest']}"
     changed = bare.text("diff", "--name-only", "main", "v9.8.7").split()
     assert changed == ["action.yml"]
     assert "Dockerfile" in bare.text("show", "main:action.yml"), "the branch has changed"
 
-    again = release(checkout, github, address)
-    assert again.returncode == 2
-    assert "v9.8.7 exists already" in again.stderr
+    for arguments in (("image", "9.8.7"), ("tag", "9.8.7", outputs["digest"])):
+        again = release(checkout, github, address, *arguments)
+        assert again.returncode == 2
+        assert "v9.8.7 exists already" in again.stderr
+
+
+def test_a_commit_is_only_tagged_for_a_digest(checkout: Path, github: GitHubServer) -> None:
+    done = release(checkout, github, "127.0.0.1:9", "tag", "9.8.7", "latest")
+    assert done.returncode == 1 and "not like sha256:" in done.stderr
+    assert github.repository("octo/Resolver").git.text("tag") == ""
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [("9.8", "is not like"), ("1.0.0", "does not say 1.0.0")]
+    ("version", "message"), [("9.8", "is not like"), ("1.0.0", "does not say 1.0.0")]
 )
 def test_a_version_that_does_not_fit_is_refused(
-    checkout: Path, github: GitHubServer, version: str, told: str
+    checkout: Path, github: GitHubServer, version: str, message: str
 ) -> None:
-    done = release(checkout, github, "127.0.0.1:9", version)
+    done = release(checkout, github, "127.0.0.1:9", "image", version)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert github.repository("octo/Resolver").git.text("tag") == ""

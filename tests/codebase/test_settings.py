@@ -1,17 +1,32 @@
 """Tests of the sources of settings, their precedence, and what is refused."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
-from resolver.config.declaration import extra, setting_parts
-from resolver.config.groups import ESSENTIALS, GROUPS
-from resolver.config.renamed_settings import REMOVED, RENAMED, target_of
-from resolver.config.setting_names import environment_warnings, repository_warnings
-from resolver.config.settings import Settings, load_settings, repository_settings
+from resolver.config.declaration import StructuredSetting, extra, setting_parts
+from resolver.config.setting_names import (
+    REMOVED,
+    RENAMED,
+    environment_warnings,
+    repository_warnings,
+    target_of,
+)
+from resolver.config.settings import (
+    EVENT_SETTINGS,
+    GROUPS,
+    Settings,
+    load_settings,
+    repository_settings,
+)
 from resolver.errors import UsageError
+from resolver.github.comments.report import CommentPreferences
+from resolver.github.events.listening import ListeningPolicy
+from scripts.settings_docs import ESSENTIALS
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
@@ -98,11 +113,11 @@ def test_a_typo_gets_a_suggestion_and_all_faults_are_reported_at_once() -> None:
 
 
 def test_an_unknown_variable_is_reported_with_the_most_similar_one() -> None:
-    told = environment_warnings(
+    warnings = environment_warnings(
         {"RESOLVER_MAX_BUGDET": "3", "RESOLVER_QQ": "1", "RESOLVER_IMAGE": "x", "LLM_MODLE": "y"},
         Settings.model_fields,
     )
-    assert told == [
+    assert warnings == [
         "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
         "RESOLVER_QQ is not a setting and is ignored",
     ]
@@ -121,18 +136,23 @@ def test_settings_and_cluster_variables_are_not_reported_as_unknown() -> None:
     assert environment_warnings(given, Settings.model_fields) == []
 
 
+@pytest.mark.attack
 def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
+    """A repository sets an endpoint, a host or a token: only listed settings are accepted from
+    it."""
     allowed = {n for n, f in Settings.model_fields.items() if extra(f)["repository"]}
     assert allowed == {
         "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
         "clone_depth", "setup", "mcp", "enable_organization_skills", "notes",
         "condenser", "resolve_threads",
         "base_branch", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
-        "base_moved", "checks", "verify", "verification_rounds", "critique",
+        "base_moved", "checks", "verify", "critique",
     }  # fmt: skip
 
 
+@pytest.mark.attack
 def test_a_repository_can_not_raise_a_limit_of_the_operator() -> None:
+    """A repository raises a limit of the operator: the operator's holds."""
     environment = {"RESOLVER_MAX_BUDGET": "2"}
     assert load_settings({}, environment, {"max_budget": 50}).max_budget == 2
 
@@ -156,13 +176,21 @@ def test_any_bytes_are_settings_or_a_usage_error(content: bytes) -> None:
 
 
 def test_every_setting_is_in_exactly_one_group_of_the_reference() -> None:
-    grouped = [name for group in GROUPS for name in group.settings]
+    grouped = [name for group in GROUPS for name in group.model_fields]
     assert sorted(grouped) == sorted(Settings.model_fields)
+    assert all(group.title and group.when for group in GROUPS)
     assert set(ESSENTIALS) <= set(grouped) and len(ESSENTIALS) == 10
 
 
+def test_what_is_filled_from_settings_of_the_same_names_finds_them() -> None:
+    assert CommentPreferences.from_settings(Settings()) == CommentPreferences()
+    policy = ListeningPolicy.model_validate(Settings(), from_attributes=True)
+    assert policy == ListeningPolicy(mention="@agent", label="agent")
+    assert set(ListeningPolicy.model_fields) <= EVENT_SETTINGS
+
+
 def test_the_reference_stays_readable() -> None:
-    assert len(Settings.model_fields) <= 77
+    assert len(Settings.model_fields) <= 70
 
 
 SAMPLES: dict[str, Any] = {
@@ -184,15 +212,32 @@ SAMPLES: dict[str, Any] = {
     "temperature": 1,
     "model_stream": True,
     "pids": 99,
+    "remote_token": "sandbox-token-1234",
+    "webhook_secret": "webhook-secret-1234",
+    "database_url": "postgresql://db.example/runs",
+    "data_dir": "/srv/runs",
+    "public_url": "https://resolver.example",
+    "confirmation_options": {"on_high": "wait", "judge": True},
 }
 """A value for each renamed setting that is neither a number nor a switch, or has a range."""
+
+
+KEPT_VARIABLES = {
+    "RESOLVER_REMOTE_TOKEN",
+    "RESOLVER_WEBHOOK_SECRET",
+    "RESOLVER_DATABASE_URL",
+    "RESOLVER_DATA_DIR",
+    "RESOLVER_PUBLIC_URL",
+    "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
+}
+"""Variables of old settings that are still the way to set the part which replaced the setting."""
 
 
 def sample(old: str) -> Any:
     """Return a value of a renamed setting that is not its default."""
     name, within = target_of(old)
     field = Settings.model_fields[name]
-    default = getattr(field.default, within) if setting_parts(field) else field.default
+    default = getattr(field.default, within) if within and setting_parts(field) else field.default
     return SAMPLES.get(old, (not default) if isinstance(default, bool) else 7)
 
 
@@ -202,14 +247,19 @@ def value_of(settings: Settings, old: str) -> Any:
     value = getattr(settings, name)
     if name == "services":
         return value[within].model
-    return getattr(value, within) if within else value
+    value = getattr(value, within) if within else value
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def as_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value)
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def plain(value: Any) -> Any:
+    if isinstance(value, StructuredSetting):
+        return value.model_dump(exclude_unset=True)
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -225,13 +275,19 @@ def test_an_old_name_works_in_every_source_with_one_warning(old: str) -> None:
     for variable in variables:
         environment = {variable: text}
         assert plain(value_of(load_settings({}, environment), old)) == value
-        [told] = environment_warnings(environment, Settings.model_fields)
-        assert told.startswith(f"{variable} is deprecated; use ")
-        assert target_of(old)[0].replace("_", "") in told.lower().replace("-", "").replace("_", "")
+        if variable in KEPT_VARIABLES:
+            assert environment_warnings(environment, Settings.model_fields) == []
+            continue
+        [warning] = environment_warnings(environment, Settings.model_fields)
+        assert warning.startswith(f"{variable} is deprecated; use ")
+        spelled = warning.lower().replace("-", "").replace("_", "")
+        assert target_of(old)[0].replace("_", "") in spelled
     if extra(Settings.model_fields[target_of(old)[0]])["repository"]:
         assert plain(value_of(load_settings({}, {}, {old: value}), old)) == value
-        [told] = repository_warnings("resolver.yml", [old])
-        assert told.startswith(f"resolver.yml: {old} is deprecated; write `{target_of(old)[0]}: ")
+        [warnings] = repository_warnings("resolver.yml", [old])
+        assert warnings.startswith(
+            f"resolver.yml: {old} is deprecated; write `{target_of(old)[0]}: "
+        )
     else:
         with pytest.raises(UsageError, match=f"'{old}' can't be set there"):
             load_settings({}, {}, {old: value})
@@ -241,17 +297,17 @@ def test_no_old_name_is_a_setting_and_each_leads_to_one() -> None:
     for old in RENAMED:
         name, within = target_of(old)
         parts = setting_parts(Settings.model_fields[name])
-        assert within in parts or not parts
+        assert within in parts or not parts or not within
     assert not {*RENAMED, *REMOVED} & set(Settings.model_fields)
 
 
 @pytest.mark.parametrize("old", REMOVED)
 def test_a_removed_setting_is_ignored_and_the_warning_says_why(old: str) -> None:
     assert load_settings({}, {f"RESOLVER_{old.upper()}": "1"}, {old: 1}) == load_settings({}, {})
-    [told] = environment_warnings({f"RESOLVER_{old.upper()}": "1"}, Settings.model_fields)
-    assert told == f"RESOLVER_{old.upper()} no longer exists and is ignored: {REMOVED[old]}"
-    [told] = repository_warnings("resolver.yml", ["max_budget", old])
-    assert told == f"resolver.yml: {old} no longer exists and is ignored: {REMOVED[old]}"
+    [warnings] = environment_warnings({f"RESOLVER_{old.upper()}": "1"}, Settings.model_fields)
+    assert warnings == f"RESOLVER_{old.upper()} no longer exists and is ignored: {REMOVED[old]}"
+    [warnings] = repository_warnings("resolver.yml", ["max_budget", old])
+    assert warnings == f"resolver.yml: {old} no longer exists and is ignored: {REMOVED[old]}"
 
 
 def test_a_part_comes_from_the_first_source_that_has_it() -> None:
@@ -265,6 +321,19 @@ def test_a_part_comes_from_the_first_source_that_has_it() -> None:
     assert load_settings({}, addresses).github_server_url == "https://b"
     addresses |= {"RESOLVER_GITHUB_URLS": "{server: https://c}"}
     assert load_settings({}, addresses).github_server_url == "https://c"
+
+
+def test_parts_that_were_settings_combine_with_the_plain_value() -> None:
+    environment = {
+        "INPUT_CONFIRMATION": "high",
+        "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait}",
+        "RESOLVER_VERIFICATION_ROUNDS": "4",
+    }
+    settings = load_settings({"verify": False}, environment, {"verify": {"rounds": 1}})
+    assert (settings.confirmation.actions, settings.confirmation.on_high) == ("high", "wait")
+    assert (settings.verify.enabled, settings.verify.rounds) == (False, 4)
+    secret = load_settings({}, {"RESOLVER_SERVER": "{webhook_secret: canary-123456}"})
+    assert secret.secrets == ("canary-123456",) and "canary" not in repr(secret)
 
 
 @pytest.mark.parametrize("value", ["window", {"stages": "window"}])

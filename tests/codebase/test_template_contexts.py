@@ -3,26 +3,52 @@
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from jinja2 import Environment, nodes
 from jinja2.meta import find_undeclared_variables
 
+from resolver.agents.codeact import TagDialect
+from resolver.agents.readonly import AnsweringPrompt
+from resolver.agents.task_contexts import TaskPrompt
 from resolver.config.templates import folder
-from resolver.github.comments.comment_contexts import CommentContext, PullRequestSections
+from resolver.github.comments.comment_contexts import (
+    CommentContext,
+    PullRequestSections,
+    ReviewBody,
+)
 from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
+from resolver.memory.facts import WorkRecord
+from resolver.runs.critique import CritiqueContent
+from resolver.runs.quotas.dashboard import DashboardContent
+from resolver.runtime.environment.environment import SetupFailure
+from resolver.runtime.environment.plan import SetupPlan
 from resolver.trace.html import TracePage
 from resolver.trace.markdown import MarkdownHeader, MarkdownStep
 from resolver.trace.view import TraceHeader
+from resolver.verification.failures import ChecksFailed
 
 COMMENT = tuple(get_type_hints(CommentContext).values())
 PULL_REQUEST_PART = "comments/pull_request_part.md.j2"
 
+ANSWERING_AGENTS = ("browsing", "loc", "readonly", "reviewer", "visual_browsing")
+
 CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
     **{f"comments/{ending.value}.md.j2": (COMMENT, {"trace"}) for ending in Ending},
     PULL_REQUEST_PART: ((*COMMENT, PullRequestSections), {"part", "of"}),
+    "agent/task.md.j2": ((TaskPrompt,), {"marker"}),
+    "agent/checks_failed.md.j2": ((ChecksFailed,), set()),
+    "agent/critique_request.md.j2": ((CritiqueContent,), {"marker"}),
+    "agent/setup_failed.md.j2": ((SetupFailure,), set()),
+    "run/setup_failed.md.j2": ((SetupFailure,), set()),
+    "agent/summary.md.j2": ((WorkRecord,), set()),
+    "agent/system.md.j2": ((TagDialect,), {"dialect"}),
+    "agent/defined.md.j2": ((TagDialect,), {"dialect", "definition"}),
+    **{f"agent/{name}.md.j2": ((AnsweringPrompt,), set()) for name in ANSWERING_AGENTS},
+    "comments/dashboard.md.j2": ((DashboardContent,), set()),
+    "comments/review_body.md.j2": ((ReviewBody,), set()),
     "comments/progress.md.j2": ((ProgressSummary,), set()),
     "trace/trace.md.j2": ((MarkdownHeader,), {"entries"}),
     "trace/step.md.j2": ((MarkdownStep,), set()),
@@ -33,7 +59,7 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
 BLOCK_ASSIGNED = {"lead"}
 """Names that a template sets before it includes the one that reads them."""
 
-SHARED = {TraceHeader}
+SHARED = {SetupPlan, TraceHeader}
 """Values that are not made for one template, so that not all fields are read."""
 
 
@@ -56,7 +82,10 @@ def parsed(name: str) -> Iterator[nodes.Template]:
 def assigned_names(tree: nodes.Template) -> set[str]:
     """Return the names that a template sets, which the templates that it includes can read."""
     assignments = (*tree.find_all(nodes.Assign), *tree.find_all(nodes.AssignBlock))
-    return {each.target.name for each in assignments if isinstance(each.target, nodes.Name)}
+    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
+    return macros | {
+        each.target.name for each in assignments if isinstance(each.target, nodes.Name)
+    }
 
 
 def read_names(name: str) -> set[str]:
@@ -79,7 +108,7 @@ def read_attributes(name: str) -> set[str]:
 
 def parts_of(annotation: Any) -> Iterator[Any]:
     """Yield the types that an annotation is made of."""
-    yield annotation
+    yield get_origin(annotation) or annotation
     for argument in get_args(annotation):
         yield from parts_of(argument)
 

@@ -11,9 +11,10 @@ from resolver.controller.controller import AgentController, CondensingView
 from resolver.errors import ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, Warned
-from resolver.events.log import Observation, SandboxAction
+from resolver.events.observations import Observation
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.memory.condensers.registry import Condensing

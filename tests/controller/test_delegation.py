@@ -17,59 +17,63 @@ from resolver.events.stream import EventStream, MemoryStore
 from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Extension, RunLimits, RunState
-from tests.controller.scene import Scene, bash, finish, hand_on, reply
+from tests.controller.scenario import Scenario, bash, finish, hand_on, reply
 
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)
 
 
 def test_a_delegate_works_in_the_same_log_and_returns_its_message() -> None:
-    scene = Scene(hand_on("count files"), bash("ls"), finish("there are 3"), finish("all done"))
-    outcome = scene.go(delegates=scene.delegate)
+    scenario = Scenario(
+        hand_on("count files"), bash("ls"), finish("there are 3"), finish("all done")
+    )
+    outcome = scenario.go(delegates=scenario.delegate)
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "all done")
-    [delegated] = scene.of(a.Delegate)
-    [result] = scene.of(o.DelegateResult)
+    [delegated] = scenario.of(a.Delegate)
+    [result] = scenario.of(o.DelegateResult)
     assert result.cause == delegated.id
     assert result.state is RunState.FINISHED
     assert "there are 3" in result.content
-    assert {e.delegate for e in scene.of(DelegateEvent)} == {delegated.id}
-    child = list(nested_events(scene.store, delegated.id))
+    assert {e.delegate for e in scenario.of(DelegateEvent)} == {delegated.id}
+    child = list(nested_events(scenario.store, delegated.id))
     assert [e.id for e in child] == list(range(len(child)))
     assert "count files" in next(e for e in child if isinstance(e, a.Message)).content
-    assert scene.sandbox.done == ["ls"]
+    assert scenario.sandbox.done == ["ls"]
 
 
 def test_a_delegate_has_a_condenser_of_its_own() -> None:
-    scene = Scene(hand_on(), hand_on(), finish(), finish(), hand_on(), finish(), finish("done"))
+    scenario = Scenario(
+        hand_on(), hand_on(), finish(), finish(), hand_on(), finish(), finish("done")
+    )
     streams: list[EventStream] = []
 
     def condensers(stream: EventStream) -> Condensing:
         streams.append(stream)
         return Condensing(NoOp())
 
-    scene.go(delegates=scene.delegate, condensers=condensers)
+    scenario.go(delegates=scenario.delegate, condensers=condensers)
     assert len(streams) == len({id(stream) for stream in streams}) == 4
-    assert streams[0] is scene.stream
+    assert streams[0] is scenario.stream
 
 
 def test_costs_and_replies_count_for_the_whole_run() -> None:
-    scene = Scene(hand_on(), bash("ls"), finish(), finish())
-    outcome = scene.go(delegates=scene.delegate)
+    scenario = Scenario(hand_on(), bash("ls"), finish(), finish())
+    outcome = scenario.go(delegates=scenario.delegate)
     assert outcome.iterations == 4
     assert outcome.cost == pytest.approx(0.4)
-    [result] = scene.of(o.DelegateResult)
+    [result] = scenario.of(o.DelegateResult)
     assert (result.outputs["iterations"], result.outputs["cost"]) == (2, 0.2)
 
 
 def test_replies_two_levels_down_count_as_well() -> None:
-    scene = Scene(hand_on(), hand_on("deeper"), bash("id"), finish(), finish(), finish())
-    assert scene.go(delegates=scene.delegate).iterations == 6
-    assert State.fold(scene.store).iterations == 6
+    scenario = Scenario(hand_on(), hand_on("deeper"), bash("id"), finish(), finish(), finish())
+    assert scenario.go(delegates=scenario.delegate).iterations == 6
+    assert State.fold(scenario.store).iterations == 6
 
 
 def test_a_delegate_gets_half_of_what_is_left() -> None:
-    scene = Scene(hand_on(), finish(), finish(), limits=LIMITS)
-    scene.go(delegates=scene.delegate)
-    share = scene.nested(LimitsExtended)[1].limits
+    scenario = Scenario(hand_on(), finish(), finish(), limits=LIMITS)
+    scenario.go(delegates=scenario.delegate)
+    share = scenario.nested(LimitsExtended)[1].limits
     assert share.max_iterations == 10
     assert share.max_budget == pytest.approx(1.95)
     assert share.max_time < 500
@@ -77,51 +81,51 @@ def test_a_delegate_gets_half_of_what_is_left() -> None:
 
 def test_a_delegate_that_uses_up_its_share_leaves_the_rest_to_its_parent() -> None:
     endless = [bash(f"look {word}") for word in "abcdefghij"]
-    scene = Scene(hand_on(), *endless, finish("I did it myself"), limits=LIMITS)
-    outcome = scene.go(delegates=scene.delegate)
-    assert scene.of(o.DelegateResult)[0].state is RunState.LIMIT
+    scenario = Scenario(hand_on(), *endless, finish("I did it myself"), limits=LIMITS)
+    outcome = scenario.go(delegates=scenario.delegate)
+    assert scenario.of(o.DelegateResult)[0].state is RunState.LIMIT
     assert outcome.message == "I did it myself"
 
 
 def test_with_too_little_left_no_delegate_starts() -> None:
-    scene = Scene(hand_on(), finish(), limits=RunLimits(max_iterations=6))
-    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
-    assert "Too little is left" in scene.of(o.ErrorObservation)[0].content
-    assert not scene.of(DelegateEvent)
+    scenario = Scenario(hand_on(), finish(), limits=RunLimits(max_iterations=6))
+    assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
+    assert "Too little is left" in scenario.of(o.ErrorObservation)[0].content
+    assert not scenario.of(DelegateEvent)
 
 
 def test_an_unknown_delegate_is_answered_with_the_known_ones() -> None:
-    scene = Scene(reply(("delegate", {"agent": "Wizard", "task": "x"})), finish())
-    scene.go(delegates=scene.delegate)
-    [error] = scene.of(o.ErrorObservation)
+    scenario = Scenario(reply(("delegate", {"agent": "Wizard", "task": "x"})), finish())
+    scenario.go(delegates=scenario.delegate)
+    [error] = scenario.of(o.ErrorObservation)
     assert "there is no agent 'Wizard'" in error.content
     assert "CodeActAgent" in error.content
 
 
 def test_delegation_is_limited_to_two_levels() -> None:
-    scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
-    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
-    [error] = scene.nested(o.ErrorObservation)
+    scenario = Scenario(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
+    assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
+    [error] = scenario.nested(o.ErrorObservation)
     assert "not one of your tools" in error.content
-    offered = ["delegate" in prompt.tools for prompt in scene.nested(SystemPrompt)]
+    offered = ["delegate" in prompt.tools for prompt in scenario.nested(SystemPrompt)]
     assert offered == [True, True, False]
 
 
 def test_delegating_too_deeply_is_refused_with_the_level() -> None:
-    scene = Scene(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
+    scenario = Scenario(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
 
     def offered(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return scene.delegate(name, stream, may_delegate=True)
+        return scenario.delegate(name, stream, may_delegate=True)
 
-    assert scene.go(delegates=offered).state is RunState.FINISHED
-    [error] = scene.nested(o.ErrorObservation)
+    assert scenario.go(delegates=offered).state is RunState.FINISHED
+    [error] = scenario.nested(o.ErrorObservation)
     assert "2 levels below" in error.content
 
 
 def test_delegating_in_a_run_without_delegates_is_refused() -> None:
-    scene = Scene(hand_on(), finish())
-    scene.go()
-    assert "Do it yourself" in scene.of(o.ErrorObservation)[0].content
+    scenario = Scenario(hand_on(), finish())
+    scenario.go()
+    assert "Do it yourself" in scenario.of(o.ErrorObservation)[0].content
 
 
 class Failing(DummyAgent):
@@ -138,26 +142,26 @@ def test_a_failing_delegate_does_not_end_its_parent(error: Exception) -> None:
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         return Failing(error)
 
-    scene = Scene(hand_on(), finish("went on"))
-    outcome = scene.go(delegates=make)
-    [result] = scene.of(o.DelegateResult)
+    scenario = Scenario(hand_on(), finish("went on"))
+    outcome = scenario.go(delegates=make)
+    [result] = scenario.of(o.DelegateResult)
     assert result.state is RunState.ERROR
     assert str(error) in result.content
     assert outcome.message == "went on"
 
 
 def test_a_stuck_delegate_is_stopped_without_its_parent() -> None:
-    scene = Scene(hand_on(), *[bash("ls")] * 8, finish("went on"))
-    outcome = scene.go(delegates=scene.delegate)
-    assert scene.of(o.DelegateResult)[0].state is RunState.STUCK
+    scenario = Scenario(hand_on(), *[bash("ls")] * 8, finish("went on"))
+    outcome = scenario.go(delegates=scenario.delegate)
+    assert scenario.of(o.DelegateResult)[0].state is RunState.STUCK
     assert outcome.message == "went on"
 
 
 def test_a_question_that_nobody_answers_comes_back_to_the_parent() -> None:
     asking = [reply(text=f"what about {word}?") for word in "abcd"]
-    scene = Scene(hand_on(), *asking, finish("went on"))
-    outcome = scene.go(delegates=scene.delegate)
-    [result] = scene.of(o.DelegateResult)
+    scenario = Scenario(hand_on(), *asking, finish("went on"))
+    outcome = scenario.go(delegates=scenario.delegate)
+    [result] = scenario.of(o.DelegateResult)
     assert result.state is RunState.AWAITING_USER_INPUT
     assert "what about d?" in result.content
     assert outcome.state is RunState.FINISHED
@@ -166,55 +170,55 @@ def test_a_question_that_nobody_answers_comes_back_to_the_parent() -> None:
 class Sending(DummyAgent):
     """Sends requests while it works, then follows its script."""
 
-    def __init__(self, scene: Scene, requests: list, script: list[ActionBase]) -> None:
+    def __init__(self, scenario: Scenario, requests: list, script: list[ActionBase]) -> None:
         super().__init__(script)
-        self._scene = scene
+        self._scenario = scenario
         self._requests = requests
 
     def step(self, state: State) -> ActionBase:
         for request in self._requests:
-            self._scene.control.send(request)
+            self._scenario.control.send(request)
         self._requests = []
         return super().step(state)
 
 
-def with_requests(*requests: object) -> Scene:
-    scene = Scene(hand_on(), finish("went on"), limits=LIMITS)
+def with_requests(*requests: object) -> Scenario:
+    scenario = Scenario(hand_on(), finish("went on"), limits=LIMITS)
     script = [a.CmdRun(command="ls"), a.Finish(message="child")]
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return Sending(scene, list(requests), script)
+        return Sending(scenario, list(requests), script)
 
-    scene.go(delegates=make, most=RunLimits(max_iterations=30, max_budget=9, max_time=2000))
-    return scene
+    scenario.go(delegates=make, most=RunLimits(max_iterations=30, max_budget=9, max_time=2000))
+    return scenario
 
 
 def test_a_stop_ends_the_delegate_and_its_parent() -> None:
-    scene = with_requests(Stop(by="maria", reason="wrong issue"))
-    assert scene.of(o.DelegateResult)[0].state is RunState.STOPPED
-    assert scene.state.run_state is RunState.STOPPED
-    assert scene.state.reason == "stopped by maria: wrong issue"
+    scenario = with_requests(Stop(by="maria", reason="wrong issue"))
+    assert scenario.of(o.DelegateResult)[0].state is RunState.STOPPED
+    assert scenario.state.run_state is RunState.STOPPED
+    assert scenario.state.reason == "stopped by maria: wrong issue"
 
 
 def test_a_pause_is_in_both_logs_and_its_time_counts_for_neither() -> None:
-    scene = with_requests(Pause(by="maria"), Resume())
-    own = [e.state for e in scene.of(o.AgentStateChanged)]
-    every = [e.state for e in scene.nested(o.AgentStateChanged)]
+    scenario = with_requests(Pause(by="maria"), Resume())
+    own = [e.state for e in scenario.of(o.AgentStateChanged)]
+    every = [e.state for e in scenario.nested(o.AgentStateChanged)]
     assert own.count(RunState.PAUSED) == 1
     assert every.count(RunState.PAUSED) == 2
-    assert scene.state.run_state is RunState.FINISHED
+    assert scenario.state.run_state is RunState.FINISHED
 
 
 def test_an_extension_applies_to_the_run_and_to_the_active_delegate() -> None:
-    scene = with_requests(Extend(Extension(iterations=20), by="maria"))
-    assert scene.state.limits.max_iterations == 30
-    granted = [e.limits.max_iterations for e in scene.nested(LimitsExtended)]
+    scenario = with_requests(Extend(Extension(iterations=20), by="maria"))
+    assert scenario.state.limits.max_iterations == 30
+    granted = [e.limits.max_iterations for e in scenario.nested(LimitsExtended)]
     assert granted == [21, 10, 30, 19]
 
 
 def test_comments_reach_the_delegate_and_its_parent() -> None:
-    scene = with_requests(Say("use tabs", by="maria"))
-    assert sum(m.content == "use tabs" for m in scene.nested(a.Message)) == 2
+    scenario = with_requests(Say("use tabs", by="maria"))
+    assert sum(m.content == "use tabs" for m in scenario.nested(a.Message)) == 2
 
 
 def test_secrets_are_replaced_in_the_delegates_own_state_too() -> None:
@@ -224,9 +228,9 @@ def test_secrets_are_replaced_in_the_delegates_own_state_too() -> None:
             return event.model_copy(update={"content": content.replace("hunter2", "***")})
         return event
 
-    scene = Scene(hand_on(), bash("echo hunter2"), finish(), finish(), redact=redact)
-    scene.go(delegates=scene.delegate)
-    assert [e.content for e in scene.nested(o.CmdOutput)] == ["did echo ***"]
+    scenario = Scenario(hand_on(), bash("echo hunter2"), finish(), finish(), redact=redact)
+    scenario.go(delegates=scenario.delegate)
+    assert [e.content for e in scenario.nested(o.CmdOutput)] == ["did echo ***"]
 
 
 def test_a_nested_store_is_loaded_from_its_parents_events() -> None:
@@ -256,16 +260,16 @@ def test_a_gap_in_nested_ids_is_an_error() -> None:
 
 
 def test_the_models_own_reply_is_in_the_delegates_log() -> None:
-    scene = Scene(hand_on(), finish(), finish())
-    scene.go(delegates=scene.delegate)
-    assert len(scene.of(ModelReplied)) == 2
-    assert len(scene.nested(ModelReplied)) == 3
+    scenario = Scenario(hand_on(), finish(), finish())
+    scenario.go(delegates=scenario.delegate)
+    assert len(scenario.of(ModelReplied)) == 2
+    assert len(scenario.nested(ModelReplied)) == 3
 
 
 def test_messages_of_the_user_are_not_in_the_delegates_log() -> None:
-    scene = Scene(hand_on("count"), finish(), finish())
-    scene.go(delegates=scene.delegate)
-    said = [m.content for m in scene.nested(a.Message) if m.source is Source.USER]
+    scenario = Scenario(hand_on("count"), finish(), finish())
+    scenario.go(delegates=scenario.delegate)
+    said = [m.content for m in scenario.nested(a.Message) if m.source is Source.USER]
     assert said[0] == "fix it"
     assert "fix it" not in said[1]
 

@@ -11,22 +11,22 @@ from resolver.models.approval import RiskLevel
 from resolver.models.run import Completion
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk
-from tests.controller.scene import Scene
+from tests.controller.scenario import Scenario
 
 HIGH = 'I think:\n{"level": "high", "reason": "looks\\nodd"}'
 
 
-def judged(command: str, *replies: Completion | ModelError) -> tuple[Risk, Scene]:
-    scene = Scene()
-    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel(replies, name="m"), scene.stream)
-    return analyzer.assess(CmdRun(command=command)), scene
+def judged(command: str, *replies: Completion | ModelError) -> tuple[Risk, Scenario]:
+    scenario = Scenario()
+    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel(replies, name="m"), scenario.stream)
+    return analyzer.assess(CmdRun(command=command)), scenario
 
 
 def said(text: str) -> Completion:
     return Completion(model="m", text=text)
 
 
-def test_the_model_can_raise_a_risk_and_its_opinion_is_labelled() -> None:
+def test_the_model_can_raise_a_risk_and_its_opinion_is_labeled() -> None:
     risk, _ = judged("make deploy", said(HIGH))
     assert risk == Risk(RiskLevel.HIGH, ("judge: looks odd (a model's opinion)",))
 
@@ -43,15 +43,15 @@ def test_the_model_can_not_lower_a_risk_and_is_not_asked_about_a_high_one() -> N
 def test_without_a_judges_answer_the_rules_count_and_the_log_says_so(
     reply: Completion | ModelError,
 ) -> None:
-    risk, scene = judged("git push", reply)
+    risk, scenario = judged("git push", reply)
     assert risk.level is RiskLevel.MEDIUM
-    [warned] = scene.of(Warned)
+    [warned] = scenario.of(Warned)
     assert warned.about == "judge"
     assert "only the rules apply" in warned.message
 
 
 def test_views_of_files_are_left_to_the_rules() -> None:
-    scene = Scene()
-    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel((), name="m"), scene.stream)
+    scenario = Scenario()
+    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel((), name="m"), scenario.stream)
     assert analyzer.assess(FileRead(path="src/a.py")) == Risk()
-    assert not scene.of(Warned)
+    assert not scenario.of(Warned)

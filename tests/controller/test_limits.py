@@ -120,9 +120,9 @@ def test_limits_grow_by_what_is_asked_for_up_to_the_most_that_is_allowed() -> No
 
 def test_an_extension_is_an_event_and_a_message_and_a_cut_one_a_warning_too() -> None:
     more = Extension(iterations=5, budget=0.5, time=50.0)
-    extended, told = extension_events(LIMITS, more, None, by="ada")
+    extended, result = extension_events(LIMITS, more, None, by="ada")
     assert isinstance(extended, LimitsExtended) and extended.limits.max_iterations == 15
-    assert isinstance(told, Warned) and told.to_agent and "5" in told.message
+    assert isinstance(result, Warned) and result.to_agent and "5" in result.message
     most = RunLimits(max_iterations=12, max_budget=2, max_time=200)
     cut, *_ = extension_events(LIMITS, more, most, by="ada")
     assert isinstance(cut, Warned) and cut.about == "extension_cut" and not cut.to_agent

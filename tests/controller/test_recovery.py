@@ -9,16 +9,17 @@ from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.lifecycle import Condensation, Resumed
-from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, SANDBOX_ACTIONS, Event
+from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import SizeBound
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
-from tests.controller.scene import Scene, all_events, bash, finish, hand_on, reply
+from tests.controller.scenario import Scenario, all_events, bash, finish, hand_on, reply
 
 REPLIES: tuple[Completion, ...] = (
     reply(("plan", {"items": ["look", "fix"]}), ("execute_bash", {"command": "ls"})),
@@ -46,14 +47,14 @@ ALONE = REPLIES[:5] + REPLIES[14:]
 """The same without delegates."""
 
 
-def whole(condensers: Condensers | None = None) -> Scene:
-    scene = Scene(*REPLIES, limits=RunLimits(max_iterations=60))
-    outcome = scene.go(delegates=scene.delegate, condensers=condensers)
+def whole(condensers: Condensers | None = None) -> Scenario:
+    scenario = Scenario(*REPLIES, limits=RunLimits(max_iterations=60))
+    outcome = scenario.go(delegates=scenario.delegate, condensers=condensers)
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed")
-    return scene
+    return scenario
 
 
-def told(events: Sequence[Event]) -> list[tuple[str, str]]:
+def recorded_content(events: Sequence[Event]) -> list[tuple[str, str]]:
     """Return what was done and observed at all levels, without times."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation)
     return [
@@ -68,7 +69,7 @@ def done_in(events: Sequence[Event]) -> int:
     pending: dict[int, EventBase] = {}
     done = 0
     for event in all_events(events):
-        if isinstance(event, SANDBOX_ACTIONS):
+        if isinstance(event, SandboxAction):
             pending[event.id] = event
         elif isinstance(event, o.ObservationBase) and event.cause in pending:
             del pending[event.cause]
@@ -85,23 +86,26 @@ def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
     events = list(uncut.store)
     assert len(events) > 80
     for length in range(1, len(events) + 1):
-        scene = Scene(*REPLIES, earlier=events[:length])
-        outcome = scene.go(delegates=scene.delegate, condensers=condensers if small else None)
+        scenario = Scenario(*REPLIES, earlier=events[:length])
+        outcome = scenario.go(delegates=scenario.delegate, condensers=condensers if small else None)
         assert (outcome.state, outcome.message) == (RunState.FINISHED, "fixed"), length
-        assert told(list(scene.store)) == told(events), length
-        executed = len(scene.sandbox.done) + done_in(events[:length])
+        assert recorded_content(list(scenario.store)) == recorded_content(events), length
+        executed = len(scenario.sandbox.done) + done_in(events[:length])
         assert executed == len(uncut.sandbox.done), length
 
 
 def test_a_run_cut_off_twice_has_the_same_result() -> None:
     events = list(whole().store)
     for first in range(5, len(events), 17):
-        half = Scene(*REPLIES, earlier=events[:first])
+        half = Scenario(*REPLIES, earlier=events[:first])
         half.go(delegates=half.delegate)
         for second in range(first + 1, len(events), 23):
-            scene = Scene(*REPLIES, earlier=list(half.store)[:second])
-            scene.go(delegates=scene.delegate)
-            assert told(list(scene.store)) == told(events), (first, second)
+            scenario = Scenario(*REPLIES, earlier=list(half.store)[:second])
+            scenario.go(delegates=scenario.delegate)
+            assert recorded_content(list(scenario.store)) == recorded_content(events), (
+                first,
+                second,
+            )
 
 
 @pytest.mark.parametrize(
@@ -110,36 +114,36 @@ def test_a_run_cut_off_twice_has_the_same_result() -> None:
     ids=["iterations", "budget"],
 )
 def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: RunLimits) -> None:
-    uncut = Scene(*ALONE, limits=limits)
+    uncut = Scenario(*ALONE, limits=limits)
     ended = uncut.go(delegates=uncut.delegate)
     assert ended.state is RunState.LIMIT
     events = list(uncut.store)
     for length in range(2, len(events) + 1):
-        scene = Scene(*ALONE, earlier=events[:length])
-        outcome = scene.go(delegates=scene.delegate)
+        scenario = Scenario(*ALONE, earlier=events[:length])
+        outcome = scenario.go(delegates=scenario.delegate)
         assert (outcome.state, outcome.limit) == (ended.state, ended.limit), length
-        assert told(list(scene.store)) == told(events), length
+        assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
 def test_a_stuck_run_ends_stuck_when_resumed_after_any_event() -> None:
-    uncut = Scene(*[bash("ls", "ls")] * 20)
+    uncut = Scenario(*[bash("ls", "ls")] * 20)
     assert uncut.go().state is RunState.STUCK
     events = list(uncut.store)
     for length in range(1, len(events) + 1):
-        scene = Scene(*[bash("ls", "ls")] * 20, earlier=events[:length])
-        assert scene.go().state is RunState.STUCK, length
-        assert told(list(scene.store)) == told(events), length
+        scenario = Scenario(*[bash("ls", "ls")] * 20, earlier=events[:length])
+        assert scenario.go().state is RunState.STUCK, length
+        assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
 def test_unanswered_questions_end_the_run_when_resumed_after_any_event() -> None:
     asking = [reply(text=f"{word}?") for word in "abcd"]
-    uncut = Scene(*asking)
+    uncut = Scenario(*asking)
     assert uncut.go().state is RunState.AWAITING_USER_INPUT
     events = list(uncut.store)
     for length in range(1, len(events) + 1):
-        scene = Scene(*asking, earlier=events[:length])
-        assert scene.go().reason == "d?", length
-        assert told(list(scene.store)) == told(events), length
+        scenario = Scenario(*asking, earlier=events[:length])
+        assert scenario.go().reason == "d?", length
+        assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
 SCRIPT: list[ActionBase] = [
@@ -154,13 +158,13 @@ SCRIPT: list[ActionBase] = [
 
 
 def test_a_script_of_other_actions_continues_after_any_event() -> None:
-    uncut = Scene()
+    uncut = Scenario()
     assert uncut.go(DummyAgent(SCRIPT)).state is RunState.REJECTED
     events = list(uncut.store)
     for length in range(1, len(events) + 1):
-        scene = Scene(earlier=events[:length])
-        scene.go(DummyAgent(SCRIPT))
-        assert told(list(scene.store)) == told(events), length
+        scenario = Scenario(earlier=events[:length])
+        scenario.go(DummyAgent(SCRIPT))
+        assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,9 @@ def test_a_script_of_other_actions_continues_after_any_event() -> None:
 )
 def test_external_actions_are_not_repeated_and_the_agent_is_told(action: ActionBase) -> None:
     running = o.AgentStateChanged(id=0, state=RunState.RUNNING)
-    scene = Scene(earlier=[running, action.model_copy(update={"id": 1})])
-    scene.go(DummyAgent([action, a.Finish(message="ok")]))
-    [error] = scene.of(o.ErrorObservation)
+    scenario = Scenario(earlier=[running, action.model_copy(update={"id": 1})])
+    scenario.go(DummyAgent([action, a.Finish(message="ok")]))
+    [error] = scenario.of(o.ErrorObservation)
     assert (error.cause, error.code) == (1, "interrupted")
     assert "not known whether it took effect" in error.content
 
@@ -194,42 +198,42 @@ ENDED = [
 
 @pytest.mark.parametrize("state", ENDED)
 def test_an_ended_run_returns_its_outcome_at_once(state: RunState) -> None:
-    scene = Scene(earlier=[o.AgentStateChanged(id=0, state=state, reason="so it was")])
-    outcome = scene.go(DummyAgent([a.CmdRun(command="no")]))
+    scenario = Scenario(earlier=[o.AgentStateChanged(id=0, state=state, reason="so it was")])
+    outcome = scenario.go(DummyAgent([a.CmdRun(command="no")]))
     assert (outcome.state, outcome.reason) == (state, "so it was")
-    assert len(scene.store) == 1
+    assert len(scenario.store) == 1
 
 
 @pytest.mark.parametrize("state", [*ENDED, RunState.AWAITING_USER_INPUT])
 def test_an_ended_run_continues_when_set_to_running(state: RunState) -> None:
-    first = Scene(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
+    first = Scenario(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
     first.go(DummyAgent([a.ChangeAgentState(state=state)]))
-    scene = Scene(bash("one"), finish("now done"), earlier=list(first.store))
-    scene.stream.add(Resumed(version="1", run="r2"))
-    scene.stream.add(a.Message(content="please go on", source=Source.USER))
-    scene.stream.add(o.AgentStateChanged(state=RunState.RUNNING))
-    outcome = scene.go()
+    scenario = Scenario(bash("one"), finish("now done"), earlier=list(first.store))
+    scenario.stream.add(Resumed(version="1", run="r2"))
+    scenario.stream.add(a.Message(content="please go on", source=Source.USER))
+    scenario.stream.add(o.AgentStateChanged(state=RunState.RUNNING))
+    outcome = scenario.go()
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "now done")
-    assert scene.sandbox.done == ["one"]
+    assert scenario.sandbox.done == ["one"]
 
 
 def test_a_run_killed_while_paused_continues() -> None:
     paused = o.AgentStateChanged(id=0, state=RunState.PAUSED)
-    scene = Scene(earlier=[paused])
-    assert scene.go(DummyAgent([a.Finish(message="ok")])).state is RunState.FINISHED
+    scenario = Scenario(earlier=[paused])
+    assert scenario.go(DummyAgent([a.Finish(message="ok")])).state is RunState.FINISHED
 
 
 def test_time_without_a_process_does_not_count_for_the_delegate() -> None:
-    uncut = Scene(*REPLIES)
+    uncut = Scenario(*REPLIES)
     uncut.go(delegates=uncut.delegate)
     events = list(uncut.store)
     cut = next(i for i, e in enumerate(events) if e.kind == "delegate_event") + 12
     late = [e.model_copy(update={"timestamp": e.timestamp.replace(year=2025)}) for e in events]
-    scene = Scene(*REPLIES, earlier=late[:cut])
-    scene.stream.add(Resumed(version="1", run="r"))
-    assert scene.go(delegates=scene.delegate).state is RunState.FINISHED
-    assert [r.state for r in scene.of(o.DelegateResult)] == [RunState.FINISHED]
-    assert len(scene.nested(Resumed)) == 2
+    scenario = Scenario(*REPLIES, earlier=late[:cut])
+    scenario.stream.add(Resumed(version="1", run="r"))
+    assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
+    assert [r.state for r in scenario.of(o.DelegateResult)] == [RunState.FINISHED]
+    assert len(scenario.nested(Resumed)) == 2
 
 
 def test_a_delegate_that_had_ended_only_gives_its_result() -> None:
@@ -241,7 +245,7 @@ def test_a_delegate_that_had_ended_only_gives_its_result() -> None:
         asked.append(name)
         return DummyAgent([a.CmdRun(command="never")])
 
-    scene = Scene(*REPLIES, earlier=events[: answer.id])
-    scene.go(delegates=make)
+    scenario = Scenario(*REPLIES, earlier=events[: answer.id])
+    scenario.go(delegates=make)
     assert asked == ["CodeActAgent"]
-    assert "never" not in scene.sandbox.done
+    assert "never" not in scenario.sandbox.done

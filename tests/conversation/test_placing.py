@@ -74,7 +74,7 @@ def our_pull(server: GitHubServer, author: str = BOT, body: str = "") -> Issue:
     return server.create_pull(NAME, BRANCH, "Sign", body, author=author)
 
 
-def told(server: GitHubServer, thread: Issue, commit: str) -> None:
+def add_run_comment(server: GitHubServer, thread: Issue, commit: str) -> None:
     """A run for the checks of that commit has said something on the thread."""
     marker = run_marker(check_key(NAME, commit), Ending.NO_CHANGE)
     server.add_comment(thread, f"{marker}\n\nNothing.", BOT)
@@ -157,9 +157,9 @@ def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubSe
     for value in (3, 4):
         server.commit(NAME, BRANCH, {"calc.py": f"x = {value}\n"})
         commits.append(tip(server, BRANCH))
-    told(server, pull, commits[0])
+    add_run_comment(server, pull, commits[0])
     assert number(server, failed(server, BRANCH)) == pull.number
-    told(server, pull, commits[1])
+    add_run_comment(server, pull, commits[1])
     assert "tried 2 times" in reason(server, failed(server, BRANCH))
     assert number(server, failed(server, BRANCH), check_fixes=3) == pull.number
 
@@ -172,7 +172,7 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
     for _ in range(3):
         server.add_comment(pull, f"{marker}\n\nMine.", "eve")
         server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
-    told(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
+    add_run_comment(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
     assert number(server, failed(server, BRANCH), check_fixes=1) == pull.number
 
 
@@ -181,7 +181,7 @@ def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
 ) -> None:
     first = number(server, failed(server))
     issue = server.repository(NAME).issues[first]
-    told(server, issue, tip(server))
+    add_run_comment(server, issue, tip(server))
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
     assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
 
@@ -189,7 +189,7 @@ def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
 def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     first = number(server, failed(server))
     issue = server.repository(NAME).issues[first]
-    told(server, issue, tip(server))
+    add_run_comment(server, issue, tip(server))
     issue.state = "closed"
     again = reason(server, failed(server))
     assert f"handled in #{first}" in again
@@ -197,7 +197,7 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
     second = number(server, failed(server), check_fixes=2)
     assert second != first
-    told(server, server.repository(NAME).issues[second], tip(server))
+    add_run_comment(server, server.repository(NAME).issues[second], tip(server))
     server.repository(NAME).issues[second].state = "closed"
     server.commit(NAME, "main", {"calc.py": "x = 4\n"})
     assert "tried 2 times" in reason(server, failed(server), check_fixes=2)
@@ -208,7 +208,7 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
 def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
     first = number(server, failed(server))
     issue = server.repository(NAME).issues[first]
-    told(server, issue, tip(server))
+    add_run_comment(server, issue, tip(server))
     pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
     assert pull.pull is not None
     pull.pull.merged_at = server.world.now()
@@ -219,7 +219,7 @@ def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> No
 
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
     first = number(server, failed(server))
-    told(server, server.repository(NAME).issues[first], tip(server))
+    add_run_comment(server, server.repository(NAME).issues[first], tip(server))
     assert f"handled in #{first}" in reason(server, failed(server, check="Lint"))
     assert len(server.repository(NAME).issues) == 1
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})

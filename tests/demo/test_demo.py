@@ -37,6 +37,7 @@ def test_the_repository_is_the_recorded_one_on_every_machine(tmp_path: Path) -> 
 
 
 def check(line: CommandLine, *options: str) -> None:
+    """Execute the demo, and look at all that it shows and leaves."""
     line.environment.pop("RESOLVER_VERIFY")
     done = line.call("demo", "--folder", line.folder / "demo", *options)
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -46,14 +47,23 @@ def check(line: CommandLine, *options: str) -> None:
         assert str(path) in done.stdout
         assert path.exists()
     assert branch in done.stdout
+    assert "\n+        share, odd = divmod(abs(self.cents), ways)\n" in done.stdout
+    assert "Changed       3 files, +16 -2\n" in done.stdout
+    assert f"git -C {run / 'repository'} diff main...{branch}\n" in done.stdout
     text = (run / "output/pull_request.md").read_text()
-    assert "**Verified:** 2 tests fail without the change and pass with it" in text
-    assert (
-        "| `python -m unittest discover` | 5 passed, 1 failed | 8 passed | 3 | 0 | 2 | 0 |" in text
-    )
+    assert "**Verified:** 3 tests fail without the change and pass with it" in text
+    row = "| `python -m unittest discover` | 5 passed, 1 failed | 8 passed (3 fixed, 2 new) |"
+    assert row in text
+    for label in ("What was wrong", "What changed", "What is left"):
+        assert text.count(label) == 1 and f"### {label}\n" in text
     assert "differs from its recording" not in done.stdout
     git(run / "repository", "checkout", "-q", branch)
     assert "odd" in (run / "repository/tally/money.py").read_text()
+    assert "Load AGENTS.md: always told" in done.stdout
+    assert "odd cents" in (run / "repository/CHANGES.md").read_text(), "a house rule"
+    ran = [e.command for e in read_log(run / "output/events.jsonl") if isinstance(e, CmdRun)]
+    tests = [command for command in ran if "unittest" in command]
+    assert tests and all("-W error" in command for command in tests), "another one"
 
 
 def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
@@ -91,9 +101,12 @@ def test_a_live_model_can_do_it_instead(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
     model_endpoint.script(bash("echo fixed >> README.md"), finish("Say that it is fixed"))
-    done = command_line.call("demo", "--live", "--folder", command_line.folder / "demo")
+    folder = command_line.folder / "demo"
+    done = command_line.call("demo", "--live", "--json", "--folder", folder)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "openai/scripted" in done.stdout
+    assert "openai/scripted" in done.stderr
+    [run] = folder.iterdir()
+    assert done.stdout.splitlines() == (run / "output/events.jsonl").read_text().splitlines()
     assert len(model_endpoint.requests) == 2
 
 
@@ -103,18 +116,6 @@ def test_live_without_a_key_says_which_variable_to_set(command_line: CommandLine
     done = command_line.call("demo", "--live")
     assert done.exit_code == UsageError.exit_code
     assert "LLM_API_KEY" in done.stderr
-
-
-def test_what_the_repository_says_to_agents_is_done(command_line: CommandLine) -> None:
-    done = command_line.call("demo", "--folder", command_line.folder / "demo", "--runtime", "local")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert "Load AGENTS.md: always told" in done.stdout
-    [run] = (command_line.folder / "demo").iterdir()
-    git(run / "repository", "checkout", "-q", "agent/splitting-a-bill-loses-a-cent")
-    assert "odd cents" in (run / "repository/CHANGES.md").read_text(), "a house rule"
-    ran = [e.command for e in read_log(run / "output/events.jsonl") if isinstance(e, CmdRun)]
-    tests = [command for command in ran if "unittest" in command]
-    assert tests and all("-W error" in command for command in tests), "another one"
 
 
 def obeys(body: dict[str, Any]) -> Answer:

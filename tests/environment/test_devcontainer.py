@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.runtime.environment.plan import FILES, DevContainer, read_devcontainer
+from resolver.runtime.environment.plan import (
+    FILES,
+    MAX_CONTAINER_BYTES,
+    DevContainer,
+    read_devcontainer,
+)
 
 
 def reading(**files: bytes) -> Callable[[str], bytes | None]:
@@ -24,6 +29,11 @@ def parsed(text: str, path: str = FILES[0]) -> DevContainer:
 def test_comments_and_trailing_commas_are_read() -> None:
     found = parsed('// mine\n{"image": "debian:12", /* why */ "postCreateCommand": "make deps",}')
     assert (found.image, found.script) == ("debian:12", "make deps")
+
+
+def test_a_file_that_takes_long_to_parse_is_refused() -> None:
+    with pytest.raises(UsageError, match="more than 65536 bytes"):
+        parsed('{"image": "debian:12"}' + " " * MAX_CONTAINER_BYTES)
 
 
 def test_a_repository_may_have_no_devcontainer() -> None:

@@ -67,7 +67,9 @@ class Shelf:
 
     def names_now(self) -> list[str]:
         """Return those of the names that the engine still has, in order of creation."""
-        has = {tag for image in self.engine.images.list() for tag in image.tags}
+        # One request: `images.list` looks each image up, which another test may remove meanwhile.
+        images = self.engine.api.images()
+        has = {tag for image in images for tag in image["RepoTags"] or ()}
         return [name for name in self.names if name in has]
 
 

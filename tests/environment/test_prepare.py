@@ -10,11 +10,17 @@ from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import Source
 from resolver.events.state import State
 from resolver.events.stream import EventStream, MemoryStore
 from resolver.runtime.base import Machine
-from resolver.runtime.environment.environment import Environment, PreparedEnvironment, set_up
+from resolver.runtime.environment.environment import (
+    Environment,
+    PreparedEnvironment,
+    prepare,
+    set_up,
+)
 from resolver.runtime.environment.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
 from resolver.runtime.environment.plan import SetupPlan
 from resolver.runtime.runtime import Runtime
@@ -27,7 +33,7 @@ MKDIR = "python3 -c 'import os, sys; [os.mkdir(d) for d in sys.argv[1:]]'"
 every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX))
 
 
-class Scene:
+class Scenario:
     """A sandbox with a repository in it, and the log of its setup."""
 
     def __init__(self, sandbox: Runtime, folder: Path) -> None:
@@ -49,84 +55,107 @@ class Scene:
 
 
 @pytest.fixture
-def scene(sandbox: Runtime, tmp_path: Path) -> Scene:
-    return Scene(sandbox, tmp_path / "repository")
+def scenario(sandbox: Runtime, tmp_path: Path) -> Scenario:
+    return Scenario(sandbox, tmp_path / "repository")
 
 
 @every_sandbox
-def test_exported_variables_reach_the_agents_shell(scene: Scene) -> None:
-    made = scene.set_up("export MODE='a  b'\nPATH=/own/bin:$PATH")
+def test_exported_variables_reach_the_agents_shell(scenario: Scenario) -> None:
+    made = scenario.set_up("export MODE='a  b'\nPATH=/own/bin:$PATH")
     assert made == PreparedEnvironment(ok=True)
-    assert scene.run('echo "$MODE"; echo "${PATH%%:*}"; pwd').splitlines() == [
+    assert scenario.run('echo "$MODE"; echo "${PATH%%:*}"; pwd').splitlines() == [
         "a  b",
         "/own/bin",
-        scene.sandbox.root,
+        scenario.sandbox.root,
     ]
 
 
 @every_sandbox
-def test_github_env_and_github_path_work(scene: Scene) -> None:
-    scene.set_up(
+def test_github_env_and_github_path_work(scenario: Scenario) -> None:
+    scenario.set_up(
         'echo "A=1=2" >>"$GITHUB_ENV"; printf "B<<END\\nx\\ny\\nEND\\n" >>"$GITHUB_ENV"\n'
         'echo /tool/bin >>"$GITHUB_PATH"; resolver_take_env; [ "$A" = "1=2" ]'
     )
-    assert scene.run('echo "$A|$B|${PATH%%:*}|${GITHUB_ENV-none}"') == "1=2|x\ny|/tool/bin|none"
+    assert scenario.run('echo "$A|$B|${PATH%%:*}|${GITHUB_ENV-none}"') == "1=2|x\ny|/tool/bin|none"
 
 
 @every_sandbox
-def test_the_setup_s_output_is_in_the_log(scene: Scene) -> None:
-    scene.set_up("echo preparing")
-    action = next(e for e in scene.state.events if isinstance(e, a.CmdRun))
-    result = next(e for e in scene.state.events if isinstance(e, o.CmdOutput))
+def test_the_setup_s_output_is_in_the_log(scenario: Scenario) -> None:
+    scenario.set_up("echo preparing")
+    action = next(e for e in scenario.state.events if isinstance(e, a.CmdRun))
+    result = next(e for e in scenario.state.events if isinstance(e, o.CmdOutput))
     assert action.source is Source.ENVIRONMENT
     assert "echo preparing" in action.thought
     assert (result.content.strip(), result.cause) == ("preparing", action.id)
-    assert scene.state.commands == []
+    assert scenario.state.commands == []
 
 
 @every_sandbox
-def test_a_failed_setup_is_reported_with_the_end_of_its_output(scene: Scene) -> None:
-    made = scene.set_up("export KEPT=1; echo many words; echo no network >&2; exit 7")
+def test_a_failed_setup_is_reported_with_the_end_of_its_output(scenario: Scenario) -> None:
+    made = scenario.set_up("export KEPT=1; echo many words; echo no network >&2; exit 7")
     assert not made.ok
     assert "exit code 7" in made.warnings[0]
     assert "no network" in made.warnings[0]
-    told = next(e for e in scene.state.events if isinstance(e, life.Warned))
-    assert told.to_agent
-    assert "no network" in told.message
-    assert scene.run("echo $KEPT") == "1"
+    result = next(e for e in scenario.state.events if isinstance(e, life.Warned))
+    assert result.to_agent
+    assert "no network" in result.message
+    assert scenario.run("echo $KEPT") == "1"
 
 
 @every_sandbox
-def test_a_setup_that_does_not_end_is_ended(scene: Scene) -> None:
-    made = scene.set_up("echo before; sleep 60", seconds=0.5)
+def test_a_setup_that_does_not_end_is_ended(scenario: Scenario) -> None:
+    made = scenario.set_up("echo before; sleep 60", seconds=0.5)
     assert not made.ok
     assert "did not finish within" in made.warnings[0]
-    assert scene.run("echo alive").endswith("alive")
+    assert scenario.run("echo alive").endswith("alive")
 
 
 @every_sandbox
-def test_files_of_the_setup_are_not_part_of_the_change(scene: Scene) -> None:
-    made = scene.set_up(f"{MKDIR} build cache; echo x >build/out; echo y >cache/z; echo 2 >lock")
+def test_files_of_the_setup_are_not_part_of_the_change(scenario: Scenario) -> None:
+    made = scenario.set_up(f"{MKDIR} build cache; echo x >build/out; echo y >cache/z; echo 2 >lock")
     assert "lock" in made.warnings[0]
-    assert scene.run("cat lock build/out cache/z; git status --short") == "1\nx\ny"
-    scene.run("echo two >README; echo new >build/mine")
-    change = scene.sandbox.export_change(scene.base)
+    assert scenario.run("cat lock build/out cache/z; git status --short") == "1\nx\ny"
+    scenario.run("echo two >README; echo new >build/mine")
+    change = scenario.sandbox.export_change(scenario.base)
     assert change["bundle"] is not None
     # README and build/mine, which the agent wrote; not build/out.
-    listed = scene.run(
-        f"git --git-dir {scene.sandbox.scratch}/repository.git"
+    listed = scenario.run(
+        f"git --git-dir {scenario.sandbox.scratch}/repository.git"
         f" ls-tree -r --name-only {change['tree']}"
     )
     assert listed.split() == [".gitignore", "README", "build/mine", "lock"]
 
 
 @every_sandbox
-def test_an_interrupted_setup_is_run_again(scene: Scene) -> None:
-    cut_off = scene.stream.add(a.CmdRun(command="bash setup.sh", source=Source.ENVIRONMENT))
-    assert scene.set_up("true").ok
-    assert scene.state.pending == {}
-    answers = [e for e in scene.state.events if e.cause == cut_off.id]
+def test_an_interrupted_setup_is_run_again(scenario: Scenario) -> None:
+    cut_off = scenario.stream.add(a.CmdRun(command="bash setup.sh", source=Source.ENVIRONMENT))
+    assert scenario.set_up("true").ok
+    assert scenario.state.pending == {}
+    answers = [e for e in scenario.state.events if e.cause == cut_off.id]
     assert [type(e) for e in answers] == [o.ErrorObservation]
+
+
+class RefusingSandbox:
+    """A sandbox that answers each command with an error."""
+
+    scratch = "/opt/resolver"
+
+    def put_file(self, name: str, content: bytes) -> None:
+        pass
+
+    def execute(self, action: SandboxAction) -> o.ErrorObservation:
+        return o.ErrorObservation(content="the shell could not be started", code="shell")
+
+    def settle(self, base: str) -> dict[str, list[str]]:
+        return {"restored": []}
+
+
+def test_a_setup_that_the_sandbox_could_not_execute_is_reported() -> None:
+    plan, stream = SetupPlan(".agents/setup.sh", "make"), EventStream(MemoryStore())
+    prepared = prepare(plan, RefusingSandbox(), stream, State(), "base", 30.0)
+    assert not prepared.ok
+    assert prepared.warnings[0].startswith("The repository's setup (`.agents/setup.sh`) failed, so")
+    assert prepared.warnings[0].endswith("the shell could not be started")
 
 
 @pytest.mark.engine
@@ -137,9 +166,9 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
     script = f"export TOOL=ready; {MKDIR} cache deps; echo once >cache/mark; echo lib >deps/a"
     try:
         with Runtime(new_machine(DOCKER_PYTHON), command_timeout=30) as first:
-            scene = Scene(first, tmp_path / "one")
-            assert scene.set_up(script, key).ok
-            assert scene.run("cat README") == "one"
+            scenario = Scenario(first, tmp_path / "one")
+            assert scenario.set_up(script, key).ok
+            assert scenario.run("cat README") == "one"
         image = find_kept_image(engine, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
         assert image is not None
         assert engine.images.get(image).labels[REPOSITORY_LABEL] == "owner"

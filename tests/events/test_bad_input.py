@@ -143,10 +143,10 @@ def test_references_name_the_same_events_after_a_repair(tmp_path: Path) -> None:
     assert events[4].forgotten == (0, 3)
     assert events[4].masked == (3,)
     assert events[4].model_extra == {"new_field": None}
-    told = {(d.line, d.what) for d in done.damages}
-    assert (4, "its cause was event 0, which is lost") in told
-    assert (6, "its forgotten was event 4, which is lost") in told
-    assert (5, "kept as event 3: its id was 5") in told
+    result = {(d.line, d.what) for d in done.damages}
+    assert (4, "its cause was event 0, which is lost") in result
+    assert (6, "its forgotten was event 4, which is lost") in result
+    assert (5, "kept as event 3: its id was 5") in result
 
 
 def test_the_log_of_a_delegate_is_renumbered_too(tmp_path: Path) -> None:

@@ -281,8 +281,8 @@ def test_a_full_disk_is_an_error_and_a_partial_write_is_undone(tmp_path: Path) -
 
 def test_signals_during_an_append_leave_the_log_intact(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    last, told, in_order = run_script(SIGNALLED, path).split()
-    assert (told, in_order) == (last, "True")
+    last, result, in_order = run_script(SIGNALLED, path).split()
+    assert (result, in_order) == (last, "True")
     assert [e.id for e in read_log(path)] == list(range(int(last) + 1))
 
 
@@ -390,8 +390,8 @@ def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
 def test_a_stream_converts_values_that_the_store_can_not_hold(opened: Opened) -> None:
     store = opened("run")
     stream = EventStream(store)
-    told = [stream.add(e) for e in (*UNSTORABLE, Think(content="a zero \x00 byte"))]
-    assert list(store) == told
-    assert told[0].content == "half a \ufffd pair"
-    assert told[2].content.endswith("characters]")
-    assert told[3].content == "a zero \x00 byte"
+    result = [stream.add(e) for e in (*UNSTORABLE, Think(content="a zero \x00 byte"))]
+    assert list(store) == result
+    assert result[0].content == "half a \ufffd pair"
+    assert result[2].content.endswith("characters]")
+    assert result[3].content == "a zero \x00 byte"

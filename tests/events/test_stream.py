@@ -148,12 +148,12 @@ def test_a_complete_surrogate_pair_stays() -> None:
 
 def test_subscribers_are_called_in_the_order_of_roles() -> None:
     stream, _ = make()
-    told: list[str] = []
+    result: list[str] = []
     for role in reversed(ROLES):
         for turn in (1, 2):
-            stream.subscribe(role, lambda event, said=f"{role} {turn}": told.append(said))
+            stream.subscribe(role, lambda event, said=f"{role} {turn}": result.append(said))
     stream.add(Think(content="x"))
-    assert told == [f"{role} {turn}" for role in ROLES for turn in (1, 2)]
+    assert result == [f"{role} {turn}" for role in ROLES for turn in (1, 2)]
     assert (ROLES[0], ROLES[-1]) == ("state", "runtime")
 
 
@@ -189,8 +189,8 @@ def test_a_filter_that_fails_is_a_subscriber_that_fails() -> None:
 
 def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> None:
     stream, _ = make()
-    told: list[int] = []
-    watching = stream.subscribe("progress", lambda event: told.append(event.id))
+    result: list[int] = []
+    watching = stream.subscribe("progress", lambda event: result.append(event.id))
 
     def stop(event: Event) -> None:
         if event.id == 1:
@@ -200,7 +200,7 @@ def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> No
     stream.subscribe("state", stop)
     for _ in range(3):
         stream.add(Think(content="x"))
-    assert told == [0]
+    assert result == [0]
 
 
 def test_a_new_subscriber_sees_only_later_events() -> None:
@@ -222,25 +222,25 @@ def test_a_new_subscriber_sees_only_later_events() -> None:
 
 def test_an_essential_failure_loses_no_event_for_the_others() -> None:
     stream, _ = make()
-    told: list[int] = []
+    result: list[int] = []
 
     def fail(event: Event) -> None:
         if event.id == 1:
             raise ValueError("lost")
 
     stream.subscribe("controller", fail, essential=True)
-    stream.subscribe("runtime", lambda event: told.append(event.id), essential=True)
+    stream.subscribe("runtime", lambda event: result.append(event.id), essential=True)
     stream.add(Think(content="x"))
     with pytest.raises(ValueError, match="lost"):
         stream.add(Think(content="y"))
     stream.add(Think(content="z"))
-    assert told == [0, 1, 2]
+    assert result == [0, 1, 2]
 
 
 def test_events_added_by_threads_have_no_gaps_and_reach_all_in_order() -> None:
     stream, store = make()
-    told: list[int] = []
-    stream.subscribe("state", lambda event: told.append(event.id), essential=True)
+    result: list[int] = []
+    stream.subscribe("state", lambda event: result.append(event.id), essential=True)
 
     def add() -> None:
         for _ in range(200):
@@ -251,7 +251,7 @@ def test_events_added_by_threads_have_no_gaps_and_reach_all_in_order() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert told == [e.id for e in store] == list(range(800))
+    assert result == [e.id for e in store] == list(range(800))
 
 
 def test_an_event_is_stored_while_subscribers_of_another_are_called() -> None:

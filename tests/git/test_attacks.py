@@ -9,39 +9,53 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from resolver.git.git import GitResult, HostGit, failure
-from resolver.git.tree import read_patch
+from resolver.git.clone import BASE_REF, read_commit_date
+from resolver.git.git import Credential, GitResult, HostGit, failure
+from resolver.git.tree import read_patch, read_tree
+from resolver.git.workspace import Workspace
+from resolver.runtime.disk import remove_tree
 from resolver.sandbox.change import MAX_FILES, check_file_count, checkout, export_change
 from resolver.sandbox.wire import ActionFailed, ChangeResult
-from tests.git.scene import (
+from tests.git.scenario import (
     AT,
     GIT,
     US,
-    Scene,
+    Scenario,
     commit_all,
-    copy_scene,
+    copy_scenario,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
+from tests.parts.git_http import git_http_app, token_gate
+from tests.parts.hostile_repositories import (
+    write_huge_file,
+    write_nested_trees,
+    write_refs,
+    write_tree_bomb,
+)
+from tests.parts.nested_folders import NAME, make_nested_folders
 from tests.parts.templates import Templates
+from tests.parts.wsgi import serve
 
 
-def build_scene(place: Path) -> Scene:
+def build_scenario(place: Path) -> Scenario:
     files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
-    return open_scene(make_repository(place / "source", files), place)
+    return open_scenario(make_repository(place / "source", files), place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    return copy_scene(templates, build_scene, tmp_path)
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    return copy_scenario(templates, build_scenario, tmp_path)
 
 
 @pytest.fixture
@@ -83,13 +97,15 @@ def _plant(git_dir: Path, canary: Path) -> None:
     (git_dir / "info/exclude").write_text("*\n")
 
 
-def test_planted_hooks_settings_and_attributes_run_nothing(scene: Scene, canary: Path) -> None:
-    _plant(scene.root / ".git", canary)
-    write(scene.root, ".gitattributes", "* filter=x diff=x merge=x\n")
-    write(scene.root, "new.txt", "new\n")
-    tree = scene.publish()
+def test_planted_hooks_settings_and_attributes_run_nothing(
+    scenario: Scenario, canary: Path
+) -> None:
+    _plant(scenario.root / ".git", canary)
+    write(scenario.root, ".gitattributes", "* filter=x diff=x merge=x\n")
+    write(scenario.root, "new.txt", "new\n")
+    tree = scenario.publish()
     assert not _mark(canary).exists()
-    assert plain_git(scene.source, "cat-file", "blob", f"{tree}:new.txt") == "new"
+    assert plain_git(scenario.source, "cat-file", "blob", f"{tree}:new.txt") == "new"
 
 
 def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path) -> None:
@@ -97,19 +113,19 @@ def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path)
     _plant(source / ".git", canary)
     # Their own filters may run when git asks what is dirty in their own checkout.
     (source / ".git/info/attributes").unlink()
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "new.txt", "new\n")
-    patch = scene.workspace.commit(scene.export(), "Change", US, AT)
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "new.txt", "new\n")
+    patch = scenario.workspace.commit(scenario.export(), "Change", US, AT)
     assert patch.commit
-    scene.workspace.write_branch(source, "agent/x", patch.commit)
+    scenario.workspace.write_branch(source, "agent/x", patch.commit)
     assert not _mark(canary).exists()
 
 
 @pytest.mark.parametrize("state", ["gone", "empty", "a file", "a link", "broken", "another one"])
 def test_the_change_does_not_depend_on_the_agents_git_directory(
-    scene: Scene, tmp_path: Path, state: str
+    scenario: Scenario, tmp_path: Path, state: str
 ) -> None:
-    git_dir = scene.root / ".git"
+    git_dir = scenario.root / ".git"
     shutil.rmtree(git_dir)
     match state:
         case "empty":
@@ -123,128 +139,130 @@ def test_the_change_does_not_depend_on_the_agents_git_directory(
             (git_dir / "HEAD").write_bytes(b"\xff\0garbage")
             (git_dir / "config").write_text("[core\n")
         case "another one":
-            plain_git(scene.root, "init", "-q")
-            commit_all(scene.root, "unrelated history")
-    write(scene.root, "README.md", "changed\n")
-    assert [f.path for f in scene.export().files] == ["README.md"]
+            plain_git(scenario.root, "init", "-q")
+            commit_all(scenario.root, "unrelated history")
+    write(scenario.root, "README.md", "changed\n")
+    assert [f.path for f in scenario.export().files] == ["README.md"]
 
 
-def test_commits_branches_and_tags_of_the_agent_are_not_exported(scene: Scene) -> None:
-    write(scene.root, "README.md", "changed\n")
-    plain_git(scene.root, "checkout", "-q", "-b", "evil")
-    commit_all(scene.root, "forged")
-    plain_git(scene.root, "tag", "v99")
-    plain_git(scene.root, "notes", "add", "-m", "note")
-    plain_git(scene.root, "rm", "-q", "--cached", "src/a.py")
-    before = plain_git(scene.source, "for-each-ref")
-    scene.publish()
-    after = plain_git(scene.source, "for-each-ref").replace(before, "").split()
+def test_commits_branches_and_tags_of_the_agent_are_not_exported(scenario: Scenario) -> None:
+    write(scenario.root, "README.md", "changed\n")
+    plain_git(scenario.root, "checkout", "-q", "-b", "evil")
+    commit_all(scenario.root, "forged")
+    plain_git(scenario.root, "tag", "v99")
+    plain_git(scenario.root, "notes", "add", "-m", "note")
+    plain_git(scenario.root, "rm", "-q", "--cached", "src/a.py")
+    before = plain_git(scenario.source, "for-each-ref")
+    scenario.publish()
+    after = plain_git(scenario.source, "for-each-ref").replace(before, "").split()
     assert after[1:] == ["commit", "refs/heads/agent/change"]
-    log = plain_git(scene.source, "log", "--format=%an|%cn|%s|%P", "-1", "agent/change")
-    assert log == f"{US.name}|{US.name}|Change|{scene.workspace.base}"
-    names = plain_git(scene.source, "diff", "--name-only", "main", "agent/change")
+    log = plain_git(scenario.source, "log", "--format=%an|%cn|%s|%P", "-1", "agent/change")
+    assert log == f"{US.name}|{US.name}|Change|{scenario.workspace.base}"
+    names = plain_git(scenario.source, "diff", "--name-only", "main", "agent/change")
     assert names == "README.md"
 
 
-def test_the_sandbox_has_no_remote_hook_or_credential(scene: Scene) -> None:
-    settings = plain_git(scene.root, "config", "--list", "--local")
+def test_the_sandbox_has_no_remote_hook_or_credential(scenario: Scenario) -> None:
+    settings = plain_git(scenario.root, "config", "--list", "--local")
     assert settings.splitlines() == [
         "core.repositoryformatversion=0", "core.filemode=true", "core.bare=false",
         "core.logallrefupdates=true",
     ]  # fmt: skip
-    assert not (scene.root / ".git/hooks").exists()
-    assert plain_git(scene.root, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
-    assert plain_git(scene.root, "status", "--porcelain") == ""
-    assert plain_git(scene.root, "fsck", "--strict", "--full") == ""
+    assert not (scenario.root / ".git/hooks").exists()
+    assert plain_git(scenario.root, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert plain_git(scenario.root, "status", "--porcelain") == ""
+    assert plain_git(scenario.root, "fsck", "--strict", "--full") == ""
 
 
-def test_a_pack_rewritten_in_place_is_an_error(scene: Scene) -> None:
-    for pack in (scene.root / ".git/objects/pack").glob("*.pack"):
+def test_a_pack_rewritten_in_place_is_an_error(scenario: Scenario) -> None:
+    for pack in (scenario.root / ".git/objects/pack").glob("*.pack"):
         pack.chmod(0o644)
         data = bytearray(pack.read_bytes())
         data[20:60] = bytes(40)
         with open(pack, "r+b") as file:
             file.write(data)
-    write(scene.root, "README.md", "changed\n")
+    write(scenario.root, "README.md", "changed\n")
     with pytest.raises((ActionFailed, WorkspaceError)):
-        scene.export()
+        scenario.export()
 
 
-def test_a_lost_scratch_folder_is_reported(scene: Scene) -> None:
-    shutil.rmtree(scene.scratch)
+def test_a_lost_scratch_folder_is_reported(scenario: Scenario) -> None:
+    shutil.rmtree(scenario.scratch)
     with pytest.raises(ActionFailed, match="is gone"):
-        scene.export()
+        scenario.export()
 
 
-def test_a_root_replaced_by_a_link_is_not_followed(scene: Scene, tmp_path: Path) -> None:
-    shutil.rmtree(scene.root)
+def test_a_root_replaced_by_a_link_is_not_followed(scenario: Scenario, tmp_path: Path) -> None:
+    shutil.rmtree(scenario.root)
     (tmp_path / "host").mkdir()
     write(tmp_path / "host", "secret", "host file\n")
-    scene.root.symlink_to(tmp_path / "host")
+    scenario.root.symlink_to(tmp_path / "host")
     with pytest.raises(ActionFailed, match="is gone"):
-        scene.export()
+        scenario.export()
 
 
-def test_links_are_stored_as_links_and_never_read_through(scene: Scene, tmp_path: Path) -> None:
+def test_links_are_stored_as_links_and_never_read_through(
+    scenario: Scenario, tmp_path: Path
+) -> None:
     write(tmp_path / "host", "secret", "host secret\n")
-    link(scene.root, "file", str(tmp_path / "host/secret"))
-    link(scene.root, "folder", str(tmp_path / "host"))
-    shutil.rmtree(scene.root / "src")
-    link(scene.root, "src", str(tmp_path / "host"))
-    patch = scene.export()
+    link(scenario.root, "file", str(tmp_path / "host/secret"))
+    link(scenario.root, "folder", str(tmp_path / "host"))
+    shutil.rmtree(scenario.root / "src")
+    link(scenario.root, "src", str(tmp_path / "host"))
+    patch = scenario.export()
     assert {f.path: f.new_mode for f in patch.files if f.status != "deleted"} == {
         "file": "120000", "folder": "120000", "src": "120000",
     }  # fmt: skip
     assert b"host secret" not in patch.diff
 
 
-def test_a_nested_repository_is_a_link_to_its_commit(scene: Scene) -> None:
-    make_repository(scene.root / "vendor/lib")
-    expected = scene.expected_tree()
-    patch = scene.export()
+def test_a_nested_repository_is_a_link_to_its_commit(scenario: Scenario) -> None:
+    make_repository(scenario.root / "vendor/lib")
+    expected = scenario.expected_tree()
+    patch = scenario.export()
     assert patch.tree == expected
     assert [(f.path, f.new_mode) for f in patch.files] == [("vendor/lib", "160000")]
 
 
-def test_a_nested_repository_without_a_commit_is_left_out_and_named(scene: Scene) -> None:
-    (scene.root / "empty-repo").mkdir()
-    plain_git(scene.root / "empty-repo", "init", "-q")
-    write(scene.root, "empty-repo/x", "x\n")
-    write(scene.root, "new", "x\n")
-    assert [f.path for f in scene.export().files] == ["new"]
-    assert _exported(scene)["left_out"] == ["empty-repo/"]
+def test_a_nested_repository_without_a_commit_is_left_out_and_named(scenario: Scenario) -> None:
+    (scenario.root / "empty-repo").mkdir()
+    plain_git(scenario.root / "empty-repo", "init", "-q")
+    write(scenario.root, "empty-repo/x", "x\n")
+    write(scenario.root, "new", "x\n")
+    assert [f.path for f in scenario.export().files] == ["new"]
+    assert _exported(scenario)["left_out"] == ["empty-repo/"]
 
 
-def test_a_git_file_in_a_subfolder_is_not_followed(scene: Scene, tmp_path: Path) -> None:
+def test_a_git_file_in_a_subfolder_is_not_followed(scenario: Scenario, tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other", {"host.txt": "host\n"})
-    write(scene.root, "sub/.git", f"gitdir: {other}/.git\n")
-    write(scene.root, "sub/x", "x\n")
-    patch = scene.export()
+    write(scenario.root, "sub/.git", f"gitdir: {other}/.git\n")
+    write(scenario.root, "sub/x", "x\n")
+    patch = scenario.export()
     assert b"host" not in patch.diff
     assert [f.new_mode for f in patch.files] == ["160000"]
 
 
-def test_files_below_a_folder_named_git_are_exported(scene: Scene) -> None:
-    write(scene.root, "fixture/.git/HEAD", "not a repository\n")
-    write(scene.root, "fixture/x", "x\n")
-    expected = scene.expected_tree()
-    assert scene.export().tree == expected
+def test_files_below_a_folder_named_git_are_exported(scenario: Scenario) -> None:
+    write(scenario.root, "fixture/.git/HEAD", "not a repository\n")
+    write(scenario.root, "fixture/x", "x\n")
+    expected = scenario.expected_tree()
+    assert scenario.export().tree == expected
 
 
-def test_a_git_folder_in_other_case_is_left_out_and_named(scene: Scene) -> None:
-    write(scene.root, "sub/.GIT/hooks/post-checkout", "#!/bin/sh\n")
-    write(scene.root, "new", "x\n")
-    assert [f.path for f in scene.export().files] == ["new"]
-    assert _exported(scene)["left_out"] == ["sub/.GIT/hooks/post-checkout"]
+def test_a_git_folder_in_other_case_is_left_out_and_named(scenario: Scenario) -> None:
+    write(scenario.root, "sub/.GIT/hooks/post-checkout", "#!/bin/sh\n")
+    write(scenario.root, "new", "x\n")
+    assert [f.path for f in scenario.export().files] == ["new"]
+    assert _exported(scenario)["left_out"] == ["sub/.GIT/hooks/post-checkout"]
 
 
-def _exported(scene: Scene, *before: str) -> ChangeResult:
+def _exported(scenario: Scenario, *before: str) -> ChangeResult:
     """Export the change in a process of its own, which may be started by another command."""
     code = (
         "import json, sys; from resolver.sandbox.change import export_change; "
         "print(json.dumps(export_change(*sys.argv[1:])))"
     )
-    args = (code, str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
+    args = (code, str(scenario.root), str(scenario.scratch), scenario.workspace.base, GIT)
     done = subprocess.run(
         [*before, sys.executable, "-c", *args],
         cwd=Path(__file__).parents[2],
@@ -261,53 +279,67 @@ BOUND = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
 @pytest.mark.parametrize("name", ["locked", "we'ird\nname", "README.md"])
-def test_an_unreadable_file_is_left_out_and_the_rest_is_not_lost(scene: Scene, name: str) -> None:
-    write(scene.root, "new", "x\n")
-    expected = scene.expected_tree()
-    write(scene.root, name, "not to be read\n", 0)
-    found = _exported(scene, *BOUND)
+def test_an_unreadable_file_is_left_out_and_the_rest_is_not_lost(
+    scenario: Scenario, name: str
+) -> None:
+    write(scenario.root, "new", "x\n")
+    expected = scenario.expected_tree()
+    write(scenario.root, name, "not to be read\n", 0)
+    found = _exported(scenario, *BOUND)
     assert found["left_out"] == [name]
     assert found["tree"] == expected
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
-def test_an_unreadable_folder_is_left_out_and_the_rest_is_not_lost(scene: Scene) -> None:
-    write(scene.root, "new", "x\n")
-    expected = scene.expected_tree()
-    write(scene.root, "closed/inside.py", "x = 1\n")
-    (scene.root / "closed").chmod(0)
-    found = _exported(scene, *BOUND)
-    (scene.root / "closed").chmod(0o755)
+def test_an_unreadable_folder_is_left_out_and_the_rest_is_not_lost(scenario: Scenario) -> None:
+    write(scenario.root, "new", "x\n")
+    expected = scenario.expected_tree()
+    write(scenario.root, "closed/inside.py", "x = 1\n")
+    (scenario.root / "closed").chmod(0)
+    found = _exported(scenario, *BOUND)
+    (scenario.root / "closed").chmod(0o755)
     assert (found["tree"], found["left_out"]) == (expected, ["closed/"])
 
 
-def test_a_socket_is_left_out(scene: Scene) -> None:
-    folder = os.open(scene.root, os.O_RDONLY)
+def test_what_lies_deeper_than_a_path_may_be_long_is_left_out_and_named(scenario: Scenario) -> None:
+    make_nested_folders(scenario.root, 21)
+    found = _exported(scenario)
+    assert found["bundle"] is None
+    [left_out] = found["left_out"]
+    assert left_out.startswith(f"{NAME}/") and left_out.endswith(".../") and len(left_out) < 400
+    write(scenario.root, "new", "x\n")
+    found = _exported(scenario)
+    assert found["bundle"] and found["left_out"] == [left_out]
+    remove_tree(scenario.root)
+
+
+def test_a_socket_is_left_out(scenario: Scenario) -> None:
+    folder = os.open(scenario.root, os.O_RDONLY)
     with socket.socket(socket.AF_UNIX) as server:
         # A socket's path may have 107 bytes at most.
         server.bind(f"/proc/self/fd/{folder}/socket")
-        write(scene.root, "new", "x\n")
-        assert [f.path for f in scene.export().files] == ["new"]
+        write(scenario.root, "new", "x\n")
+        assert [f.path for f in scenario.export().files] == ["new"]
     os.close(folder)
 
 
-def test_too_many_bytes_are_refused_before_they_are_read(scene: Scene) -> None:
-    with open(scene.root / "huge", "wb") as file:
+def test_too_many_bytes_are_refused_before_they_are_read(scenario: Scenario) -> None:
+    with open(scenario.root / "huge", "wb") as file:
         file.truncate(40 << 30)
     with pytest.raises(ActionFailed, match="above the limit"):
-        scene.export()
+        scenario.export()
 
 
-def test_too_many_files_are_refused_before_they_are_read(scene: Scene) -> None:
+def test_too_many_files_are_refused_before_they_are_read(scenario: Scenario) -> None:
     check_file_count([b"x"] * MAX_FILES)
     with pytest.raises(ActionFailed, match="above the limit of 100000"):
         check_file_count([b"x"] * (MAX_FILES + 1))
     for name in "abc":
-        write(scene.root, name, "x\n")
-    patch = scene.export()
-    assert len(read_patch(scene.workspace.git, patch.base, patch.tree, 1000, 3).files) == 3
+        write(scenario.root, name, "x\n")
+    patch = scenario.export()
+    assert len(read_patch(scenario.workspace.git, patch.base, patch.tree, 1000, 3).files) == 3
     with pytest.raises(PolicyViolation, match="touches 3 files"):
-        read_patch(scene.workspace.git, patch.base, patch.tree, 1000, 2)
+        read_patch(scenario.workspace.git, patch.base, patch.tree, 1000, 2)
 
 
 @pytest.mark.parametrize(
@@ -324,10 +356,12 @@ def test_a_crash_of_git_is_not_blamed_on_the_network(result: GitResult) -> None:
     assert "nested" in error.next_step and not error.cause
 
 
-def test_environment_variables_of_the_sandbox_have_no_effect(scene: Scene, tmp_path: Path) -> None:
-    write(scene.root, "new", "x\n")
+def test_environment_variables_of_the_sandbox_have_no_effect(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    write(scenario.root, "new", "x\n")
     code = "import sys; from resolver.sandbox.change import *; export_change(*sys.argv[1:])"
-    args = (str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
+    args = (str(scenario.root), str(scenario.scratch), scenario.workspace.base, GIT)
     home = tmp_path / "home"
     write(home, ".gitconfig", '[core]\n\texcludesFile = ~/all\n[filter "x"]\n\tclean = rev\n')
     write(home, "all", "*\n")
@@ -343,21 +377,23 @@ def test_environment_variables_of_the_sandbox_have_no_effect(scene: Scene, tmp_p
         },
         cwd=Path(__file__).parents[2], check=True,
     )  # fmt: skip
-    assert [f.path for f in scene.export().files] == ["new"]
+    assert [f.path for f in scenario.export().files] == ["new"]
 
 
-def test_a_second_checkout_into_the_same_folder_is_refused(scene: Scene) -> None:
+def test_a_second_checkout_into_the_same_folder_is_refused(scenario: Scenario) -> None:
     with pytest.raises(ActionFailed, match="not empty"):
-        checkout(str(scene.root), "x.git", scene.workspace.base, "main", GIT, str(scene.scratch))
+        checkout(
+            str(scenario.root), "x.git", scenario.workspace.base, "main", GIT, str(scenario.scratch)
+        )
 
 
-def test_the_given_git_directory_is_used_up(scene: Scene, tmp_path: Path) -> None:
+def test_the_given_git_directory_is_used_up(scenario: Scenario, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "s2", tmp_path / "s2/given"
     folder.mkdir(parents=True)
-    tar = b"".join(scene.workspace.git_dir_tar())
+    tar = b"".join(scenario.workspace.git_dir_tar())
     subprocess.run(["tar", "-x", "-C", folder], input=tar, check=True)
     root = str(tmp_path / "r2")
-    base = scene.workspace.base
+    base = scenario.workspace.base
     assert checkout(root, str(folder), base, "main", GIT, str(scratch)) == {
         "commit": base, "files": 2,
     }  # fmt: skip
@@ -365,22 +401,159 @@ def test_the_given_git_directory_is_used_up(scene: Scene, tmp_path: Path) -> Non
     assert export_change(root, str(scratch), base, GIT)["bundle"] is None
 
 
-def test_a_missing_git_directory_is_reported(scene: Scene, tmp_path: Path) -> None:
+def test_a_missing_git_directory_is_reported(scenario: Scenario, tmp_path: Path) -> None:
     root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
     with pytest.raises(ActionFailed, match="git directory can't be taken"):
-        checkout(root, str(tmp_path / "none"), scene.workspace.base, "main", GIT, scratch)
+        checkout(root, str(tmp_path / "none"), scenario.workspace.base, "main", GIT, scratch)
 
 
-def test_a_tree_of_ten_billion_files_does_not_fill_the_host(tmp_path: Path) -> None:
-    bomb = make_repository(tmp_path / "bomb", {"README.md": "hello\n"})
-    tree = plain_git(bomb, "rev-parse", "HEAD^{tree}")
-    for _ in range(10):
-        entries = "".join(f"040000 tree {tree}\td{number}\n" for number in range(10))
-        tree = plain_git(bomb, "mktree", stdin=entries.encode())
-    commit = plain_git(bomb, "commit-tree", "-m", "Grow", tree)
-    plain_git(bomb, "update-ref", "refs/heads/main", commit)
+@pytest.fixture
+def bomb(tmp_path: Path) -> Path:
+    """A checkout whose tree has ten billion files."""
+    path = make_repository(tmp_path / "bomb")
+    write_tree_bomb(path)
+    return path
+
+
+@pytest.mark.attack
+def test_a_tree_of_ten_billion_files_does_not_fill_the_host(bomb: Path) -> None:
+    """A checkout has ten levels of ten folders that are the same: git's memory is limited."""
     git = HostGit(checkout=bomb, max_memory_bytes=30_000_000)
     with pytest.raises(WorkspaceError) as caught:
         git.run("status", "--porcelain")
     assert "out of memory" in caught.value.what.lower()
     assert "folders that contain one another" in caught.value.next_step
+
+
+@pytest.mark.attack
+def test_the_list_of_ten_billion_files_is_cut_off(bomb: Path) -> None:
+    """The files of such a tree are listed: git is ended at a limit of what it prints."""
+    git = HostGit(checkout=bomb, max_output_bytes=1_000_000)
+    with pytest.raises(WorkspaceError) as caught:
+        list(read_tree(git, "HEAD"))
+    assert "git ls-tree printed more than 1,000,000 bytes" in caught.value.what
+    assert "folders that contain one another" in caught.value.next_step
+
+
+def test_the_date_of_a_commit_is_read_without_its_files(bomb: Path) -> None:
+    first = plain_git(bomb, "rev-parse", "HEAD~1")
+    git = HostGit(checkout=bomb, max_memory_bytes=30_000_000)
+    assert read_commit_date(git, first).timestamp() == 1_700_000_000
+
+
+def clone_over_http(place: Path, write_content: Callable[[Path], None]) -> Workspace:
+    """Clone a repository with this content from a server."""
+    bare = place / "served/ann/project.git"
+    plain_git(place, "clone", "-q", "--bare", str(make_repository(place / "a")), str(bare))
+    write_content(bare)
+    with serve(git_http_app(place / "served", token_gate(["ghs_1"], []))) as address:
+        return Workspace.clone(
+            f"{address.url}/ann/project.git",
+            place / "clone",
+            depth=50,
+            credential=Credential(address.url, "ghs_1"),
+        )
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "write_content",
+    [
+        write_tree_bomb,
+        partial(write_tree_bomb, levels=2, width=550),
+        partial(write_nested_trees, levels=3000),
+        partial(write_huge_file, size=30_000_000),
+        partial(write_refs, count=20_000),
+        pytest.param(
+            partial(write_huge_file, size=2_500_000_000),
+            marks=[pytest.mark.deep, pytest.mark.timeout(3600)],
+        ),
+    ],
+    ids=["tree bomb", "300,000 files", "nested folders", "huge file", "refs", "2.5 GB"],
+)
+def test_a_bomb_is_cloned_without_unpacking_it(
+    tmp_path: Path, write_content: Callable[[Path], None]
+) -> None:
+    """A repository on the server has few objects that unpack to much, or many refs: the clone has
+    their small form."""
+    workspace = clone_over_http(tmp_path, write_content)
+    size = sum(path.stat().st_size for path in workspace.folder.rglob("*") if path.is_file())
+    assert size < 3_000_000
+    assert plain_git(workspace.folder, "for-each-ref", "--format=%(refname)") == BASE_REF
+
+
+@pytest.mark.attack
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_folders_that_no_git_can_send_are_explained(tmp_path: Path) -> None:
+    """A repository on the server has 50,000 folders within one another: the clone fails within its
+    limits, and the message names the folders and not the network."""
+    with pytest.raises(WorkspaceError) as caught:
+        clone_over_http(tmp_path, partial(write_nested_trees, levels=50_000))
+    assert "folders" in caught.value.next_step
+    assert "check the network" not in caught.value.next_step
+
+
+CHECKOUT = """
+import sys
+from resolver.sandbox.change import checkout
+try:
+    checkout(*sys.argv[1:])
+except Exception as error:
+    print(error)
+"""
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("write_content", "before", "message"),
+    [
+        (
+            partial(write_nested_trees, levels=2_100),
+            (),
+            "has a path of 4199 bytes, which is longer",
+        ),
+        (
+            partial(write_huge_file, size=3_000_000),
+            ("prlimit", "--fsize=1000000"),
+            "git checkout was stopped at a file of more than 1000000 bytes",
+        ),
+    ],
+    ids=["nested folders", "huge file"],
+)
+def test_a_checkout_that_is_too_large_is_explained(
+    tmp_path: Path, write_content: Callable[[Path], None], before: tuple[str, ...], message: str
+) -> None:
+    """A repository has a path or a file that is too large for the sandbox: the run ends, and the
+    message names it."""
+    source = make_repository(tmp_path / "source")
+    write_content(source)
+    workspace = Workspace.clone(str(source), tmp_path / "clone", depth=50)
+    given = tmp_path / "given"
+    given.mkdir()
+    tar = b"".join(workspace.git_dir_tar())
+    subprocess.run(["tar", "-x", "-C", given], input=tar, check=True)
+    arguments = [tmp_path / "root", given, workspace.base, "main", GIT, tmp_path / "scratch"]
+    done = subprocess.run(
+        [*before, sys.executable, "-c", CHECKOUT, *map(str, arguments)],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    remove_tree(tmp_path / "root")  # which pytest can't, if its folders are nested too deep
+    assert message in done.stdout and len(done.stdout) < 1_000, done.stdout
+
+
+@pytest.mark.attack
+def test_a_server_that_sends_nothing_for_long_is_explained() -> None:
+    """A repository has so many nested folders that the server stalls: the fetch is given up after
+    a minute, and the message says what may be wrong."""
+    error = failure(
+        ("fetch",),
+        GitResult(
+            128,
+            b"",
+            "error: RPC failed; curl 28 Operation too slow. Less than 1000 bytes/sec transferred "
+            "the last 60 seconds\nfatal: protocol error: bad pack header\n",
+        ),
+    )
+    assert "folders within one another" in error.next_step
+    assert "git clone" in error.next_step

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from tests.git.scene import Scene, copy_scene, make_repository, open_scene, plain_git
+from tests.git.scenario import Scenario, copy_scenario, make_repository, open_scenario, plain_git
 from tests.parts.templates import Templates
 
 
-def build_scene(place: Path) -> Scene:
+def build_scenario(place: Path) -> Scenario:
     files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
-    return open_scene(make_repository(place / "source", files), place)
+    return open_scenario(make_repository(place / "source", files), place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    return copy_scene(templates, build_scene, tmp_path)
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    return copy_scenario(templates, build_scenario, tmp_path)
 
 
 class Forge:
     """Creates arbitrary objects and a bundle of them, like an attacker."""
 
-    def __init__(self, scene: Scene, place: Path) -> None:
+    def __init__(self, scenario: Scenario, place: Path) -> None:
         self.folder = place / "forged"
-        plain_git(place, "clone", "-q", "--bare", str(scene.source), str(self.folder))
-        self.base = scene.workspace.base
+        plain_git(place, "clone", "-q", "--bare", str(scenario.source), str(self.folder))
+        self.base = scenario.workspace.base
         self.base_tree = plain_git(self.folder, "rev-parse", f"{self.base}^{{tree}}")
         self.path = place / "forged.bundle"
 
@@ -61,50 +61,57 @@ class Forge:
 
 
 @pytest.fixture
-def forge(scene: Scene, tmp_path: Path) -> Forge:
-    return Forge(scene, tmp_path)
+def forge(scenario: Scenario, tmp_path: Path) -> Forge:
+    return Forge(scenario, tmp_path)
 
 
-def _refused(scene: Scene, bundle: Path | None, commit: str, tree: str) -> str:
+def _refused(scenario: Scenario, bundle: Path | None, commit: str, tree: str) -> str:
     with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
-        scene.workspace.receive(bundle, commit, tree)
+        scenario.workspace.receive(bundle, commit, tree)
     return caught.value.what
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", [".git", ".g\u200cit", "git~1", ".."])
 def test_a_name_that_stands_for_git_breaks_the_policy(
-    scene: Scene, forge: Forge, name: str
+    scenario: Scenario, forge: Forge, name: str
 ) -> None:
+    """A change contains a form of `.git`, also one with a zero-width character: it breaks the
+    policy, so that the run ends as refused."""
     tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
     commit = forge.commit(tree, forge.base)
     with pytest.raises(PolicyViolation, match=r"a form of \.git"):
-        scene.workspace.receive(forge.bundle(commit), commit, tree)
+        scenario.workspace.receive(forge.bundle(commit), commit, tree)
 
 
-def test_a_valid_handmade_bundle_is_accepted(scene: Scene, forge: Forge) -> None:
+def test_a_valid_handmade_bundle_is_accepted(scenario: Scenario, forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x\n")))
     commit = forge.commit(tree, forge.base)
-    patch = scene.workspace.receive(forge.bundle(commit), commit, tree)
+    patch = scenario.workspace.receive(forge.bundle(commit), commit, tree)
     assert {f.path: f.status for f in patch.files} == {
         "README.md": "deleted", "src/a.py": "deleted", "x": "added",
     }  # fmt: skip
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "name", ["..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"]
 )
-def test_a_tree_with_a_dangerous_name_is_refused(scene: Scene, forge: Forge, name: str) -> None:
+def test_a_tree_with_a_dangerous_name_is_refused(
+    scenario: Scenario, forge: Forge, name: str
+) -> None:
+    """A change contains `.git`, `..` or a form of them as a name: refused."""
     blob = forge.object("blob", b"x\n")
     tree = forge.tree(("100644", name, blob))
     commit = forge.commit(tree, forge.base)
-    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
     folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
     outer = forge.tree(("40000", "outer", folder))
     commit = forge.commit(outer, forge.base)
-    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, outer)
+    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, outer)
 
 
-def test_unsorted_trees_and_duplicate_entries_are_refused(scene: Scene, forge: Forge) -> None:
+def test_unsorted_trees_and_duplicate_entries_are_refused(scenario: Scenario, forge: Forge) -> None:
     one, two = forge.object("blob", b"1"), forge.object("blob", b"2")
     for entries in (
         [("100644", "x", one), ("100644", "x", two)],
@@ -113,48 +120,56 @@ def test_unsorted_trees_and_duplicate_entries_are_refused(scene: Scene, forge: F
     ):
         tree = forge.tree(*entries)
         commit = forge.commit(tree, forge.base)
-        assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+        assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
 
 
-def test_a_gitmodules_file_that_runs_commands_is_refused(scene: Scene, forge: Forge) -> None:
+def test_a_gitmodules_file_that_runs_commands_is_refused(scenario: Scenario, forge: Forge) -> None:
     text = b'[submodule "x"]\n\tpath = x\n\turl = -u./payload\n\tupdate = !touch /tmp/x\n'
     tree = forge.tree(("100644", ".gitmodules", forge.object("blob", text)))
     commit = forge.commit(tree, forge.base)
-    assert "fsck error" in _refused(scene, forge.bundle(commit), commit, tree)
+    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
 
 
-def test_an_announced_tree_other_than_the_commits_is_refused(scene: Scene, forge: Forge) -> None:
+def test_an_announced_tree_other_than_the_commits_is_refused(
+    scenario: Scenario, forge: Forge
+) -> None:
     commit = forge.commit(forge.tree(("100644", "x", forge.object("blob", b"x"))), forge.base)
-    assert "another tree" in _refused(scene, forge.bundle(commit), commit, forge.base_tree)
+    assert "another tree" in _refused(scenario, forge.bundle(commit), commit, forge.base_tree)
 
 
-def test_an_announced_commit_other_than_the_bundles_is_refused(scene: Scene, forge: Forge) -> None:
+def test_an_announced_commit_other_than_the_bundles_is_refused(
+    scenario: Scenario, forge: Forge
+) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     bundle = forge.bundle(forge.commit(tree, forge.base))
-    assert "not the announced commit" in _refused(scene, bundle, forge.base, tree)
+    assert "not the announced commit" in _refused(scenario, bundle, forge.base, tree)
 
 
-def test_extra_refs_are_refused(scene: Scene, forge: Forge) -> None:
+@pytest.mark.attack
+def test_extra_refs_are_refused(scenario: Scenario, forge: Forge) -> None:
+    """A bundle from the sandbox has more refs than one: refused."""
     one = forge.tree(("100644", "x", forge.object("blob", b"1")))
     two = forge.tree(("100644", "x", forge.object("blob", b"2")))
     first, second = forge.commit(one, forge.base), forge.commit(two, forge.base)
-    assert "2 refs" in _refused(scene, forge.bundle(first, second), first, one)
+    assert "2 refs" in _refused(scenario, forge.bundle(first, second), first, one)
 
 
-def test_unrelated_or_longer_history_is_refused(scene: Scene, forge: Forge) -> None:
+@pytest.mark.attack
+def test_unrelated_or_longer_history_is_refused(scenario: Scenario, forge: Forge) -> None:
+    """A change brings other history than one commit on the base: refused."""
     tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
     orphan = forge.commit(tree)
-    assert "directly on the base" in _refused(scene, forge.bundle(orphan), orphan, tree)
+    assert "directly on the base" in _refused(scenario, forge.bundle(orphan), orphan, tree)
     middle = forge.commit(forge.base_tree, forge.base)
     top = forge.commit(tree, middle)
-    assert "directly on the base" in _refused(scene, forge.bundle(top), top, tree)
+    assert "directly on the base" in _refused(scenario, forge.bundle(top), top, tree)
     merge = forge.commit(tree, forge.base, middle)
-    assert "directly on the base" in _refused(scene, forge.bundle(merge), merge, tree)
+    assert "directly on the base" in _refused(scenario, forge.bundle(merge), merge, tree)
     foreign = forge.bundle(top, without=(middle,))
-    assert "other than the base" in _refused(scene, foreign, top, tree)
+    assert "other than the base" in _refused(scenario, foreign, top, tree)
 
 
-def test_a_bundle_with_a_missing_object_is_refused(scene: Scene, forge: Forge) -> None:
+def test_a_bundle_with_a_missing_object_is_refused(scenario: Scenario, forge: Forge) -> None:
     nowhere = hashlib.sha1(b"nothing").hexdigest()
     tree = forge.tree(("100644", "x", nowhere))
     commit = forge.commit(tree, forge.base)
@@ -164,33 +179,37 @@ def test_a_bundle_with_a_missing_object_is_refused(scene: Scene, forge: Forge) -
     ).stdout  # fmt: skip
     head = f"# v2 git bundle\n-{forge.base} \n{commit} refs/heads/x\n\n".encode()
     forge.path.write_bytes(head + pack)
-    assert "can't be used" in _refused(scene, forge.path, commit, tree)
+    assert "can't be used" in _refused(scenario, forge.path, commit, tree)
 
 
-def test_a_bundle_truncated_or_changed_anywhere_is_refused(scene: Scene, forge: Forge) -> None:
+@pytest.mark.attack
+def test_a_bundle_truncated_or_changed_anywhere_is_refused(
+    scenario: Scenario, forge: Forge
+) -> None:
+    """A bundle from the sandbox is cut or altered anywhere: refused."""
     tree = forge.tree(("100644", "x", forge.object("blob", os.urandom(3000))))
     commit = forge.commit(tree, forge.base)
     sound = forge.bundle(commit).read_bytes()
     for at in (0, 5, 40, 100, len(sound) // 2, len(sound) - 1):
         forge.path.write_bytes(sound[:at])
-        assert "can't be used" in _refused(scene, forge.path, commit, tree)
+        assert "can't be used" in _refused(scenario, forge.path, commit, tree)
         forge.path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        assert "can't be used" in _refused(scene, forge.path, commit, tree)
+        assert "can't be used" in _refused(scenario, forge.path, commit, tree)
 
 
 @pytest.mark.parametrize(
     "announced", ["", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20]
 )
 def test_an_announced_id_of_another_form_is_refused(
-    scene: Scene, forge: Forge, announced: str
+    scenario: Scenario, forge: Forge, announced: str
 ) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     commit = forge.commit(tree, forge.base)
-    assert "object id" in _refused(scene, forge.bundle(commit), announced, tree)
-    assert "object id" in _refused(scene, forge.path, commit, announced)
+    assert "object id" in _refused(scenario, forge.bundle(commit), announced, tree)
+    assert "object id" in _refused(scenario, forge.path, commit, announced)
 
 
-def test_a_change_without_a_bundle_must_be_empty(scene: Scene, forge: Forge) -> None:
-    assert scene.workspace.receive(None, forge.base, forge.base_tree).is_empty
+def test_a_change_without_a_bundle_must_be_empty(scenario: Scenario, forge: Forge) -> None:
+    assert scenario.workspace.receive(None, forge.base, forge.base_tree).is_empty
     other = forge.tree(("100644", "x", forge.object("blob", b"x")))
-    assert "sent none" in _refused(scene, None, forge.base, other)
+    assert "sent none" in _refused(scenario, None, forge.base, other)

@@ -12,7 +12,7 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git.bundle import BundleHeader, read_header
 from resolver.git.workspace import Workspace
-from tests.git.scene import commit_all, make_repository, plain_git
+from tests.git.scenario import commit_all, make_repository, plain_git
 
 ONE, TWO, LONG = "1" * 40, "2" * 40, "3" * 64
 REF = f"{ONE} refs/heads/x\n"

@@ -15,12 +15,12 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone import repository_identity
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from tests.git.scene import (
+from tests.git.scenario import (
     commit_all,
     enter_sandbox,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -100,13 +100,13 @@ def test_another_branch_and_another_commit_can_be_named(source: Path, tmp_path: 
 
 def test_a_detached_head_has_no_branch(source: Path, tmp_path: Path) -> None:
     plain_git(source, "checkout", "-q", "--detach", "HEAD~1")
-    scene = open_scene(source, tmp_path)
-    assert scene.workspace.branch == ""
-    assert plain_git(scene.root, "rev-parse", "HEAD") == scene.workspace.base
-    assert plain_git(scene.root, "branch", "--show-current") == ""
-    write(scene.root, "x", "x\n")
-    expected = scene.expected_tree()
-    assert scene.publish() == expected
+    scenario = open_scenario(source, tmp_path)
+    assert scenario.workspace.branch == ""
+    assert plain_git(scenario.root, "rev-parse", "HEAD") == scenario.workspace.base
+    assert plain_git(scenario.root, "branch", "--show-current") == ""
+    write(scenario.root, "x", "x\n")
+    expected = scenario.expected_tree()
+    assert scenario.publish() == expected
 
 
 @pytest.mark.parametrize("kind", ["bare", "worktree", "shallow", "another owner", "odd name"])
@@ -317,9 +317,9 @@ def test_harmless_old_faults_in_history_are_cloned(source: Path, tmp_path: Path)
     text = f"tree {tree}\nauthor A<a@b> 1 +051800\ncommitter A <a@b> 1 +0000\n\nx\n"
     commit = plain_git(source, *add, "commit", stdin=text.encode())
     plain_git(source, "reset", "-q", "--hard", commit)
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "f", "changed\n")
-    assert [f.path for f in scene.export().files] == ["f"]
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "f", "changed\n")
+    assert [f.path for f in scenario.export().files] == ["f"]
 
 
 def test_dangerous_history_is_not_cloned(source: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache, remove_cached_clones
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from tests.git.scene import commit_all, enter_sandbox, make_repository, plain_git, write
+from tests.git.scenario import commit_all, enter_sandbox, make_repository, plain_git, write
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
 
@@ -80,7 +80,10 @@ def test_objects_of_an_earlier_run_are_not_sent_again(served: Served, tmp_path: 
     assert "cached" not in plain_git(root, "for-each-ref")
 
 
+@pytest.mark.attack
 def test_the_cache_gives_no_more_than_the_server(served: Served, tmp_path: Path) -> None:
+    """A clone is cached that others may not read: who may not read it on the server gets
+    nothing."""
     cache = CloneCache(tmp_path / "clones")
     secret = served.push("secret\n")
     served.clone(tmp_path / "1", cache)
@@ -97,7 +100,9 @@ def test_the_cache_gives_no_more_than_the_server(served: Served, tmp_path: Path)
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
 
 
+@pytest.mark.attack
 def test_each_address_has_its_own_clone(served: Served, tmp_path: Path) -> None:
+    """Two repositories have equal content: each has a cached clone of its own."""
     cache = CloneCache(tmp_path / "clones")
     served.clone(tmp_path / "1", cache)
     first = sum(served.sent)
@@ -108,13 +113,13 @@ def test_each_address_has_its_own_clone(served: Served, tmp_path: Path) -> None:
     assert len(list((tmp_path / "clones").glob("*.git"))) == 2
 
 
-@pytest.mark.parametrize("how", ["broken", "empty", "not a folder"])
-def test_an_unusable_cache_is_ignored(served: Served, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("defect", ["broken", "empty", "not a folder"])
+def test_an_unusable_cache_is_ignored(served: Served, tmp_path: Path, defect: str) -> None:
     cache = CloneCache(tmp_path / "clones")
     tip = served.clone(tmp_path / "1", cache).base
     [cached] = (tmp_path / "clones").glob("*.git")
-    shutil.rmtree(cached / "objects" if how == "broken" else cached)
-    if how == "not a folder":
+    shutil.rmtree(cached / "objects" if defect == "broken" else cached)
+    if defect == "not a folder":
         shutil.rmtree(tmp_path / "clones")
         write(tmp_path, "clones", "x\n")
     workspace = served.clone(tmp_path / "2", cache)

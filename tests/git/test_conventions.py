@@ -12,7 +12,7 @@ from resolver.git.conventions import (
 )
 from resolver.git.workspace import Workspace, workspace_at_branch
 from resolver.models.repository import issue_template_paths, template_path
-from tests.git.scene import commit_all, link, make_repository, plain_git, write
+from tests.git.scenario import commit_all, link, make_repository, plain_git, write
 
 GITHUB = ".github/pull_request_template.md"
 SEVERAL = ".github/PULL_REQUEST_TEMPLATE"

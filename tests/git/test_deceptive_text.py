@@ -9,23 +9,24 @@ from resolver.errors import PolicyViolation
 from resolver.git.deceptive_text import MAX_FOUND_PLACES, find_deceptive_text
 from resolver.git.policy import check
 from resolver.git.tree import read_changes
-from tests.git.scene import Scene, make_repository, open_scene, write
+from tests.git.scenario import Scenario, make_repository, open_scenario, write
 from tests.git.test_policy import POLICY
 
 BASE: dict[str | bytes, bytes | str] = {"old.py": "x = 1  # \u202e\n", "README.md": "hello\n"}
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return open_scene(make_repository(tmp_path / "source", BASE), tmp_path)
+def scenario(tmp_path: Path) -> Scenario:
+    return open_scenario(make_repository(tmp_path / "source", BASE), tmp_path)
 
 
-def found(scene: Scene) -> list[str]:
-    patch = scene.export()
-    changes = read_changes(scene.workspace.git, patch.base, patch.tree)
-    return [str(place) for place in find_deceptive_text(scene.workspace.git, changes)]
+def found(scenario: Scenario) -> list[str]:
+    patch = scenario.export()
+    changes = read_changes(scenario.workspace.git, patch.base, patch.tree)
+    return [str(place) for place in find_deceptive_text(scenario.workspace.git, changes)]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("path", "text", "places"),
     [
@@ -50,27 +51,33 @@ def found(scene: Scene) -> list[str]:
         ),
     ],
 )
-def test_added_lines_are_searched(scene: Scene, path: str, text: str, places: list[str]) -> None:
-    write(scene.root, path, text)
-    assert found(scene) == places
+def test_added_lines_are_searched(
+    scenario: Scenario, path: str, text: str, places: list[str]
+) -> None:
+    """Added lines contain bidirectional or invisible characters or homoglyphs: each is reported
+    with file and line."""
+    write(scenario.root, path, text)
+    assert found(scenario) == places
 
 
-def test_names_of_new_files_are_searched(scene: Scene) -> None:
-    write(scene.root, "a\u202ecod.exe", "x\n")
-    assert len(found(scene)) == 1 and found(scene)[0].startswith("the name of ")
+def test_names_of_new_files_are_searched(scenario: Scenario) -> None:
+    write(scenario.root, "a\u202ecod.exe", "x\n")
+    assert len(found(scenario)) == 1 and found(scenario)[0].startswith("the name of ")
 
 
-def test_the_number_of_places_is_bounded(scene: Scene) -> None:
-    write(scene.root, "a.py", "\u200b\n" * (2 * MAX_FOUND_PLACES))
-    assert len(found(scene)) == MAX_FOUND_PLACES
+def test_the_number_of_places_is_bounded(scenario: Scenario) -> None:
+    write(scenario.root, "a.py", "\u200b\n" * (2 * MAX_FOUND_PLACES))
+    assert len(found(scenario)) == MAX_FOUND_PLACES
 
 
-def test_bidi_controls_in_code_are_refused_unless_allowed(scene: Scene) -> None:
-    write(scene.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
+@pytest.mark.attack
+def test_bidi_controls_in_code_are_refused_unless_allowed(scenario: Scenario) -> None:
+    """Added code contains bidirectional controls: refused, unless a setting allows them."""
+    write(scenario.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
     with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E") as caught:
-        check(scene.workspace, scene.export(), POLICY)
+        check(scenario.workspace, scenario.export(), POLICY)
     assert caught.value.settings_decide
-    check(scene.workspace, scene.export(), replace(POLICY, allows_bidi_controls=True))
-    write(scene.root, "a.py", "fine = '\u200b'\n")
-    write(scene.root, "fa.md", "\u2067\n")
-    check(scene.workspace, scene.export(), POLICY)
+    check(scenario.workspace, scenario.export(), replace(POLICY, allows_bidi_controls=True))
+    write(scenario.root, "a.py", "fine = '\u200b'\n")
+    write(scenario.root, "fa.md", "\u2067\n")
+    check(scenario.workspace, scenario.export(), POLICY)

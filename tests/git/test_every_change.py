@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.scene import (
+from tests.git.scenario import (
     AT,
     US,
-    Scene,
+    Scenario,
     commit_all,
-    copy_scene,
+    copy_scenario,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -68,18 +68,18 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
-def build_scene(place: Path) -> Scene:
+def build_scenario(place: Path) -> Scenario:
     path = make_repository(place / "source", BASE)
     os.chmod(path / "tool.sh", 0o755)
     link(path, "link", "README.md")
     link(path, "dangling", "nowhere/at/all")
     commit_all(path, "links and modes")
-    return open_scene(path, place)
+    return open_scenario(path, place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    return copy_scene(templates, build_scene, tmp_path)
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    return copy_scenario(templates, build_scenario, tmp_path)
 
 
 Change = Callable[[Path], object]
@@ -265,29 +265,29 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_published_tree_and_diff_match_the_sandbox(scene: Scene, name: str) -> None:
-    CHANGES[name](scene.root)
-    expected = scene.expected_tree()
-    patch = scene.export()
-    assert scene.publish(patch) == expected
+def test_the_published_tree_and_diff_match_the_sandbox(scenario: Scenario, name: str) -> None:
+    CHANGES[name](scenario.root)
+    expected = scenario.expected_tree()
+    patch = scenario.export()
+    assert scenario.publish(patch) == expected
     assert patch.is_empty == (patch.diff == b"")
     if not patch.is_empty:
         apply = ["git", "apply", "--binary", "--cached", "--whitespace=nowarn"]
-        subprocess.run(apply, cwd=scene.source, input=patch.diff, check=True)
-    assert plain_git(scene.source, "write-tree") == expected
+        subprocess.run(apply, cwd=scenario.source, input=patch.diff, check=True)
+    assert plain_git(scenario.source, "write-tree") == expected
 
 
-def test_all_changes_that_go_together_have_one_tree(scene: Scene) -> None:
+def test_all_changes_that_go_together_have_one_tree(scenario: Scenario) -> None:
     apart = {"deletion of everything", "ignore rule that covers tracked files"}
     for name, change in CHANGES.items():
         if name not in apart:
             try:
-                change(scene.root)
+                change(scenario.root)
             except (OSError, AssertionError):
                 # An earlier change took away what this one is about.
                 continue
-    expected = scene.expected_tree()
-    assert scene.publish() == expected
+    expected = scenario.expected_tree()
+    assert scenario.publish() == expected
 
 
 ATTRIBUTES = """\
@@ -303,18 +303,18 @@ ATTRIBUTES = """\
 
 def test_line_end_rules_are_honoured_as_git_does(tmp_path: Path) -> None:
     files: dict[str | bytes, bytes | str] = {".gitattributes": ATTRIBUTES, "old.win": "a\nb\n"}
-    scene = open_scene(make_repository(tmp_path / "source", files), tmp_path)
-    assert (scene.root / "old.win").read_bytes() == b"a\r\nb\r\n"
-    write(scene.root, "old.win", "a\r\nb\r\nc\r\n")
-    write(scene.root, "new.txt", "one\r\ntwo\r\n")
-    write(scene.root, "new.bin", "one\r\ntwo\r\n")
-    write(scene.root, "new.auto", "one\r\ntwo\r\n")
-    write(scene.root, "new.u16", "wide\n".encode("utf-16-le"))
-    write(scene.root, "new.id", "$Id$ $Id: 1234 $\n")
-    write(scene.root, "new.flt", "one\r\ntwo\r\n")
-    expected = scene.expected_tree()
-    assert scene.publish() == expected
-    assert plain_git(scene.source, "cat-file", "blob", "agent/change:old.win") == "a\nb\nc"
+    scenario = open_scenario(make_repository(tmp_path / "source", files), tmp_path)
+    assert (scenario.root / "old.win").read_bytes() == b"a\r\nb\r\n"
+    write(scenario.root, "old.win", "a\r\nb\r\nc\r\n")
+    write(scenario.root, "new.txt", "one\r\ntwo\r\n")
+    write(scenario.root, "new.bin", "one\r\ntwo\r\n")
+    write(scenario.root, "new.auto", "one\r\ntwo\r\n")
+    write(scenario.root, "new.u16", "wide\n".encode("utf-16-le"))
+    write(scenario.root, "new.id", "$Id$ $Id: 1234 $\n")
+    write(scenario.root, "new.flt", "one\r\ntwo\r\n")
+    expected = scenario.expected_tree()
+    assert scenario.publish() == expected
+    assert plain_git(scenario.source, "cat-file", "blob", "agent/change:old.win") == "a\nb\nc"
 
 
 def test_files_that_were_not_touched_are_not_changed_by_line_end_rules(tmp_path: Path) -> None:
@@ -322,25 +322,25 @@ def test_files_that_were_not_touched_are_not_changed_by_line_end_rules(tmp_path:
     write(source, ".gitattributes", "*.txt text eol=lf\n")
     plain_git(source, "add", ".gitattributes")
     plain_git(source, "commit", "-q", "-m", "rules that nobody applied")
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "x", "y\n")
-    assert [f.path for f in scene.export().files] == ["x"]
-    write(scene.root, "crlf.txt", "one\r\ntwo\r\nthree\r\n")
-    assert [f.path for f in scene.export().files] == ["crlf.txt", "x"]
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "x", "y\n")
+    assert [f.path for f in scenario.export().files] == ["x"]
+    write(scenario.root, "crlf.txt", "one\r\ntwo\r\nthree\r\n")
+    assert [f.path for f in scenario.export().files] == ["crlf.txt", "x"]
 
 
-def test_an_undone_change_is_empty(scene: Scene) -> None:
-    write(scene.root, "README.md", "other\n")
-    assert not scene.export().is_empty
-    write(scene.root, "README.md", "hello\nworld\n")
-    patch = scene.export()
+def test_an_undone_change_is_empty(scenario: Scenario) -> None:
+    write(scenario.root, "README.md", "other\n")
+    assert not scenario.export().is_empty
+    write(scenario.root, "README.md", "hello\nworld\n")
+    patch = scenario.export()
     assert patch.is_empty and patch.diff == b""
 
 
-def test_the_same_change_makes_the_same_bundle_and_commit(scene: Scene) -> None:
-    write(scene.root, "x", "x\n")
-    one = scene.workspace.commit(scene.export(), "Change", US, AT)
-    two = scene.workspace.commit(scene.export(), "Change", US, AT)
+def test_the_same_change_makes_the_same_bundle_and_commit(scenario: Scenario) -> None:
+    write(scenario.root, "x", "x\n")
+    one = scenario.workspace.commit(scenario.export(), "Change", US, AT)
+    two = scenario.workspace.commit(scenario.export(), "Change", US, AT)
     assert one == two
 
 
@@ -349,12 +349,12 @@ def test_a_shallow_clone_gives_the_same_tree(tmp_path: Path) -> None:
     for number in range(5):
         write(source, f"file-{number}", f"{number}\n")
         commit_all(source, f"commit {number}")
-    scene = open_scene(source, tmp_path, depth=2)
-    assert plain_git(scene.root, "rev-list", "--count", "HEAD") == "2"
-    assert plain_git(scene.root, "fsck", "--strict") == ""
-    write(scene.root, "file-0", "changed\n")
-    expected = scene.expected_tree()
-    assert scene.publish() == expected
+    scenario = open_scenario(source, tmp_path, depth=2)
+    assert plain_git(scenario.root, "rev-list", "--count", "HEAD") == "2"
+    assert plain_git(scenario.root, "fsck", "--strict") == ""
+    write(scenario.root, "file-0", "changed\n")
+    expected = scenario.expected_tree()
+    assert scenario.publish() == expected
 
 
 def test_a_sha256_repository_gives_the_same_tree(tmp_path: Path) -> None:
@@ -363,8 +363,8 @@ def test_a_sha256_repository_gives_the_same_tree(tmp_path: Path) -> None:
     plain_git(source, "init", "-q", "--object-format=sha256")
     write(source, "a", "a\n")
     commit_all(source)
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "a", "b\n")
-    expected = scene.expected_tree()
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "a", "b\n")
+    expected = scenario.expected_tree()
     assert len(expected) == 64
-    assert scene.publish() == expected
+    assert scenario.publish() == expected

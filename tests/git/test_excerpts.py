@@ -16,7 +16,7 @@ HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten\n line
 THEN = "      8  line 8\n        -line 9\n      9 +line nine\n>    10 +line ten"
 
 
-def told(content: bytes | None = FILE, moved: str = "", **changes: Any) -> AskedThread:
+def thread_with_code(content: bytes | None = FILE, moved: str = "", **changes: Any) -> AskedThread:
     values = {"id": "x", "path": "a.py", "line": 30, "original_line": 10, "hunk": HUNK}
     asked = AskedThread(label="T1", thread=ReviewThread(**{**values, **changes}))
     pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", moved=moved)
@@ -24,7 +24,7 @@ def told(content: bytes | None = FILE, moved: str = "", **changes: Any) -> Asked
 
 
 def test_lines_are_shown_with_context() -> None:
-    found = told(start_line=28)
+    found = thread_with_code(start_line=28)
     lines = found.code.split("\n")
     assert [line for line in lines if line.startswith(">")] == [
         f">    {n}  line {n}" for n in (28, 29, 30)
@@ -49,18 +49,18 @@ def test_lines_are_shown_with_context() -> None:
 def test_moved_lines_are_shown_as_when_the_thread_was_started(
     changes: dict[str, Any],
 ) -> None:
-    found = told(**changes)
+    found = thread_with_code(**changes)
     assert found.code == THEN
     assert (found.is_then, found.place) == (True, "a.py:10")
 
 
 def test_a_removed_line_is_shown_in_the_diff() -> None:
-    assert told(side="LEFT", original_line=9).code == "      8  line 8\n>     9 -line 9"
+    assert thread_with_code(side="LEFT", original_line=9).code == "      8  line 8\n>     9 -line 9"
 
 
 def test_lines_are_counted_from_the_end_of_a_truncated_diff() -> None:
     cut = " line 8\n-line 9\n+line nine\n+line ten"
-    found = told(hunk=cut, is_outdated=True)
+    found = thread_with_code(hunk=cut, is_outdated=True)
     assert found.code == THEN
 
 
@@ -74,13 +74,13 @@ def test_a_file_that_is_too_large_is_shown_by_its_diff() -> None:
 
 
 def test_hidden_characters_are_made_visible() -> None:
-    found = told("x\u202ey\n".encode() * 40, path="a\u200b.py")
+    found = thread_with_code("x\u202ey\n".encode() * 40, path="a\u200b.py")
     assert "[U+202E]" in found.code
     assert found.thread.path == "a[U+200B].py"
 
 
 def test_a_comment_on_a_whole_file_has_no_lines() -> None:
-    assert told(line=None, original_line=None, hunk="").code == ""
+    assert thread_with_code(line=None, original_line=None, hunk="").code == ""
 
 
 @given(
@@ -89,5 +89,5 @@ def test_a_comment_on_a_whole_file_has_no_lines() -> None:
     st.sampled_from(["LEFT", "RIGHT"]),
 )
 def test_excerpts_of_any_diff_are_bounded(hunk: str, line: int | None, side: str) -> None:
-    found = told(hunk=hunk, original_line=line, is_outdated=True, side=side)
+    found = thread_with_code(hunk=hunk, original_line=line, is_outdated=True, side=side)
     assert len(found.code.split("\n")) <= MAX_EXCERPT_LINES

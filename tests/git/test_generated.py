@@ -8,12 +8,12 @@ import pytest
 
 from resolver.sandbox.change import export_change
 from resolver.sandbox.wire import ChangeResult
-from tests.git.scene import (
+from tests.git.scenario import (
     GIT,
-    Scene,
+    Scenario,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -21,28 +21,28 @@ from tests.git.scene import (
 CODE: dict[str | bytes, bytes | str] = {"calc.py": "x = 1\n", "pkg/a.py": "y = 2\n"}
 
 
-def _scene(tmp_path: Path, files: dict[str | bytes, bytes | str]) -> Scene:
-    return open_scene(make_repository(tmp_path / "source", {**CODE, **files}), tmp_path)
+def _scenario(tmp_path: Path, files: dict[str | bytes, bytes | str]) -> Scenario:
+    return open_scenario(make_repository(tmp_path / "source", {**CODE, **files}), tmp_path)
 
 
-def _exported(scene: Scene) -> ChangeResult:
-    return export_change(str(scene.root), str(scene.scratch), scene.workspace.base, GIT)
+def _exported(scenario: Scenario) -> ChangeResult:
+    return export_change(str(scenario.root), str(scenario.scratch), scenario.workspace.base, GIT)
 
 
-def _paths(scene: Scene) -> list[str]:
-    return [file.path for file in scene.export().files]
+def _paths(scenario: Scenario) -> list[str]:
+    return [file.path for file in scenario.export().files]
 
 
 def test_byte_code_is_left_out_of_the_change_and_named(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {})
-    compileall.compile_dir(str(scene.root), quiet=1)
-    write(scene.root, "calc.py", "x = 2\n")
-    assert (scene.root / "pkg/__pycache__").is_dir()
-    assert _paths(scene) == ["calc.py"]
-    assert _exported(scene)["generated"] == ["__pycache__/", "pkg/__pycache__/"]
+    scenario = _scenario(tmp_path, {})
+    compileall.compile_dir(str(scenario.root), quiet=1)
+    write(scenario.root, "calc.py", "x = 2\n")
+    assert (scenario.root / "pkg/__pycache__").is_dir()
+    assert _paths(scenario) == ["calc.py"]
+    assert _exported(scenario)["generated"] == ["__pycache__/", "pkg/__pycache__/"]
     # Named again the next time, and nothing of it is left in the agent's own repository.
-    assert _exported(scene)["generated"] == ["__pycache__/", "pkg/__pycache__/"]
-    assert "__pycache__/" in plain_git(scene.root, "status", "--porcelain")
+    assert _exported(scenario)["generated"] == ["__pycache__/", "pkg/__pycache__/"]
+    assert "__pycache__/" in plain_git(scenario.root, "status", "--porcelain")
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_byte_code_is_left_out_of_the_change_and_named(tmp_path: Path) -> None:
     ],
 )
 def test_every_kind_is_named_by_its_outermost_folder(tmp_path: Path, path: str, named: str) -> None:
-    scene = _scene(tmp_path, {})
-    write(scene.root, path, "x\n")
-    write(scene.root, "new.py", "x = 1\n")
-    found = _exported(scene)
+    scenario = _scenario(tmp_path, {})
+    write(scenario.root, path, "x\n")
+    write(scenario.root, "new.py", "x = 1\n")
+    found = _exported(scenario)
     assert (found["generated"], found["left_out"]) == ([named], [])
-    assert _paths(scene) == ["new.py"]
+    assert _paths(scenario) == ["new.py"]
 
 
 @pytest.mark.parametrize(
@@ -74,67 +74,67 @@ def test_every_kind_is_named_by_its_outermost_folder(tmp_path: Path, path: str, 
     ],
 )  # fmt: skip
 def test_files_that_may_be_source_stay(tmp_path: Path, path: str) -> None:
-    scene = _scene(tmp_path, {})
-    write(scene.root, path, b"\0\1\2")
-    assert _exported(scene)["generated"] == []
-    expected = scene.expected_tree()
-    assert scene.publish() == expected
+    scenario = _scenario(tmp_path, {})
+    write(scenario.root, path, b"\0\1\2")
+    assert _exported(scenario)["generated"] == []
+    expected = scenario.expected_tree()
+    assert scenario.publish() == expected
 
 
 def test_a_virtual_environment_is_left_out(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {})
+    scenario = _scenario(tmp_path, {})
     for folder in (".venv", "tools/venv"):
-        write(scene.root, f"{folder}/pyvenv.cfg", "home = /usr\n")
-        write(scene.root, f"{folder}/lib/x.py", "x = 1\n")
-    write(scene.root, "sample/pyvenv.cfg", "home = /usr\n")
-    assert _exported(scene)["generated"] == [".venv/", "tools/venv/"]
-    assert _paths(scene) == ["sample/pyvenv.cfg"]
+        write(scenario.root, f"{folder}/pyvenv.cfg", "home = /usr\n")
+        write(scenario.root, f"{folder}/lib/x.py", "x = 1\n")
+    write(scenario.root, "sample/pyvenv.cfg", "home = /usr\n")
+    assert _exported(scenario)["generated"] == [".venv/", "tools/venv/"]
+    assert _paths(scenario) == ["sample/pyvenv.cfg"]
 
 
 def test_names_that_the_base_tracks_are_source_in_this_repository(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {"fixtures/node_modules/x/index.js": "1\n", "old.pyc": b"\0old"})
-    write(scene.root, "fixtures/node_modules/x/index.js", "2\n")
-    write(scene.root, "fixtures/node_modules/y/index.js", "3\n")
-    write(scene.root, "new.pyc", b"\0new")
+    scenario = _scenario(tmp_path, {"fixtures/node_modules/x/index.js": "1\n", "old.pyc": b"\0old"})
+    write(scenario.root, "fixtures/node_modules/x/index.js", "2\n")
+    write(scenario.root, "fixtures/node_modules/y/index.js", "3\n")
+    write(scenario.root, "new.pyc", b"\0new")
     # Python's own folder is another name, and this repository tracks none of that.
-    write(scene.root, "fixtures/node_modules/z/__pycache__/z.txt", "4\n")
-    assert _exported(scene)["generated"] == ["fixtures/node_modules/z/__pycache__/"]
-    assert _paths(scene) == [
+    write(scenario.root, "fixtures/node_modules/z/__pycache__/z.txt", "4\n")
+    assert _exported(scenario)["generated"] == ["fixtures/node_modules/z/__pycache__/"]
+    assert _paths(scenario) == [
         "fixtures/node_modules/x/index.js", "fixtures/node_modules/y/index.js", "new.pyc",
     ]  # fmt: skip
 
 
 def test_files_that_a_gitignore_explicitly_includes_stay(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {".gitignore": "!keep.pyc\n"})
-    write(scene.root, "keep.pyc", b"\0")
-    write(scene.root, "drop.pyc", b"\0")
-    assert _exported(scene)["generated"] == ["drop.pyc"]
-    assert _paths(scene) == ["keep.pyc"]
+    scenario = _scenario(tmp_path, {".gitignore": "!keep.pyc\n"})
+    write(scenario.root, "keep.pyc", b"\0")
+    write(scenario.root, "drop.pyc", b"\0")
+    assert _exported(scenario)["generated"] == ["drop.pyc"]
+    assert _paths(scenario) == ["keep.pyc"]
 
 
 def test_a_change_of_caches_alone_is_empty(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {})
-    write(scene.root, ".hypothesis/unicode", "x\n")
-    link(scene.root, "node_modules", "/opt/node_modules")
-    found = _exported(scene)
-    assert found["bundle"] is None and found["commit"] == scene.workspace.base
+    scenario = _scenario(tmp_path, {})
+    write(scenario.root, ".hypothesis/unicode", "x\n")
+    link(scenario.root, "node_modules", "/opt/node_modules")
+    found = _exported(scenario)
+    assert found["bundle"] is None and found["commit"] == scenario.workspace.base
     assert found["generated"] == [".hypothesis/", "node_modules"]
 
 
 def test_many_and_oddly_named_caches_are_left_out(tmp_path: Path) -> None:
-    scene = _scene(tmp_path, {})
-    write(scene.root, b"odd [*]\\ \n\xff/.venv/pyvenv.cfg", "x\n")
-    write(scene.root, b"odd [*] /.venv/pyvenv.cfg", "x\n")
+    scenario = _scenario(tmp_path, {})
+    write(scenario.root, b"odd [*]\\ \n\xff/.venv/pyvenv.cfg", "x\n")
+    write(scenario.root, b"odd [*] /.venv/pyvenv.cfg", "x\n")
     for number in range(150):
-        write(scene.root, f"d{number}/__pycache__/x", "x\n")
-    found = _exported(scene)
+        write(scenario.root, f"d{number}/__pycache__/x", "x\n")
+    found = _exported(scenario)
     assert len(found["generated"]) == 100
-    assert "odd [*] /.venv/" in _paths_left_out(scene)
+    assert "odd [*] /.venv/" in _paths_left_out(scenario)
     # A line of an exclude file can't hold a line end: such a folder stays.
-    assert len(_paths(scene)) == 1
+    assert len(_paths(scenario)) == 1
 
 
-def _paths_left_out(scene: Scene) -> list[str]:
+def _paths_left_out(scenario: Scenario) -> list[str]:
     for number in range(150):
-        os.unlink(scene.root / f"d{number}/__pycache__/x")  # noqa: PTH108
-    return _exported(scene)["generated"]
+        os.unlink(scenario.root / f"d{number}/__pycache__/x")  # noqa: PTH108
+    return _exported(scenario)["generated"]

@@ -10,7 +10,7 @@ from resolver.git import git as host_git
 from resolver.git.git import HostGit, ObjectCache, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.git.tree import TreeEntry, find_entry
-from tests.git.scene import make_repository, plain_git, write
+from tests.git.scenario import make_repository, plain_git, write
 
 
 def test_a_hanging_command_is_ended(tmp_path: Path) -> None:

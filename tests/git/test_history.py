@@ -12,10 +12,10 @@ from resolver.git.push import fetch_tip
 from resolver.git.remote import LinearHistory, RefListing
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
-from tests.git.scene import (
+from tests.git.scenario import (
     AT,
     US,
-    Scene,
+    Scenario,
     commit_all,
     enter_sandbox,
     make_repository,
@@ -231,9 +231,9 @@ def test_branches_that_were_merged_into_each_other_are_updated_with_all_their_hi
 
 def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
-    scene = Scene(served.path, workspace, *enter_sandbox(workspace, tmp_path))
-    write(scene.root, "new.txt", "new\n")
-    patch = workspace.commit(scene.export(), "Change", US, AT)
+    scenario = Scenario(served.path, workspace, *enter_sandbox(workspace, tmp_path))
+    write(scenario.root, "new.txt", "new\n")
+    patch = workspace.commit(scenario.export(), "Change", US, AT)
     assert patch.commit is not None
     workspace.push(patch.commit, "agent/fix", served.url)
     assert plain_git(served.path, "rev-parse", "agent/fix^") == workspace.base

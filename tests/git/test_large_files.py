@@ -8,14 +8,14 @@ import pytest
 
 from resolver.sandbox.change import export_change
 from resolver.sandbox.change_bundle import LARGE_BYTES
-from tests.git.scene import (
+from tests.git.scenario import (
     GIT,
-    Scene,
+    Scenario,
     commit_all,
-    copy_scene,
+    copy_scenario,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -40,23 +40,23 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
-def build_scene(place: Path) -> Scene:
-    return open_scene(make_repository(place / "source", BASE), place)
+def build_scenario(place: Path) -> Scenario:
+    return open_scenario(make_repository(place / "source", BASE), place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    return copy_scene(templates, build_scene, tmp_path)
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    return copy_scenario(templates, build_scenario, tmp_path)
 
 
-def check(scene: Scene) -> None:
-    change = scene.export()
-    assert change.tree == scene.expected_tree()
-    assert scene.publish(change) == change.tree
+def check(scenario: Scenario) -> None:
+    change = scenario.export()
+    assert change.tree == scenario.expected_tree()
+    assert scenario.publish(change) == change.tree
 
 
-def test_every_kind_of_change_of_a_large_file(scene: Scene, tmp_path: Path) -> None:
-    root = scene.root
+def test_every_kind_of_change_of_a_large_file(scenario: Scenario, tmp_path: Path) -> None:
+    root = scenario.root
     write(root, "changed.bin", b"new" + BIG)
     (root / "touched.bin").touch()
     (root / "moved.bin").rename(root / "moved there.bin")
@@ -77,51 +77,51 @@ def test_every_kind_of_change_of_a_large_file(scene: Scene, tmp_path: Path) -> N
     link(root, "linked", str(tmp_path / "outside"))
     link(root, "link.bin", "changed.bin")
     write(root, "small", b"7" + BIG)
-    check(scene)
+    check(scenario)
 
 
 @pytest.mark.parametrize("name", ["x.auto", "x.crlf", "x.id", "x.clean", "x.raw", "x.other"])
-def test_files_that_git_converts_are_converted(scene: Scene, name: str) -> None:
-    write(scene.root, name, TEXT + b"$Id$\n")
-    check(scene)
+def test_files_that_git_converts_are_converted(scenario: Scenario, name: str) -> None:
+    write(scenario.root, name, TEXT + b"$Id$\n")
+    check(scenario)
 
 
-def test_encodings_and_late_attributes_count(scene: Scene) -> None:
-    write(scene.root, "x.wide", TEXT.decode().encode("utf-16"))
-    write(scene.root, "sub/.gitattributes", "*.bin text\n")
-    write(scene.root, "sub/x.bin", TEXT)
-    check(scene)
+def test_encodings_and_late_attributes_count(scenario: Scenario) -> None:
+    write(scenario.root, "x.wide", TEXT.decode().encode("utf-16"))
+    write(scenario.root, "sub/.gitattributes", "*.bin text\n")
+    write(scenario.root, "sub/x.bin", TEXT)
+    check(scenario)
 
 
-def test_ignored_large_files_are_left_out(scene: Scene) -> None:
-    write(scene.root, ".gitignore", "*.log\n")
-    write(scene.root, "x.log", BIG[9:])
-    write(scene.root, "y.bin", BIG[9:])
-    assert sorted(f.path for f in scene.export().files) == [".gitignore", "y.bin"]
+def test_ignored_large_files_are_left_out(scenario: Scenario) -> None:
+    write(scenario.root, ".gitignore", "*.log\n")
+    write(scenario.root, "x.log", BIG[9:])
+    write(scenario.root, "y.bin", BIG[9:])
+    assert sorted(f.path for f in scenario.export().files) == [".gitignore", "y.bin"]
 
 
-def test_touched_large_files_are_no_change(scene: Scene) -> None:
+def test_touched_large_files_are_no_change(scenario: Scenario) -> None:
     for name in ("touched.bin", "changed.bin"):
-        os.utime(scene.root / name, (1, 1))
-    assert export(scene, 1 << 30)["bundle"] is None
+        os.utime(scenario.root / name, (1, 1))
+    assert export(scenario, 1 << 30)["bundle"] is None
 
 
 def test_content_of_the_history_can_be_restored(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"x.bin": BIG})
     write(source, "x.bin", BIG[1:])
     commit_all(source, "another")
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "x.bin", BIG)
-    write(scene.root, "y.bin", BIG[2:])
-    check(scene)
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "x.bin", BIG)
+    write(scenario.root, "y.bin", BIG[2:])
+    check(scenario)
 
 
-def test_a_change_can_be_exported_twice(scene: Scene) -> None:
-    write(scene.root, "new.bin", b"0" + BIG)
-    first = scene.export()
-    write(scene.root, "more.bin", b"1" + BIG)
-    assert scene.export().tree != first.tree
-    check(scene)
+def test_a_change_can_be_exported_twice(scenario: Scenario) -> None:
+    write(scenario.root, "new.bin", b"0" + BIG)
+    first = scenario.export()
+    write(scenario.root, "more.bin", b"1" + BIG)
+    assert scenario.export().tree != first.tree
+    check(scenario)
 
 
 def test_large_files_work_in_a_sha256_repository(tmp_path: Path) -> None:
@@ -130,26 +130,26 @@ def test_large_files_work_in_a_sha256_repository(tmp_path: Path) -> None:
     plain_git(source, "init", "-q", "--object-format=sha256")
     write(source, "x.bin", BIG)
     commit_all(source)
-    scene = open_scene(source, tmp_path)
-    write(scene.root, "x.bin", BIG[1:])
-    change = scene.export()
+    scenario = open_scenario(source, tmp_path)
+    write(scenario.root, "x.bin", BIG[1:])
+    change = scenario.export()
     assert len(change.tree) == 64
-    assert scene.publish(change) == change.tree
+    assert scenario.publish(change) == change.tree
 
 
-def test_above_the_limit_a_small_change_of_a_large_file_is_small(scene: Scene) -> None:
-    write(scene.root, "changed.bin", BIG[:100_000] + b"new" + BIG[100_000:])
-    whole, small = export(scene, 1 << 30), export(scene, len(BIG))
+def test_above_the_limit_a_small_change_of_a_large_file_is_small(scenario: Scenario) -> None:
+    write(scenario.root, "changed.bin", BIG[:100_000] + b"new" + BIG[100_000:])
+    whole, small = export(scenario, 1 << 30), export(scenario, len(BIG))
     assert whole["tree"] == small["tree"]
     assert whole["size"] > len(BIG) > 20 * small["size"]
 
 
-def test_a_pipe_next_to_a_large_file_is_left_out(scene: Scene) -> None:
-    write(scene.root, "new.bin", b"0" + BIG)
-    os.mkfifo(scene.root / "pipe")
-    assert [f.path for f in scene.export().files] == ["new.bin"]
+def test_a_pipe_next_to_a_large_file_is_left_out(scenario: Scenario) -> None:
+    write(scenario.root, "new.bin", b"0" + BIG)
+    os.mkfifo(scenario.root / "pipe")
+    assert [f.path for f in scenario.export().files] == ["new.bin"]
 
 
-def export(scene: Scene, limit: int) -> dict[str, object]:
-    base = scene.workspace.base
-    return dict(export_change(str(scene.root), str(scene.scratch), base, GIT, limit))
+def export(scenario: Scenario, limit: int) -> dict[str, object]:
+    base = scenario.workspace.base
+    return dict(export_change(str(scenario.root), str(scenario.scratch), base, GIT, limit))

@@ -24,7 +24,7 @@ from resolver.git.merge import (
     replay_commits,
 )
 from resolver.git.tree import read_tree
-from tests.git.scene import commit_all, make_repository, plain_git, write
+from tests.git.scenario import commit_all, make_repository, plain_git, write
 
 LINES = "".join(f"{n}\n" for n in range(1, 21))
 Files = dict[str | bytes, bytes | str | None]

@@ -8,7 +8,7 @@ from resolver.git.tree import read_tree
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.runs.verify import build_trees
-from tests.git.scene import make_repository, plain_git, write
+from tests.git.scenario import make_repository, plain_git, write
 
 
 def _commit(repository: Path) -> str:

@@ -14,13 +14,13 @@ from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
 from resolver.git.policy import PatchPolicy, check, describe_protected_changes, is_protected
 from resolver.git.tree import resolve_symlink
-from tests.git.scene import (
-    Scene,
+from tests.git.scenario import (
+    Scenario,
     commit_all,
-    copy_scene,
+    copy_scenario,
     link,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -40,23 +40,23 @@ BASE: dict[str | bytes, bytes | str] = {
 }
 
 
-def build_scene(place: Path) -> Scene:
+def build_scenario(place: Path) -> Scenario:
     source = make_repository(place / "source", BASE)
     link(source, ".github/workflows/linked.yml", "../../ci/real.yml")
     link(source, "old-absolute", "/etc/hostname")
     commit_all(source)
-    return open_scene(source, place)
+    return open_scenario(source, place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    return copy_scene(templates, build_scene, tmp_path)
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    return copy_scenario(templates, build_scenario, tmp_path)
 
 
-def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
+def _judge(scenario: Scenario, policy: PatchPolicy = POLICY) -> str:
     """Return the message of the violation; "" if the change may be published."""
     try:
-        check(scene.workspace, scene.export(), policy)
+        check(scenario.workspace, scenario.export(), policy)
     except PolicyViolation as violation:
         named = ("bytes or more", "touches", "protected files", "bidirectional")
         bounds = [any(each in what for each in named) for what in violation.what.split("; ")]
@@ -66,12 +66,12 @@ def _judge(scene: Scene, policy: PatchPolicy = POLICY) -> str:
     return ""
 
 
-def test_an_ordinary_change_may_be_published(scene: Scene) -> None:
-    write(scene.root, "README.md", "hello there\n")
-    write(scene.root, "src/github/workflows/x.yml", "x\n")
-    link(scene.root, "docs/readme", "../README.md")
-    link(scene.root, "dangling", "not/there/../yet")
-    assert _judge(scene) == ""
+def test_an_ordinary_change_may_be_published(scenario: Scenario) -> None:
+    write(scenario.root, "README.md", "hello there\n")
+    write(scenario.root, "src/github/workflows/x.yml", "x\n")
+    link(scenario.root, "docs/readme", "../README.md")
+    link(scenario.root, "dangling", "not/there/../yet")
+    assert _judge(scenario) == ""
 
 
 Change = Callable[[Path], object]
@@ -119,24 +119,26 @@ PROTECTED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", PROTECTED)
-def test_a_protected_file_is_refused_and_named(scene: Scene, name: str) -> None:
+def test_a_protected_file_is_refused_and_named(scenario: Scenario, name: str) -> None:
     change, named = PROTECTED[name]
-    change(scene.root)
-    words = _judge(scene)
+    change(scenario.root)
+    words = _judge(scenario)
     assert "protected" in words and named in words
 
 
+@pytest.mark.attack
 def test_a_protected_path_reached_through_a_moved_link_is_refused(tmp_path: Path) -> None:
+    """A change reaches a protected path through a link: refused."""
     source = make_repository(tmp_path / "source", {"one/ci.yml": "1\n", "two/ci.yml": "2\n"})
     link(source, "current", "one")
     link(source, ".github/workflows", "../current")
     commit_all(source)
-    scene = open_scene(source, tmp_path)
-    link(scene.root, "current", "two")
-    assert ".github/workflows" in _judge(scene)
-    link(scene.root, "current", "one")
-    write(scene.root, "one/ci.yml", "changed\n")
-    assert "one/ci.yml" in _judge(scene)
+    scenario = open_scenario(source, tmp_path)
+    link(scenario.root, "current", "two")
+    assert ".github/workflows" in _judge(scenario)
+    link(scenario.root, "current", "one")
+    write(scenario.root, "one/ci.yml", "changed\n")
+    assert "one/ci.yml" in _judge(scenario)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +184,11 @@ def test_globs_match_as_documented(glob: str, path: str, refused: bool) -> None:
     ],
 )
 def test_a_link_in_place_of_a_folder_that_a_glob_names_is_refused(
-    scene: Scene, glob: str, path: str, refused: bool
+    scenario: Scenario, glob: str, path: str, refused: bool
 ) -> None:
     policy = PatchPolicy((glob,), 1_000_000, 20)
-    link(scene.root, path, "README.md" if "/" not in path else "x")
-    assert ("protected" in _judge(scene, policy)) is refused
+    link(scenario.root, path, "README.md" if "/" not in path else "x")
+    assert ("protected" in _judge(scenario, policy)) is refused
 
 
 @pytest.mark.parametrize(
@@ -196,44 +198,46 @@ def test_a_link_in_place_of_a_folder_that_a_glob_names_is_refused(
         ".git/hooks/pre-commit", "ci/../.GIT/config", "//host",
     ],
 )  # fmt: skip
-def test_a_new_link_that_leads_out_is_refused_and_named(scene: Scene, target: str) -> None:
-    link(scene.root, "escape", target)
-    assert "point outside the repository: escape" in _judge(scene)
+def test_a_new_link_that_leads_out_is_refused_and_named(scenario: Scenario, target: str) -> None:
+    link(scenario.root, "escape", target)
+    assert "point outside the repository: escape" in _judge(scenario)
 
 
-def test_links_that_lead_out_only_together_are_refused(scene: Scene) -> None:
-    link(scene.root, "x/y/z/up", "../../..")
-    assert _judge(scene) == ""
-    link(scene.root, "escape", "x/y/z/up/../outside")
-    assert "repository: escape" in _judge(scene)
+def test_links_that_lead_out_only_together_are_refused(scenario: Scenario) -> None:
+    link(scenario.root, "x/y/z/up", "../../..")
+    assert _judge(scenario) == ""
+    link(scenario.root, "escape", "x/y/z/up/../outside")
+    assert "repository: escape" in _judge(scenario)
 
 
-def test_an_old_link_that_leads_out_may_stay_and_not_be_changed(scene: Scene) -> None:
-    link(scene.root, "fine", "README.md")
-    assert _judge(scene) == ""
-    link(scene.root, "old-absolute", "/etc/passwd")
-    assert "old-absolute" in _judge(scene)
+def test_an_old_link_that_leads_out_may_stay_and_not_be_changed(scenario: Scenario) -> None:
+    link(scenario.root, "fine", "README.md")
+    assert _judge(scenario) == ""
+    link(scenario.root, "old-absolute", "/etc/passwd")
+    assert "old-absolute" in _judge(scenario)
 
 
-def test_a_link_loop_leads_nowhere(scene: Scene) -> None:
+def test_a_link_loop_leads_nowhere(scenario: Scenario) -> None:
     assert resolve_symlink({b"a": b"b", b"b": b"a"}, b"a") == b"a"
     assert resolve_symlink({b"a": b"a/a"}, b"a") == b"a"
 
 
+@pytest.mark.attack
 def test_submodules_are_refused_added_moved_and_removed(tmp_path: Path) -> None:
+    """A change adds, moves or removes a submodule: refused."""
     library = make_repository(tmp_path / "library")
     first = plain_git(library, "rev-parse", "HEAD")
     source = make_repository(tmp_path / "source")
     plain_git(source, "update-index", "--add", "--cacheinfo", f"160000,{first},lib")
     plain_git(source, "commit", "-q", "-m", "submodule")
-    scene = open_scene(source, tmp_path)
-    assert scene.export().is_empty
-    (scene.root / "lib").rmdir()
-    assert "submodules" in _judge(scene) and "lib" in _judge(scene)
-    plain_git(scene.root, "clone", "-q", str(library), "lib")
-    assert scene.export().is_empty
-    commit_all(scene.root / "lib", "moved")
-    assert "submodules" in _judge(scene)
+    scenario = open_scenario(source, tmp_path)
+    assert scenario.export().is_empty
+    (scenario.root / "lib").rmdir()
+    assert "submodules" in _judge(scenario) and "lib" in _judge(scenario)
+    plain_git(scenario.root, "clone", "-q", str(library), "lib")
+    assert scenario.export().is_empty
+    commit_all(scenario.root / "lib", "moved")
+    assert "submodules" in _judge(scenario)
 
 
 TOKENS = {
@@ -249,123 +253,125 @@ TOKENS = {
 }
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize("form", ["text", "new file", "binary", "UTF-16"])
 def test_an_added_credential_is_named_with_file_and_line_and_not_shown(
-    scene: Scene, name: str, form: str
+    scenario: Scenario, name: str, form: str
 ) -> None:
+    """A change adds a credential: refused with file and line, without the value."""
     token = TOKENS[name]
     line = f'key = "{token}"\n'
     match form:
         case "text":
-            write(scene.root, "README.md", f"hello\n\n{line}")
+            write(scenario.root, "README.md", f"hello\n\n{line}")
         case "new file":
-            write(scene.root, "a/b.env", f"\n\n{line}")
+            write(scenario.root, "a/b.env", f"\n\n{line}")
         case "binary":
-            write(scene.root, "x.bin", b"\xff\x00\n\xfe\n" + line.encode())
+            write(scenario.root, "x.bin", b"\xff\x00\n\xfe\n" + line.encode())
         case _:
-            write(scene.root, "wide.txt", f"\n\n{line}".encode("utf-16"))
-    words = _judge(scene)
+            write(scenario.root, "wide.txt", f"\n\n{line}".encode("utf-16"))
+    words = _judge(scenario)
     assert "credential" in words and "line 3" in words
     assert token not in words and token[12:] not in words
 
 
-def test_an_existing_credential_does_not_count_as_added(scene: Scene) -> None:
-    write(scene.root, "config.py", "# edited\nKEY = 'AKIAABCDEFGHIJKLMNOP'\n")
-    assert _judge(scene) == ""
-    (scene.root / "config.py").rename(scene.root / "settings.py")
-    assert _judge(scene) == ""
-    write(scene.root, "settings.py", "KEY = 'AKIAABCDEFGHIJKLMNOQ'\n")
-    assert "settings.py line 1" in _judge(scene)
+def test_an_existing_credential_does_not_count_as_added(scenario: Scenario) -> None:
+    write(scenario.root, "config.py", "# edited\nKEY = 'AKIAABCDEFGHIJKLMNOP'\n")
+    assert _judge(scenario) == ""
+    (scenario.root / "config.py").rename(scenario.root / "settings.py")
+    assert _judge(scenario) == ""
+    write(scenario.root, "settings.py", "KEY = 'AKIAABCDEFGHIJKLMNOQ'\n")
+    assert "settings.py line 1" in _judge(scenario)
 
 
-def test_words_that_only_resemble_a_credential_pass(scene: Scene) -> None:
+def test_words_that_only_resemble_a_credential_pass(scenario: Scenario) -> None:
     write(
-        scene.root, "doc.md",
+        scenario.root, "doc.md",
         "AKIAIOSFODNN7EXAMPLE https://user:pass@host/ sk-circle-fade-dot ghp_short\n"
         "Authorization: Bearer abcdef\n",
     )  # fmt: skip
-    assert _judge(scene) == ""
+    assert _judge(scenario) == ""
 
 
-def test_a_credential_as_a_file_name_is_refused(scene: Scene) -> None:
-    write(scene.root, TOKENS["classic"], "x\n")
-    assert "name of a file" in _judge(scene)
+def test_a_credential_as_a_file_name_is_refused(scenario: Scenario) -> None:
+    write(scenario.root, TOKENS["classic"], "x\n")
+    assert "name of a file" in _judge(scenario)
 
 
 def test_a_credential_as_the_name_of_a_deleted_file_is_not_added(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {TOKENS["classic"]: "x\n", "kept": "x\n"})
-    scene = open_scene(source, tmp_path)
-    (scene.root / TOKENS["classic"]).unlink()
-    assert _judge(scene) == ""
+    scenario = open_scenario(source, tmp_path)
+    (scenario.root / TOKENS["classic"]).unlink()
+    assert _judge(scenario) == ""
 
 
-def test_too_many_files_are_refused(scene: Scene) -> None:
+def test_too_many_files_are_refused(scenario: Scenario) -> None:
     for number in range(20):
-        write(scene.root, f"many/{number}", "x\n")
-    assert _judge(scene) == ""
-    write(scene.root, "many/20", "x\n")
-    assert "21 files" in _judge(scene)
+        write(scenario.root, f"many/{number}", "x\n")
+    assert _judge(scenario) == ""
+    write(scenario.root, "many/20", "x\n")
+    assert "21 files" in _judge(scenario)
 
 
-def test_a_change_of_the_maximum_size_passes(scene: Scene) -> None:
-    write(scene.root, "new.bin", "x" * 5_000)
-    size = len(scene.export().diff)
-    assert _judge(scene, PatchPolicy((), size, 1)) == ""
-    assert f"{size} bytes" in _judge(scene, PatchPolicy((), size - 1, 1))
+def test_a_change_of_the_maximum_size_passes(scenario: Scenario) -> None:
+    write(scenario.root, "new.bin", "x" * 5_000)
+    size = len(scenario.export().diff)
+    assert _judge(scenario, PatchPolicy((), size, 1)) == ""
+    assert f"{size} bytes" in _judge(scenario, PatchPolicy((), size - 1, 1))
 
 
-def test_only_protected_changes_are_described_at_most_ten_by_name(scene: Scene) -> None:
+def test_only_protected_changes_are_described_at_most_ten_by_name(scenario: Scenario) -> None:
     def described(*globs: str) -> str:
-        tree = scene.export().tree
-        return describe_protected_changes(scene.workspace, scene.workspace.base, tree, globs)
+        tree = scenario.export().tree
+        return describe_protected_changes(scenario.workspace, scenario.workspace.base, tree, globs)
 
-    write(scene.root, "other", "x\n")
+    write(scenario.root, "other", "x\n")
     assert described("many/**") == ""
     for number in range(10):
-        write(scene.root, f"many/{number}", "x\n")
+        write(scenario.root, f"many/{number}", "x\n")
     names = ", ".join(f"many/{number}" for number in range(10))
     assert described("many/**") == names
-    write(scene.root, "many/z", "x\n")
+    write(scenario.root, "many/z", "x\n")
     assert described("many/**") == f"{names} and 1 more"
 
 
-def test_files_taken_from_the_base_branch_may_be_protected(scene: Scene) -> None:
-    write(scene.root, ".github/workflows/x.yml", "x\n")
-    check(scene.workspace, scene.export(), POLICY, {b".github/workflows/x.yml"})
+def test_files_taken_from_the_base_branch_may_be_protected(scenario: Scenario) -> None:
+    write(scenario.root, ".github/workflows/x.yml", "x\n")
+    check(scenario.workspace, scenario.export(), POLICY, {b".github/workflows/x.yml"})
     with pytest.raises(PolicyViolation):
-        check(scene.workspace, scene.export(), POLICY, {b".github/workflows/y.yml"})
+        check(scenario.workspace, scenario.export(), POLICY, {b".github/workflows/y.yml"})
 
 
-def test_a_large_file_is_refused_and_the_diff_is_kept_up_to_the_limit(scene: Scene) -> None:
-    write(scene.root, "large.bin", os.urandom(3_000_000))
-    write(scene.root, "README.md", "changed\n")
-    assert "above the limit of 1000000" in _judge(scene)
-    patch = scene.export(limit=100_000)
+def test_a_large_file_is_refused_and_the_diff_is_kept_up_to_the_limit(scenario: Scenario) -> None:
+    write(scenario.root, "large.bin", os.urandom(3_000_000))
+    write(scenario.root, "README.md", "changed\n")
+    assert "above the limit of 1000000" in _judge(scenario)
+    patch = scenario.export(limit=100_000)
     assert b"+changed" in patch.diff and b"large.bin" in patch.diff
     assert len(patch.diff) < 2000
     for number in range(5):
-        write(scene.root, f"part-{number}.txt", f"{number} of many\n" * 5_000)
-    assert len(scene.export(limit=100_000).diff) == 100_001
+        write(scenario.root, f"part-{number}.txt", f"{number} of many\n" * 5_000)
+    assert len(scenario.export(limit=100_000).diff) == 100_001
 
 
-def test_a_sparse_file_that_packs_small_is_refused(scene: Scene) -> None:
-    with open(scene.root / "sparse", "wb") as file:
+def test_a_sparse_file_that_packs_small_is_refused(scenario: Scenario) -> None:
+    with open(scenario.root / "sparse", "wb") as file:
         file.truncate(60_000_000)
-    assert "60000000 bytes" in _judge(scene)
+    assert "60000000 bytes" in _judge(scenario)
 
 
 def test_a_small_edit_of_a_large_file_passes(tmp_path: Path) -> None:
     lines = "".join(f"row {number}\n" for number in range(300_000))
-    scene = open_scene(make_repository(tmp_path / "source", {"data.csv": lines}), tmp_path)
-    write(scene.root, "data.csv", lines.replace("row 7\n", "row seven\n"))
-    assert _judge(scene) == ""
+    scenario = open_scenario(make_repository(tmp_path / "source", {"data.csv": lines}), tmp_path)
+    write(scenario.root, "data.csv", lines.replace("row 7\n", "row seven\n"))
+    assert _judge(scenario) == ""
 
 
-def test_all_violations_are_reported_at_once_and_bounded(scene: Scene) -> None:
+def test_all_violations_are_reported_at_once_and_bounded(scenario: Scenario) -> None:
     for number in range(15):
-        write(scene.root, f".github/workflows/{number}.yml", "x\n")
-    link(scene.root, "out", "/etc")
-    write(scene.root, "key", TOKENS["classic"])
-    words = _judge(scene)
+        write(scenario.root, f".github/workflows/{number}.yml", "x\n")
+    link(scenario.root, "out", "/etc")
+    write(scenario.root, "key", TOKENS["classic"])
+    words = _judge(scenario)
     assert "and 5 more" in words and "out" in words and "key line 1" in words

@@ -12,15 +12,15 @@ from resolver.git.git import Credential
 from resolver.git.push import Identity
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
-from tests.git.scene import (
+from tests.git.scenario import (
     AT,
     US,
-    Scene,
+    Scenario,
     commit_all,
-    copy_scene,
+    copy_scenario,
     enter_sandbox,
     make_repository,
-    open_scene,
+    open_scenario,
     plain_git,
     write,
 )
@@ -31,22 +31,22 @@ from tests.parts.wsgi import serve
 TOKEN = "ghs_" + "cAnArY01" * 5
 
 
-def build_scene(place: Path) -> Scene:
-    return open_scene(make_repository(place / "source"), place)
+def build_scenario(place: Path) -> Scenario:
+    return open_scenario(make_repository(place / "source"), place)
 
 
 @pytest.fixture
-def scene(templates: Templates, tmp_path: Path) -> Scene:
-    scene = copy_scene(templates, build_scene, tmp_path)
-    write(scene.root, "new.txt", "new\n")
-    return scene
+def scenario(templates: Templates, tmp_path: Path) -> Scenario:
+    scenario = copy_scenario(templates, build_scenario, tmp_path)
+    write(scenario.root, "new.txt", "new\n")
+    return scenario
 
 
 @pytest.fixture
-def remote(tmp_path: Path, scene: Scene) -> Path:
+def remote(tmp_path: Path, scenario: Scenario) -> Path:
     bare = tmp_path / "served/ann/project.git"
     bare.parent.mkdir(parents=True)
-    plain_git(tmp_path, "clone", "-q", "--bare", str(scene.source), str(bare))
+    plain_git(tmp_path, "clone", "-q", "--bare", str(scenario.source), str(bare))
     return bare
 
 
@@ -60,22 +60,24 @@ def _credential(url: str, token: str = TOKEN) -> Credential:
     return Credential(url.partition("/ann/")[0], token)
 
 
-def _committed(scene: Scene, message: str = "Change", **more: object) -> Patch:
-    return scene.workspace.commit(scene.export(), message, US, AT, **more)  # type: ignore[arg-type]
+def _committed(scenario: Scenario, message: str = "Change", **more: object) -> Patch:
+    return scenario.workspace.commit(scenario.export(), message, US, AT, **more)  # type: ignore[arg-type]
 
 
-def _commit(scene: Scene, message: str = "Change") -> str:
-    commit = _committed(scene, message).commit
+def _commit(scenario: Scenario, message: str = "Change") -> str:
+    commit = _committed(scenario, message).commit
     assert commit is not None
     return commit
 
 
-def test_the_commit_is_on_the_base_and_names_the_requester(scene: Scene) -> None:
+def test_the_commit_is_on_the_base_and_names_the_requester(scenario: Scenario) -> None:
     ann = Identity("Ann <x> Example\n", "ann@example.com>\nEvil: 1")
-    patch = _committed(scene, "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n", co_authors=(ann, ann, US))
+    patch = _committed(
+        scenario, "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n", co_authors=(ann, ann, US)
+    )
     assert patch.commit
-    scene.workspace.write_branch(scene.source, "agent/x", patch.commit)
-    raw = plain_git(scene.source, "cat-file", "commit", "agent/x").splitlines()
+    scenario.workspace.write_branch(scenario.source, "agent/x", patch.commit)
+    raw = plain_git(scenario.source, "cat-file", "commit", "agent/x").splitlines()
     stamp = f"{US.name} <{US.email}> {int(AT.timestamp())} +0000"
     assert raw[:4] == [
         f"tree {patch.tree}", f"parent {patch.base}", f"author {stamp}", f"committer {stamp}",
@@ -85,27 +87,27 @@ def test_the_commit_is_on_the_base_and_names_the_requester(scene: Scene) -> None
         "Co-authored-by: Ann x Example <ann@example.comEvil:1>",
         f"Co-authored-by: {US.name} <{US.email}>",
     ]  # fmt: skip
-    assert plain_git(scene.source, "fsck", "--strict") == ""
+    assert plain_git(scenario.source, "fsck", "--strict") == ""
 
 
-def test_the_same_message_and_time_make_the_same_commit(scene: Scene) -> None:
-    assert _commit(scene) == _commit(scene)
-    later = scene.workspace.commit(scene.export(), "Change", US, AT + timedelta(seconds=1))
-    assert later.commit != _commit(scene)
+def test_the_same_message_and_time_make_the_same_commit(scenario: Scenario) -> None:
+    assert _commit(scenario) == _commit(scenario)
+    later = scenario.workspace.commit(scenario.export(), "Change", US, AT + timedelta(seconds=1))
+    assert later.commit != _commit(scenario)
 
 
 @pytest.mark.parametrize("message", ["", "\n\n", "\0", "-F/etc/passwd", "# comment", "\udcff"])
-def test_any_message_and_any_name_make_a_valid_commit(scene: Scene, message: str) -> None:
-    patch = scene.workspace.commit(scene.export(), message, Identity("<>", "\n"), AT)
+def test_any_message_and_any_name_make_a_valid_commit(scenario: Scenario, message: str) -> None:
+    patch = scenario.workspace.commit(scenario.export(), message, Identity("<>", "\n"), AT)
     assert patch.commit
-    scene.workspace.write_branch(scene.source, "agent/x", patch.commit)
-    assert plain_git(scene.source, "fsck", "--strict") == ""
+    scenario.workspace.write_branch(scenario.source, "agent/x", patch.commit)
+    assert plain_git(scenario.source, "fsck", "--strict") == ""
 
 
-def test_a_branch_is_pushed_and_nothing_else(scene: Scene, remote: Path, url: str) -> None:
+def test_a_branch_is_pushed_and_nothing_else(scenario: Scenario, remote: Path, url: str) -> None:
     before = plain_git(remote, "for-each-ref")
-    commit = _commit(scene)
-    scene.workspace.push(commit, "agent/fix", url, _credential(url))
+    commit = _commit(scenario)
+    scenario.workspace.push(commit, "agent/fix", url, _credential(url))
     after = plain_git(remote, "for-each-ref").replace(before, "").split()
     assert after == [commit, "commit", "refs/heads/agent/fix"]
     assert plain_git(remote, "fsck", "--strict") == ""
@@ -113,52 +115,52 @@ def test_a_branch_is_pushed_and_nothing_else(scene: Scene, remote: Path, url: st
 
 
 def test_a_shallow_clone_can_be_pushed_from(
-    scene: Scene, remote: Path, url: str, tmp_path: Path
+    scenario: Scenario, remote: Path, url: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "second"
     workspace = Workspace.clone(url, place / "clone", depth=1)
     root, scratch = enter_sandbox(workspace, place)
-    second = Scene(scene.source, workspace, root, scratch)
+    second = Scenario(scenario.source, workspace, root, scratch)
     write(root, "x", "x\n")
     expected = second.expected_tree()
     workspace.push(_commit(second), "agent/fix", url, _credential(url))
     assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
 
 
-def test_pushing_again_has_no_effect(scene: Scene, remote: Path, url: str) -> None:
-    commit = _commit(scene)
+def test_pushing_again_has_no_effect(scenario: Scenario, remote: Path, url: str) -> None:
+    commit = _commit(scenario)
     for _ in range(2):
-        scene.workspace.push(commit, "agent/fix", url, _credential(url))
+        scenario.workspace.push(commit, "agent/fix", url, _credential(url))
     assert plain_git(remote, "rev-parse", "agent/fix") == commit
 
 
-@pytest.mark.parametrize("there", ["other", "base", "child"])
+@pytest.mark.parametrize("existing", ["other", "base", "child"])
 def test_a_branch_with_something_else_is_not_moved(
-    scene: Scene, remote: Path, url: str, there: str
+    scenario: Scenario, remote: Path, url: str, existing: str
 ) -> None:
-    base, commit = scene.workspace.base, _commit(scene)
+    base, commit = scenario.workspace.base, _commit(scenario)
     tree = plain_git(remote, "rev-parse", f"{base}^{{tree}}")
-    match there:
+    match existing:
         case "other":
-            held = plain_git(remote, "commit-tree", tree, "-m", "a person's")
+            existing_commit = plain_git(remote, "commit-tree", tree, "-m", "a person's")
         case "base":
-            held = base
+            existing_commit = base
         case _:
-            scene.workspace.push(commit, "agent/other", url, _credential(url))
-            held = plain_git(remote, "commit-tree", tree, "-p", commit, "-m", "on top")
-    plain_git(remote, "update-ref", "refs/heads/agent/fix", held)
+            scenario.workspace.push(commit, "agent/other", url, _credential(url))
+            existing_commit = plain_git(remote, "commit-tree", tree, "-p", commit, "-m", "on top")
+    plain_git(remote, "update-ref", "refs/heads/agent/fix", existing_commit)
     with pytest.raises(BranchTaken, match="agent/fix"):
-        scene.workspace.push(commit, "agent/fix", url, _credential(url))
-    assert plain_git(remote, "rev-parse", "agent/fix") == held
+        scenario.workspace.push(commit, "agent/fix", url, _credential(url))
+    assert plain_git(remote, "rev-parse", "agent/fix") == existing_commit
 
 
-def test_one_of_two_concurrent_pushes_wins(scene: Scene, remote: Path, url: str) -> None:
-    commits = [_commit(scene, f"Change {number}") for number in range(4)]
+def test_one_of_two_concurrent_pushes_wins(scenario: Scenario, remote: Path, url: str) -> None:
+    commits = [_commit(scenario, f"Change {number}") for number in range(4)]
     taken: list[str] = []
 
     def run(commit: str) -> None:
         try:
-            scene.workspace.push(commit, "agent/fix", url, _credential(url))
+            scenario.workspace.push(commit, "agent/fix", url, _credential(url))
         except BranchTaken:
             taken.append(commit)
 
@@ -177,81 +179,81 @@ def test_one_of_two_concurrent_pushes_wins(scene: Scene, remote: Path, url: str)
      "agent/x:main", "agent/x\nmain", "+agent/x", "-agent/x", "agent/@{-1}", "agent/*", "Agent/x"],
 )  # fmt: skip
 def test_only_a_valid_branch_of_resolver_is_written(
-    scene: Scene, remote: Path, url: str, branch: str
+    scenario: Scenario, remote: Path, url: str, branch: str
 ) -> None:
-    commit = _commit(scene)
-    before = plain_git(remote, "for-each-ref"), plain_git(scene.source, "for-each-ref")
+    commit = _commit(scenario)
+    before = plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref")
     with pytest.raises(WorkspaceError):
-        scene.workspace.push(commit, branch, url, _credential(url))
+        scenario.workspace.push(commit, branch, url, _credential(url))
     with pytest.raises(WorkspaceError):
-        scene.workspace.write_branch(scene.source, branch, commit)
-    assert before == (plain_git(remote, "for-each-ref"), plain_git(scene.source, "for-each-ref"))
+        scenario.workspace.write_branch(scenario.source, branch, commit)
+    assert before == (plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref"))
 
 
-def test_a_push_with_a_wrong_token_is_refused_with_advice(scene: Scene, url: str) -> None:
+def test_a_push_with_a_wrong_token_is_refused_with_advice(scenario: Scenario, url: str) -> None:
     with pytest.raises(WorkspaceError) as caught:
-        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url, "ghs_wrong"))
+        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url, "ghs_wrong"))
     assert not isinstance(caught.value, BranchTaken)
     assert "pushing agent/fix" in caught.value.what and "token" in caught.value.next_step
     assert "ghs_wrong" not in caught.value.what
 
 
-def test_the_servers_message_is_passed_on(scene: Scene, remote: Path, url: str) -> None:
+def test_the_servers_message_is_passed_on(scenario: Scenario, remote: Path, url: str) -> None:
     hook = remote / "hooks/pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'GH013: rule says no' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(WorkspaceError, match="GH013: rule says no"):
-        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url))
+        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url))
 
 
 def test_a_name_that_conflicts_with_a_branch_folder_is_reported(
-    scene: Scene, remote: Path, url: str
+    scenario: Scenario, remote: Path, url: str
 ) -> None:
     plain_git(remote, "branch", "agent/fix/more", "main")
     with pytest.raises(WorkspaceError, match="agent/fix"):
-        scene.workspace.push(_commit(scene), "agent/fix", url, _credential(url))
-    plain_git(scene.source, "branch", "agent/fix/more", "main")
+        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url))
+    plain_git(scenario.source, "branch", "agent/fix/more", "main")
     with pytest.raises(WorkspaceError, match="agent/fix"):
-        scene.workspace.write_branch(scene.source, "agent/fix", _commit(scene))
+        scenario.workspace.write_branch(scenario.source, "agent/fix", _commit(scenario))
 
 
-def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scene: Scene) -> None:
-    write(scene.source, "README.md", "being edited\n")
-    write(scene.source, "staged", "x\n")
-    plain_git(scene.source, "add", "staged")
-    before = _contents(scene.source)
-    commit = _commit(scene)
-    scene.workspace.write_branch(scene.source, "agent/fix", commit)
-    new = {p: c for p, c in _contents(scene.source).items() if before.get(p) != c}
+def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario: Scenario) -> None:
+    write(scenario.source, "README.md", "being edited\n")
+    write(scenario.source, "staged", "x\n")
+    plain_git(scenario.source, "add", "staged")
+    before = _contents(scenario.source)
+    commit = _commit(scenario)
+    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
+    new = {p: c for p, c in _contents(scenario.source).items() if before.get(p) != c}
     objects = [p for p in new if p.startswith(".git/objects/pack/")]
     assert sorted(set(new) - set(objects)) == [
         ".git/logs/refs/heads/agent/fix", ".git/refs/heads/agent/fix",
     ]  # fmt: skip
-    assert plain_git(scene.source, "rev-parse", "agent/fix") == commit
-    assert plain_git(scene.source, "fsck", "--strict", "--no-dangling") == ""
-    assert Workspace.branches(scene.source) == {"agent/fix"}
+    assert plain_git(scenario.source, "rev-parse", "agent/fix") == commit
+    assert plain_git(scenario.source, "fsck", "--strict", "--no-dangling") == ""
+    assert Workspace.branches(scenario.source) == {"agent/fix"}
 
 
 def _contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def test_an_existing_local_branch_is_not_overwritten(scene: Scene) -> None:
-    commit = _commit(scene)
-    scene.workspace.write_branch(scene.source, "agent/fix", commit)
-    scene.workspace.write_branch(scene.source, "agent/fix", commit)
+def test_an_existing_local_branch_is_not_overwritten(scenario: Scenario) -> None:
+    commit = _commit(scenario)
+    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
+    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
     with pytest.raises(BranchTaken):
-        scene.workspace.write_branch(scene.source, "agent/fix", _commit(scene, "Another"))
-    assert plain_git(scene.source, "rev-parse", "agent/fix") == commit
+        scenario.workspace.write_branch(scenario.source, "agent/fix", _commit(scenario, "Another"))
+    assert plain_git(scenario.source, "rev-parse", "agent/fix") == commit
 
 
-def test_concurrent_work_in_the_local_repository_does_not_matter(scene: Scene) -> None:
-    write(scene.source, "other", "x\n")
-    tip = commit_all(scene.source, "meanwhile")
-    plain_git(scene.source, "checkout", "-q", "-b", "elsewhere")
-    commit = _commit(scene)
-    scene.workspace.write_branch(scene.source, "agent/fix", commit)
-    assert plain_git(scene.source, "rev-parse", "main", "agent/fix^") == (
-        f"{tip}\n{scene.workspace.base}"
+def test_concurrent_work_in_the_local_repository_does_not_matter(scenario: Scenario) -> None:
+    write(scenario.source, "other", "x\n")
+    tip = commit_all(scenario.source, "meanwhile")
+    plain_git(scenario.source, "checkout", "-q", "-b", "elsewhere")
+    commit = _commit(scenario)
+    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
+    assert plain_git(scenario.source, "rev-parse", "main", "agent/fix^") == (
+        f"{tip}\n{scenario.workspace.base}"
     )

@@ -17,7 +17,7 @@ from resolver.git.pull_request import (
 from resolver.git.workspace import Workspace
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
-from tests.git.scene import enter_sandbox
+from tests.git.scenario import enter_sandbox
 from tests.parts.github import GitHubServer
 
 NAME = "octo/demo"
@@ -166,21 +166,21 @@ def patch(path: str, lines: int) -> FilePatch:
 
 
 def test_a_huge_diff_is_truncated_and_says_so() -> None:
-    told = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
-    assert len(told) < MAX_DIFF_CHARACTERS * 1.5
-    assert "more lines of this file's diff are not shown" in told
-    assert "[not shown, for length]" in told
-    assert "more files are not shown" in told
+    result = numbered_diff([patch(f"f{n}.py", 3_000) for n in range(320)])
+    assert len(result) < MAX_DIFF_CHARACTERS * 1.5
+    assert "more lines of this file's diff are not shown" in result
+    assert "[not shown, for length]" in result
+    assert "more files are not shown" in result
 
 
 def test_the_limits_apply_to_the_visible_form_of_hidden_characters() -> None:
     hidden = "\u200b" * 900
     raw = "@@ -0,0 +1,400 @@\n" + f"+{hidden}\n" * 400
     file = DiffFile(path="x", status="added", additions=400, deletions=0)
-    told = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
-    assert "[U+200B][U+200B]" in told
-    assert len(told) < MAX_FILE_CHARACTERS + 200
-    assert "396 more lines" in told
+    result = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
+    assert "[U+200B][U+200B]" in result
+    assert len(result) < MAX_FILE_CHARACTERS + 200
+    assert "396 more lines" in result
 
 
 def test_a_very_long_line_is_truncated() -> None:
@@ -199,9 +199,9 @@ def test_lines_of_the_diff_are_numbered_correctly(rows: list[tuple[str, str]]) -
     head = f"@@ -1,{old} +1,{new} @@\n"
     raw = head + "".join(f"{sign}{text}\n" for sign, text in rows)
     file = DiffFile(path="x", status="modified", additions=new, deletions=old)
-    told = numbered_diff([FilePatch(file, raw.encode())]).split("\n")[2:]
+    result = numbered_diff([FilePatch(file, raw.encode())]).split("\n")[2:]
     before = after = 1
-    for line, (sign, text) in zip(told, rows, strict=True):
+    for line, (sign, text) in zip(result, rows, strict=True):
         assert line[7] == sign
         assert line[8:] == text or not text
         assert int(line[:6]) == (before if sign == "-" else after)

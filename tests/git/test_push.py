@@ -6,9 +6,9 @@ import pytest
 
 from resolver.errors import BranchTaken, PushRefused, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.push import fast_forward_branch, fetch_tip, push_ref
+from resolver.git.push import fetch_tip, push_commit
 from resolver.git.workspace import Workspace
-from tests.git.scene import AT, US
+from tests.git.scenario import AT, US
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 
@@ -34,7 +34,7 @@ class Pushing:
         return made
 
     def push(self, commit: str, previous: str, branch: str = "work") -> None:
-        fast_forward_branch(self.workspace.git, commit, branch, self.url, self.credential, previous)
+        push_commit(self.workspace.git, commit, branch, self.url, self.credential, previous)
 
     @property
     def there(self) -> str | None:
@@ -120,7 +120,7 @@ def test_the_tip_of_a_branch_is_fetched_into_the_clone(pushing: Pushing) -> None
 def test_an_invalid_branch_name_is_refused(pushing: Pushing, branch: str) -> None:
     git, url = pushing.workspace.git, pushing.url
     with pytest.raises(WorkspaceError):
-        push_ref(git, pushing.tip, branch, url, pushing.credential, "")
+        push_commit(git, pushing.tip, branch, url, pushing.credential, pushing.tip)
     with pytest.raises(WorkspaceError):
         fetch_tip(git, url, branch, pushing.credential)
 
@@ -134,7 +134,7 @@ def test_a_push_is_retried_while_the_server_fails(pushing: Pushing, after: bool)
     pushing.github.cut_next("POST", "git-receive-pack", after=after)
     git, url = pushing.workspace.git, pushing.url
     retries = time.retries()
-    fast_forward_branch(git, made, "work", url, pushing.credential, pushing.tip, retries)
+    push_commit(git, made, "work", url, pushing.credential, pushing.tip, retries)
     assert pushing.there == made
     assert time.waits != []
 
@@ -145,5 +145,5 @@ def test_a_refused_push_is_not_retried(pushing: Pushing) -> None:
     pushing.github.fail_next("POST", "git-receive-pack", 403, times=9)
     git, url = pushing.workspace.git, pushing.url
     with pytest.raises(PushRefused):
-        fast_forward_branch(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
+        push_commit(git, made, "work", url, pushing.credential, pushing.tip, time.retries())
     assert time.waits == []

@@ -18,8 +18,8 @@ from resolver.git.bundle import read_header
 from resolver.git.tree import quote
 from resolver.git.workspace import Workspace
 from resolver.sandbox.setup_files import PATTERNS
-from tests.git.scene import (
-    Scene,
+from tests.git.scenario import (
+    Scenario,
     commit_all,
     enter_sandbox,
     link,
@@ -83,15 +83,15 @@ def test_any_tree_arrives_unchanged(base: dict, change: dict, deleted: set[int])
         _put(source, base)
         commit_all(source)
         workspace = Workspace.clone(str(source), Path(place) / "clone")
-        scene = Scene(source, workspace, *enter_sandbox(workspace, Path(place)))
+        scenario = Scenario(source, workspace, *enter_sandbox(workspace, Path(place)))
         for number, path in enumerate(base):
-            full = os.path.join(os.fsencode(scene.root), path)
+            full = os.path.join(os.fsencode(scenario.root), path)
             if number in deleted and os.path.lexists(full) and not os.path.isdir(full):
                 os.unlink(full)
-        _put(scene.root, change)
-        got = scene.publish()
+        _put(scenario.root, change)
+        got = scenario.publish()
         if not any(b".gitattributes" in p for p in (*base, *change)):
-            assert got == scene.expected_tree()
+            assert got == scenario.expected_tree()
         again = Path(place) / "again"
         plain_git(source, "worktree", "add", "-q", str(again), "agent/change")
         assert plain_git(again, "status", "--porcelain") == ""

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from resolver.github.comments.pull_request_text import commit_message, pull_request_body
-from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.comment_markdown import safe_markdown
-from resolver.github.text.markdown import fence, quieted, single_line, title
+from resolver.github.text.markdown import fence, quieted, single_line, title, without_bot_commands
 from tests.github import reports
 
 COMMANDS = (
@@ -32,11 +31,13 @@ LIVE = re.compile(
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     "form", ["{}", "Done.\n{}", "- {}", "> {}", "```\n{}\n```", "    {}", "1. {}", "  {}"]
 )
 def test_no_line_begins_with_a_command(form: str, command: str) -> None:
+    """The model writes commands to other bots, such as `/approve`: no line begins with one."""
     text = form.format(command)
     assert LIVE.search(command)
     for written in (safe_markdown(text), fence(text), single_line(text), quieted(text)):
@@ -58,21 +59,26 @@ def test_long_lines_are_read_once(text: str) -> None:
     assert without_bot_commands(text) == text
 
 
+@pytest.mark.attack
 def test_a_pull_request_and_its_commit_command_nobody() -> None:
+    """The model's report contains bot commands: pull request and commit message command nobody."""
     words = "\n\n".join(["/approve", "bors r+", "@dependabot merge", "Fine. " * 20 + "/lgtm"])
     made: Any = reports.report(outcome=reports.outcome(message=f"/merge\n\n{words}", change=words))
     assert not LIVE.search(pull_request_body(made))
     assert not LIVE.search(commit_message(made))
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("text", [SHA, f"octo/calc@{SHA[:7]}", f"mona@{SHA}", f"see {SHA}."])
 def test_commits_in_a_text_are_no_links(text: str) -> None:
+    """The model writes full commit hashes and OWNER/NAME@SHA: they don't become links."""
     assert re.search(r"`(?:[\w/]+@)?0123456[0-9a-f]*`", safe_markdown(text))
     for written in (title(text), quieted(text)):
         assert not re.search(r"\b[0-9a-f]{40}\b|@[0-9a-f]{7}", written)
         assert written.replace("\u2060", "") == text
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("text", "written"),
     [
@@ -91,4 +97,6 @@ def test_commits_in_a_text_are_no_links(text: str) -> None:
     ],
 )
 def test_only_pages_of_the_forge_are_links(text: str, written: str) -> None:
+    """The model links to a host under another name, or with data in the query: it is shown as
+    text."""
     assert safe_markdown(text, forge_host="forge.test") == written

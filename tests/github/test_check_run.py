@@ -10,7 +10,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication
 from resolver.models.verification import CaseResult, CheckExecution, Verification
 from resolver.publishing.pull_request import publish_verification
-from resolver.runs.wiring.tokens import ForgeTokens, access_of
+from resolver.runs.wiring.sandbox import ForgeTokens, access_of
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import CheckRun
@@ -29,7 +29,7 @@ def failing() -> Verification:
     return Verification(verdict="not_verified", reason="regression", checks=(broken,))
 
 
-class Scene:
+class Scenario:
     """A repository with an App, and a published commit."""
 
     def __init__(self, github: GitHubServer, **permissions: Any) -> None:
@@ -73,26 +73,28 @@ class Scene:
 def test_the_published_commit_gets_one_check_run(
     github: GitHubServer, verification: Verification, conclusion: str, title: str
 ) -> None:
-    scene = Scene(github)
-    scene.publish(verification)
-    scene.publish(verification)  # a resumed run publishes again
-    [run] = scene.check_runs
-    assert (run.name, run.head_sha) == ("Resolver", scene.commit)
+    scenario = Scenario(github)
+    scenario.publish(verification)
+    scenario.publish(verification)  # a resumed run publishes again
+    [run] = scenario.check_runs
+    assert (run.name, run.head_sha) == ("Resolver", scenario.commit)
     assert (run.values["conclusion"], run.values["output"]["title"]) == (conclusion, title)
 
 
 def test_failing_tests_are_annotated_at_known_positions(github: GitHubServer) -> None:
-    scene = Scene(github)
-    scene.publish(failing())
-    [run] = scene.check_runs
+    scenario = Scenario(github)
+    scenario.publish(failing())
+    [run] = scenario.check_runs
     [note] = run.values["output"]["annotations"]
     assert (note["path"], note["start_line"], note["message"]) == ("test_a.py", 7, "1 != 2")
 
 
 def test_without_permission_no_check_run_is_created_and_nothing_fails(github: GitHubServer) -> None:
-    scene = Scene(github, permissions={"checks": "read", "contents": "write", "metadata": "read"})
-    scene.publish(failing())
-    assert not scene.check_runs
+    scenario = Scenario(
+        github, permissions={"checks": "read", "contents": "write", "metadata": "read"}
+    )
+    scenario.publish(failing())
+    assert not scenario.check_runs
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,6 @@ def test_without_permission_no_check_run_is_created_and_nothing_fails(github: Gi
 def test_only_a_verified_commit_of_this_repository_gets_a_check_run(
     github: GitHubServer, verification: Verification | None, publication: dict[str, Any]
 ) -> None:
-    scene = Scene(github)
-    scene.publish(verification, **publication)
-    assert not scene.check_runs
+    scenario = Scenario(github)
+    scenario.publish(verification, **publication)
+    assert not scenario.check_runs

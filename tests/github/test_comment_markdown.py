@@ -13,6 +13,7 @@ from resolver.github.text.markdown import (
     code_span,
     fence,
     markdown_parser,
+    quieted,
     single_line,
     title,
 )
@@ -109,6 +110,7 @@ def active(text: str, own_issue: int | None = None) -> list[str]:
     return found
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "text",
     [
@@ -129,6 +131,8 @@ def active(text: str, own_issue: int | None = None) -> list[str]:
     ],
 )
 def test_escaped_text_notifies_nobody_and_loads_nothing(text: str) -> None:
+    """The model writes mentions, references, pictures and HTML: nobody is notified and nothing
+    is loaded."""
     assert active(safe_markdown(text)) == []
 
 
@@ -171,12 +175,14 @@ def test_the_limit_holds_and_markup_is_closed(soup: str, limit: int) -> None:
     assert is_closed(written)
 
 
+@pytest.mark.attack
 @given(
     st.lists(
         st.sampled_from(["`", "```", "~~~", "`" * 50, "`" * 300, "\n", "    ", "> ", "- ", "x"])
     )
 )
 def test_a_fence_is_one_block_whatever_is_in_it(pieces: list[str]) -> None:
+    """Text contains fences of any length: it stays one code block."""
     text = "".join(pieces)
     tokens = markdown_parser().parse(fence(text, "python"))
     assert {t.type for t in tokens} <= {"fence", "code_block"}
@@ -206,6 +212,12 @@ def test_a_title_is_never_empty_long_or_active(text: str) -> None:
     assert 1 <= len(line) <= 256
     assert "\n" not in line
     assert not re.search(r"(?<![A-Za-z0-9])@[A-Za-z0-9]", line)
+
+
+@pytest.mark.parametrize("text", ["GH-3#1", "x gh-3/demo#1", "a/gh-2#5"])
+def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
+    for written in (title(text), quieted(text)):
+        assert not NOTIFYING.search(written)
 
 
 def test_a_title_closes_no_other_issue() -> None:

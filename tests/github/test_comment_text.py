@@ -151,10 +151,14 @@ def test_only_a_refusal_by_settings_may_end_differently() -> None:
 
 def test_the_log_of_an_error_is_linked_if_it_has_a_page() -> None:
     failure = RunFailure(kind="error", what="a fault")
-    told = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
-    assert "Ask again with `@agent`; if it fails again, see [the log](https://x/runs/7)." in told
-    told = comment_body(reports.report(failure=failure))
-    assert "Ask again with `@agent`.\n" in told and "log" not in told.partition("<details>")[0]
+    comments = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
+    assert (
+        "Ask again with `@agent`; if it fails again, see [the log](https://x/runs/7)." in comments
+    )
+    comments = comment_body(reports.report(failure=failure))
+    assert (
+        "Ask again with `@agent`.\n" in comments and "log" not in comments.partition("<details>")[0]
+    )
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -286,8 +290,8 @@ def test_a_comment_names_the_pinned_commit() -> None:
     known = report.task.model_copy(update={"left_out": left_out})
     body = comment_body(report.model_copy(update={"task": known}))
     at = f"{report.trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-    told = f"| Read | commit `{'d' * 12}`; the conversation as of {at}, without 302 later texts |"
-    assert told in body
+    result = f"| Read | commit `{'d' * 12}`; the conversation as of {at}, without 302 later texts |"
+    assert result in body
     made = report.trigger.at + timedelta(seconds=1)
     late = report.model_copy(update={"base_committed_at": made})
     assert f"commit `{'d' * 12}`, made after the request; the" in comment_body(late)
@@ -320,7 +324,7 @@ def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> No
     body = pull_request_body(reports.report())
     for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
         assert words in body
-    assert "are claims, not proofs" in body
+    assert "is a claim, not a proof" in body
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
 
 
@@ -333,8 +337,9 @@ def test_sections_of_the_agent_have_headings() -> None:
     }
     outcome = reports.outcome(message="Make add add", **parts)
     body = pull_request_body(reports.report(outcome=outcome))
-    headings = ("What was wrong", "What changed", "What the agent checked", "What to look at")
-    places = [body.index(f"### {heading}\n") for heading in headings]
+    headings = ("### What was wrong\n", "### What changed\n")
+    headings += ("What the agent checked in its own sandbox</summary>", "### What is left\n")
+    places = [body.index(heading) for heading in headings]
     assert places == sorted(places) and is_closed(body)
     assert "It subtracted." in body and "left no summary" not in body
     assert "```html\n<script>x</script>\n```" in body and " @octocat" not in body
@@ -353,7 +358,7 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     )
     body = pull_request_body(reports.report(verification=DISABLED, commands=commands))
     assert "**Not verified:** verification is disabled in the settings" in body
-    assert "<summary>Commands that the agent executed in its own sandbox</summary>" in body
+    assert "<details open><summary>What the agent checked in its own sandbox</summary>" in body
     assert "\n- `pytest -q`, exit code 0\n- `sleep 9`, did not end\n" in body
     assert "1 passed" not in body and "✓" not in body
 
@@ -361,7 +366,7 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
 def test_missing_evidence_is_stated() -> None:
     body = pull_request_body(reports.report(commands=()))
     assert "**Not verified:** the verification was not finished." in body
-    assert "Commands that the agent" not in body
+    assert "What the agent checked" not in body
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
@@ -371,7 +376,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     )
     asked = reports.trigger()
     conflicts = (ResolvedConflict(path="a.py", kept="merged"),)
-    told = reports.report(
+    report = reports.report(
         trigger=asked,
         task=reports.task(asked, pull=pull),
         unverified="not_verified",
@@ -379,7 +384,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
         pull_request=PULL.model_copy(update={"draft": True}),
     )
-    lines = comment_body(told).splitlines()
+    lines = comment_body(report).splitlines()
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
     assert any(line.startswith("The pull request is **a draft again**") for line in lines)
@@ -482,23 +487,25 @@ def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) ->
 def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
     asked = reports.trigger(instruction='fix it, and title it "add Alpha()"')
     conventions = Conventions(subjects=tuple(f"fix: word {n}" for n in range(20)))
-    told = reports.report(trigger=asked, conventions=conventions)
-    given_ = told.model_copy(update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")})
+    report = reports.report(trigger=asked, conventions=conventions)
+    given_ = report.model_copy(
+        update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")}
+    )
     assert pull_request_title(given_) == "add Alpha()"
     asked = reports.trigger(instruction="fix it and call the pull request Support for alpha")
     named = {"trigger": asked, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
-    assert pull_request_title(told.model_copy(update=named)) == "Support for alpha"
-    other = told.model_copy(update={"outcome": reports.outcome("Handle beta()")})
+    assert pull_request_title(report.model_copy(update=named)) == "Support for alpha"
+    other = report.model_copy(update={"outcome": reports.outcome("Handle beta()")})
     assert pull_request_title(other) == "fix: handle beta()"
 
 
 def test_an_imperative_issue_title_is_unchanged() -> None:
     asked = reports.trigger()
     for title in ("Add alpha()", "Add a function alpha"):
-        told = reports.report(
+        report = reports.report(
             task=reports.task(asked, title=title), outcome=reports.outcome("Done")
         )
-        assert pull_request_title(told) == title
+        assert pull_request_title(report) == title
 
 
 def test_an_uninformative_new_title_is_ignored() -> None:
@@ -535,10 +542,10 @@ def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject
     )
     patch = Patch(base="0" * 40, tree="1" * 40, files=files)
     asked = reports.trigger()
-    told = Report(
+    report = Report(
         trigger=asked, run="r", task=reports.task(asked, follows=pull), outcome=said, patch=patch
     )
-    assert commit_message(told).splitlines()[0] == subject
+    assert commit_message(report).splitlines()[0] == subject
 
 
 @pytest.mark.parametrize(
@@ -551,7 +558,9 @@ def test_a_marker_is_found_again_whatever_the_key(key: str) -> None:
     assert marker.count("-->") == 1
 
 
+@pytest.mark.attack
 def test_a_marker_counts_only_at_the_start() -> None:
+    """The marker of a run is quoted within a comment: it counts only at the start."""
     assert ending_of(f"hello {run_marker('k', Ending.LIMIT)}", "k") is None
     assert not is_refusal_of(f"> {refusal_marker('a')}", "a")
 
@@ -667,7 +676,9 @@ def test_a_long_trace_keeps_its_first_and_last_blocks() -> None:
     assert "left out" in fitted
 
 
+@pytest.mark.attack
 def test_a_new_executable_file_is_marked() -> None:
+    """A change adds an executable file: the table of files says so."""
     made = reports.patch("tool.sh")
     file = made.files[0].model_copy(
         update={"status": "added", "old_mode": "000000", "new_mode": "100755"}

@@ -14,7 +14,7 @@ def body(critique: Critique | None, verified: bool = True) -> str:
     return pull_request_body(reports.report(critique=critique, verification=verification))
 
 
-def test_an_opinion_is_folded_and_labelled_below_the_verdict() -> None:
+def test_an_opinion_is_folded_and_labeled_below_the_verdict() -> None:
     unrelated = (UnrelatedFile(path="b.py", reason="renames a variable"),)
     opinion = Critique(
         model="m/x", addresses_issue="partly", reason="No test.", unrelated=unrelated, cost=0.01

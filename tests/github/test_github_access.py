@@ -75,9 +75,9 @@ def test_a_distant_rate_limit_reset_is_reported_at_once(
     reset = datetime.now(UTC) + timedelta(minutes=40)
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{reset.timestamp():.0f}"}
     github.fail_next("GET", ".", status, headers, LIMITED, times=9)
-    with pytest.raises(ForgeError, match="rate limit is reached") as told:
+    with pytest.raises(ForgeError, match="rate limit is reached") as caught:
         branches(github, token)
-    assert f"after {reset:%H:%M}" in told.value.next_step
+    assert f"after {reset:%H:%M}" in caught.value.next_step
     assert len(github.requests) == 1
 
 
@@ -160,7 +160,7 @@ def test_an_empty_token_is_a_usage_error(github: GitHubServer) -> None:
 def test_no_failure_message_contains_the_token(github: GitHubServer, token: str) -> None:
     said = {"message": f"bad {token} here", "documentation_url": "x"}
     github.fail_next("GET", ".", 404, {}, said)
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         branches(github, token)
-    assert token[:40] not in str(told.value)
-    assert "[token]" in told.value.what
+    assert token[:40] not in str(caught.value)
+    assert "[token]" in caught.value.what

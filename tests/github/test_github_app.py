@@ -15,7 +15,7 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.app import PERMISSIONS, InstallationTokens
 from resolver.github.github_forge import GitHubForge
-from resolver.runs.wiring.tokens import ForgeTokens, access_of
+from resolver.runs.wiring.sandbox import ForgeTokens, access_of
 from resolver.security.redaction import Redactor
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
@@ -65,9 +65,12 @@ def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> Insta
     return source
 
 
+@pytest.mark.attack
 def test_a_token_is_limited_to_the_repository_and_needed_permissions(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
+    """An installation has several repositories: a run's token is for one, with the needed
+    permissions."""
     value = source_of(tokens, settings_for(github, app), NAME).token()
     made = github.world.tokens[value]
     assert made.repositories == frozenset({NAME})
@@ -265,9 +268,11 @@ def test_a_suspended_installation_is_reported(
         source_of(tokens, settings_for(github, app), NAME).token()
 
 
+@pytest.mark.attack
 def test_a_token_for_another_repository_is_not_used(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
+    """A token of another repository is returned: it is not used."""
     source = source_of(tokens, settings_for(github, app), NAME)
     other = source_of(tokens, settings_for(github, app), OTHER).token()
     answer = next(e for e in github.requests if e.path.endswith("/access_tokens")).answer

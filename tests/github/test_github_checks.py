@@ -210,8 +210,8 @@ def test_checks_without_read_permission_are_reported(
     github.fail_next("GET", "/check-runs", status=404)
     task = read()
     assert task.checks == ()
-    told = f"could not read the checks of {head[:12]}: GitHub answered 404"
-    assert [line for line in task.left_out if line.startswith(told)] != []
+    result = f"could not read the checks of {head[:12]}: GitHub answered 404"
+    assert [line for line in task.left_out if line.startswith(result)] != []
 
 
 def test_a_missing_part_of_a_query_result_is_accepted(github: GitHubServer, pull: Issue) -> None:
@@ -259,8 +259,8 @@ def test_an_unreadable_annotation_does_not_affect_the_others(
     task = read()
     assert {check.name: len(check.annotations) for check in task.checks} == {"style": 1, "tests": 0}
     assert [check.log for check in task.checks if check.name == "tests"] == ["##[error]no"]
-    told = "2 annotations of style, which GitHub describes in an unknown form"
-    assert told in task.left_out
+    result = "2 annotations of style, which GitHub describes in an unknown form"
+    assert result in task.left_out
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,6 @@ def test_further_results_of_checks_are_kept_and_the_rest_named(
     github.fail_next("GET", path, 200, body=answer)
     task = read()
     assert {check.name for check in task.checks} >= kept
-    [told] = [line for line in task.left_out if line.startswith("could not read the ")]
-    assert "does not have the form that its API documents" in told
-    assert not any(word in told for word in PYDANTIC)
+    [omissions] = [line for line in task.left_out if line.startswith("could not read the ")]
+    assert "does not have the form that its API documents" in omissions
+    assert not any(word in omissions for word in PYDANTIC)

@@ -44,13 +44,16 @@ def bodies(issue: Issue) -> list[str]:
 def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     apart = forge.progress_writer()
-    told = apart.write_progress(progress(issue), None)
-    assert apart.write_progress(progress(issue, iterations=3, max_iterations=9), told) == told
+    comment_id = apart.write_progress(progress(issue), None)
+    assert (
+        apart.write_progress(progress(issue, iterations=3, max_iterations=9), comment_id)
+        == comment_id
+    )
     [body] = bodies(issue)
     assert "Work: 3 of at most 9 iterations" in body and "- [ ] Fix" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
-    forge.comment(report_on(issue, progress_comment_id=told))
+    forge.comment(report_on(issue, progress_comment_id=comment_id))
     [body] = bodies(issue)
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
@@ -99,10 +102,10 @@ def test_a_deleted_comment_is_posted_again_only_at_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    told = forge.progress_writer().write_progress(progress(issue), None)
+    comment_id = forge.progress_writer().write_progress(progress(issue), None)
     issue.comments.clear()
-    assert forge.progress_writer().write_progress(progress(issue, iterations=1), told) is None
-    forge.comment(report_on(issue, progress_comment_id=told))
+    assert forge.progress_writer().write_progress(progress(issue, iterations=1), comment_id) is None
+    forge.comment(report_on(issue, progress_comment_id=comment_id))
     assert len(bodies(issue)) == 1
 
 
@@ -128,9 +131,9 @@ def test_a_run_has_died_when_its_job_is_over(
     assert forge.run_comments.close_comments_of_killed_runs(issue.number, NOW, "@agent") == int(
         dies
     )
-    [told] = bodies(issue)
-    assert ("**ended unexpectedly**" in told and "/octo/demo/actions/runs/123)" in told) is dies
-    assert is_of_run(told, trigger_on(issue).key)
+    [result] = bodies(issue)
+    assert ("**ended unexpectedly**" in result and "/octo/demo/actions/runs/123)" in result) is dies
+    assert is_of_run(result, trigger_on(issue).key)
 
 
 def test_without_a_job_a_run_has_died_when_its_time_is_over(
@@ -160,7 +163,9 @@ def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue
     assert "**ended unexpectedly**" not in bodies(issue)[0]
 
 
+@pytest.mark.attack
 def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> None:
+    """Somebody copies the marker of a progress comment: it is not taken for Resolver's."""
     comments = forge_for(github).run_comments
     comments.write_progress(progress(issue, job=""), None)
     [forged] = bodies(issue)
@@ -169,8 +174,8 @@ def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> No
     assert (
         comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(days=1), "@agent") == 0
     )
-    told = comments.write_progress(progress(issue), None)
-    assert len(issue.comments) == 2 and issue.comments[-1].id == told
+    comment_id = comments.write_progress(progress(issue), None)
+    assert len(issue.comments) == 2 and issue.comments[-1].id == comment_id
 
 
 def test_a_huge_plan_fits(github: GitHubServer, issue: Issue) -> None:

@@ -22,7 +22,7 @@ BRANCH = "agent/1-it-breaks"
 
 
 @dataclass
-class Scene:
+class Scenario:
     """An issue, a pull request for it, and a conversation on a line of that."""
 
     github: GitHubServer
@@ -54,96 +54,98 @@ class Scene:
 
 
 @pytest.fixture
-def scene(github: GitHubServer) -> Scene:
+def scenario(github: GitHubServer) -> Scenario:
     github.create_repository(NAME, {"a.py": "1\n"})
     issue = github.create_issue(NAME, "It breaks", "Please help", author="alice")
     github.commit(NAME, BRANCH, {"a.py": "2\n"})
     github.commit(NAME, "work", {"a.py": "3\n"})
     pull = github.create_pull(NAME, "work", "Three", "So it is.", author="alice")
     remark = github.add_review_comment(pull, "a.py", 1, "Why?", "alice")
-    return Scene(github, issue, pull, remark)
+    return Scenario(github, issue, pull, remark)
 
 
-Write = Callable[[Scene, GitHubForge], object]
-Count = Callable[[Scene], int]
+Write = Callable[[Scenario, GitHubForge], object]
+Count = Callable[[Scenario], int]
 
 WRITES: dict[str, tuple[str, Write, Count]] = {
     "pull request": (
         r"/pulls$",
-        lambda scene, forge: forge.open_pull_request(report_on(scene.issue), BRANCH),
-        lambda scene: sum(i.pull is not None for i in issues(scene)) - 1,
+        lambda scenario, forge: forge.open_pull_request(report_on(scenario.issue), BRANCH),
+        lambda scenario: sum(i.pull is not None for i in issues(scenario)) - 1,
     ),
     "comment": (
         r"/issues/\d+/comments$",
-        lambda scene, forge: forge.comment(report_on(scene.issue)),
-        lambda scene: len(scene.issue.comments),
+        lambda scenario, forge: forge.comment(report_on(scenario.issue)),
+        lambda scenario: len(scenario.issue.comments),
     ),
     "progress": (
         r"/issues/\d+/comments$",
-        lambda scene, forge: forge.run_comments.write_progress(progress(scene.issue), None),
-        lambda scene: len(scene.issue.comments),
+        lambda scenario, forge: forge.run_comments.write_progress(progress(scenario.issue), None),
+        lambda scenario: len(scenario.issue.comments),
     ),
     "review": (
         r"/reviews$",
-        lambda scene, forge: scene.review(forge),
-        lambda scene: sum(r.author.login == BOT for r in scene.pull.reviews),
+        lambda scenario, forge: scenario.review(forge),
+        lambda scenario: sum(r.author.login == BOT for r in scenario.pull.reviews),
     ),
     "reply": (
         r"/replies$",
-        lambda scene, forge: scene.answer(forge),
-        lambda scene: sum(c.author.login == BOT for c in scene.pull.review_comments),
+        lambda scenario, forge: scenario.answer(forge),
+        lambda scenario: sum(c.author.login == BOT for c in scenario.pull.review_comments),
     ),
     "issue of a check": (
         r"/issues$",
-        lambda scene, forge: forge.check_places().open_issue("tests", "main", "c" * 40),
-        lambda scene: sum((i.body or "").startswith(check_marker("tests")) for i in issues(scene)),
+        lambda scenario, forge: forge.check_places().open_issue("tests", "main", "c" * 40),
+        lambda scenario: sum(
+            (i.body or "").startswith(check_marker("tests")) for i in issues(scenario)
+        ),
     ),
 }
 
 
-def issues(scene: Scene) -> list[Issue]:
-    return list(scene.github.repository(NAME).issues.values())
+def issues(scenario: Scenario) -> list[Issue]:
+    return list(scenario.github.repository(NAME).issues.values())
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_is_retried_for_minutes_and_done_once(scene: Scene, kind: str) -> None:
+def test_a_write_is_retried_for_minutes_and_done_once(scenario: Scenario, kind: str) -> None:
     path, write, count = WRITES[kind]
     time = PassingTime()
     limited = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
     for _ in range(3):
-        scene.github.fail_next("POST", path, 502)
-        scene.github.fail_next("POST", path, 403, {"Retry-After": "40"}, limited)
-        scene.github.cut_next("POST", path)
-    scene.github.cut_next("POST", path, after=True)
-    write(scene, forge_for(scene.github, retries=time.retries()))
-    assert count(scene) == 1
+        scenario.github.fail_next("POST", path, 502)
+        scenario.github.fail_next("POST", path, 403, {"Retry-After": "40"}, limited)
+        scenario.github.cut_next("POST", path)
+    scenario.github.cut_next("POST", path, after=True)
+    write(scenario, forge_for(scenario.github, retries=time.retries()))
+    assert count(scenario) == 1
     assert time.now >= 120, "the faults did not last minutes"
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_that_succeeded_with_a_502_is_not_repeated(scene: Scene, kind: str) -> None:
+def test_a_write_that_succeeded_with_a_502_is_not_repeated(scenario: Scenario, kind: str) -> None:
     path, write, count = WRITES[kind]
-    scene.github.fail_next("POST", path, 502, after=True)
-    write(scene, forge_for(scene.github))
-    assert count(scene) == 1
+    scenario.github.fail_next("POST", path, 502, after=True)
+    write(scenario, forge_for(scenario.github))
+    assert count(scenario) == 1
 
 
-def test_a_write_is_abandoned_at_its_limit_and_reported(scene: Scene) -> None:
+def test_a_write_is_abandoned_at_its_limit_and_reported(scenario: Scenario) -> None:
     time = PassingTime()
-    scene.github.fail_next("POST", r"/pulls$", 502, times=99)
-    forge = forge_for(scene.github, retries=time.retries(100.0))
+    scenario.github.fail_next("POST", r"/pulls$", 502, times=99)
+    forge = forge_for(scenario.github, retries=time.retries(100.0))
     with pytest.raises(ForgeError, match=r"open a pull request.*502"):
-        forge.open_pull_request(report_on(scene.issue), BRANCH)
+        forge.open_pull_request(report_on(scenario.issue), BRANCH)
     assert time.now <= 100
-    asked = [each for each in scene.github.requests if each.path.endswith("/pulls")]
+    asked = [each for each in scenario.github.requests if each.path.endswith("/pulls")]
     assert sum(each.method == "POST" for each in asked) > 5
 
 
-def test_a_refused_write_is_not_retried(scene: Scene) -> None:
+def test_a_refused_write_is_not_retried(scenario: Scenario) -> None:
     time = PassingTime()
-    scene.github.fail_next("POST", r"/pulls$", 422, times=99)
+    scenario.github.fail_next("POST", r"/pulls$", 422, times=99)
     with pytest.raises(ForgeError, match="422"):
-        forge_for(scene.github, retries=time.retries()).open_pull_request(
-            report_on(scene.issue), BRANCH
+        forge_for(scenario.github, retries=time.retries()).open_pull_request(
+            report_on(scenario.issue), BRANCH
         )
     assert time.waits == []

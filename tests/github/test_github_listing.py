@@ -83,7 +83,7 @@ LOOKS: dict[str, Look] = {
     "attempts at a check": lambda _, forge, pull: forge.check_places().attempts(
         [pull.number], "main", str, ""
     ),
-    "a run of the sweep": lambda _, forge, pull: forge.labelled("agent").at_work_since(
+    "a run of the sweep": lambda _, forge, pull: forge.labeled("agent").at_work_since(
         a_trigger(pull)
     ),
 }

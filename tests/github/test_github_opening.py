@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import ending_of, run_of_marker
+from resolver.github.comments.markers import ending_of, run_marker, run_of_marker
+from resolver.github.comments.pull_request_text import add_newest_section, text_marker
 from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
@@ -158,7 +159,7 @@ def test_a_template_is_filled_in(github: GitHubServer, issue: Issue) -> None:
     pull, _ = opened(github, report_on(issue, conventions=Conventions(template=template)))
     assert "## What\n\nIt was broken." not in pull.body
     assert "## What\n\n" in pull.body and "hi -->" not in pull.body
-    assert "## Testing\n\n<details><summary>Commands that the agent" in pull.body
+    assert "## Testing\n\n<details open><summary>What the agent checked" in pull.body
     assert "- [ ] I have read the rules" in pull.body
     assert f"Fixes #{issue.number}" in pull.body
 
@@ -172,7 +173,7 @@ def test_the_owners_template_is_used_if_the_repository_has_none(
 ) -> None:
     github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
     pull, _ = opened(github, report_on(issue))
-    assert "## How we test here\n\n<details><summary>Commands that the agent" in pull.body
+    assert "## How we test here\n\n<details open><summary>What the agent checked" in pull.body
     again, _ = opened(github, report_on(issue))
     assert again.body == pull.body
 
@@ -309,12 +310,18 @@ def test_a_long_edited_text_stays_complete(github: GitHubServer, issue: Issue) -
     assert "Changes added since" not in pull.body
 
 
+@pytest.mark.attack
 def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, issue: Issue) -> None:
-    theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
+    """Somebody opens a pull request with the markers of Resolver's own text from its branch: the
+    pull request keeps its text, and nobody is asked for a review."""
+    marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
+    own_text = f"{marker}\n{text_marker('Theirs', 'their words', draft=False)}\n\ntheir words"
+    body = add_newest_section(own_text, marker, "newest", run="r", warning="standing")
+    theirs = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
     pull, _ = opened(
         github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
     )
-    assert (pull.number, pull.title, pull.body) == (theirs.number, "Theirs", "their words")
+    assert (pull.number, pull.title, pull.body) == (theirs.number, "Theirs", body)
     assert not theirs.labels and asked(theirs) == (set(), set())
 
 

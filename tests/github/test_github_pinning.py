@@ -5,6 +5,7 @@ import requests
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.context.pinning import MAX_PAGES, NOT_KNOWN
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.models.run import Trigger
 from tests.github.test_github_pulls import TEXT, pull, read
@@ -25,7 +26,9 @@ def forked(github: GitHubServer, owner: str = "zoe") -> Issue:
     return github.create_pull(NAME, f"{owner}:work", author=owner)
 
 
+@pytest.mark.attack
 def test_later_pushes_are_never_used(github: GitHubServer) -> None:
+    """Code is pushed to a pull request after the request: the requested commit is used."""
     made = forked(github)
     seen = github.repository("zoe/demo").git.tip("work")
     github.advance(10)
@@ -39,8 +42,10 @@ def test_later_pushes_are_never_used(github: GitHubServer) -> None:
     assert seen[:12] in found.moved
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("status", [404, 403])
 def test_a_fork_whose_pushes_are_invisible_is_refused(github: GitHubServer, status: int) -> None:
+    """A fork does not show when it was pushed to: the request is refused."""
     made = forked(github)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     github.commit("zoe/demo", "work", {"a.py": "evil\n"})
@@ -96,7 +101,9 @@ def test_a_comment_on_the_code_pins_its_commit(github: GitHubServer, pull: Issue
     payload = github.event_review_comment(on_line)
     payload["comment"]["commit_id"] = seen
     trigger = parse_github_event(
-        "pull_request_review_comment", payload, mention="@agent", label="agent", bot_login=BOT
+        "pull_request_review_comment",
+        payload,
+        ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
     )
     assert isinstance(trigger, Trigger)
     _, found = read(github, trigger)

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.errors import ForgeError, ModelError, Refused
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import refusal_marker, run_marker
+from resolver.github.comments.markers import answer_marker, refusal_marker, run_marker
 from resolver.github.comments.report import Ending, Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import PullRequest, Task, Trigger, TriggerKind
@@ -177,7 +177,10 @@ def test_a_command_line_run_is_found_with_any_clock(github: GitHubServer, issue:
     assert len(issue.comments) == 1
 
 
+@pytest.mark.attack
 def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue) -> None:
+    """Somebody forges markers of an ended run, a refusal, an answer and a pull request: the work is
+    done all the same."""
     key = trigger_on(issue).key
     forged = run_marker(key, Ending.NO_CHANGE)
     github.add_comment(issue, forged + "\n\nI finished", "mallory")
@@ -194,6 +197,9 @@ def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue
     )
     forge.comment(refused)
     assert "alice may not" in issue.comments[-1].body
+    github.add_comment(issue, f"{answer_marker(key)}\n\nNo", "mallory")
+    forge.say(trigger_on(issue), "It costs $1")
+    assert issue.comments[-1].author.login == BOT and "It costs $1" in issue.comments[-1].body
 
 
 def test_branches_are_listed_by_their_prefix(github: GitHubServer, issue: Issue) -> None:
@@ -227,45 +233,45 @@ def test_a_missing_permission_is_named(
     github: GitHubServer, issue: Issue, permissions: dict[str, str], needed: str
 ) -> None:
     forge = forge_for(github, github.token_for(BOT, NAME, permissions=permissions))
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         forge.open_pull_request(report_on(issue), BRANCH)
         forge.comment(report_on(issue))
-    assert "403" in told.value.what
-    assert needed in told.value.next_step
+    assert "403" in caught.value.what
+    assert needed in caught.value.next_step
 
 
 def test_a_setting_that_forbids_pull_requests_is_named(github: GitHubServer, issue: Issue) -> None:
     github.repository(NAME).actions_may_create_pulls = False
     forge = forge_for(github, github.token_for("github-actions[bot]", NAME), bot_login="")
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         forge.open_pull_request(report_on(issue), BRANCH)
-    assert "Workflow permissions" in told.value.next_step
+    assert "Workflow permissions" in caught.value.next_step
 
 
 def test_a_wrong_token_is_reported_and_never_shown(github: GitHubServer, issue: Issue) -> None:
     token = github.token_for(BOT, NAME, long=True)
     github.revoke(token)
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         forge_for(github, token).find_publication(trigger_on(issue))
-    assert "401" in told.value.what
-    assert "GITHUB_TOKEN" in told.value.next_step
+    assert "401" in caught.value.what
+    assert "GITHUB_TOKEN" in caught.value.next_step
 
 
 def test_a_token_in_the_servers_message_is_not_repeated(github: GitHubServer, issue: Issue) -> None:
     token = github.token_for(BOT, NAME)
     github.fail_next("POST", "/pulls$", 422, body={"message": f"bad {token}", "errors": [token]})
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         forge_for(github, token).open_pull_request(report_on(issue), BRANCH)
-    assert token not in told.value.what + told.value.next_step + repr(told.value)
-    assert "[token]" in told.value.what
+    assert token not in caught.value.what + caught.value.next_step + repr(caught.value)
+    assert "[token]" in caught.value.what
 
 
 def test_a_branch_without_commits_is_reported_with_githubs_message(
     github: GitHubServer, issue: Issue
 ) -> None:
-    with pytest.raises(ForgeError, match="422") as told:
+    with pytest.raises(ForgeError, match="422") as caught:
         forge_for(github).open_pull_request(report_on(issue), "agent/not-there")
-    assert "in brackets" in told.value.next_step
+    assert "in brackets" in caught.value.next_step
 
 
 @pytest.mark.parametrize("status", [403, 429])
@@ -280,9 +286,9 @@ def test_a_long_rate_limit_is_reported_at_once(
     github: GitHubServer, issue: Issue, status: int
 ) -> None:
     github.fail_next("*", ".", status, headers={"Retry-After": "3600"}, times=9)
-    with pytest.raises(ForgeError, match="rate limit") as told:
+    with pytest.raises(ForgeError, match="rate limit") as caught:
         forge_for(github).comment(report_on(issue))
-    assert "3600 seconds" in told.value.next_step
+    assert "3600 seconds" in caught.value.next_step
 
 
 def test_a_read_is_retried_after_a_server_error(github: GitHubServer, issue: Issue) -> None:
@@ -302,9 +308,9 @@ def test_a_response_that_is_not_githubs_is_reported(
     github: GitHubServer, issue: Issue, body: str
 ) -> None:
     github.fail_next("GET", f"/repos/{NAME}$", 200, body=body, times=5)
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         forge_for(github).read(trigger_on(issue))
-    words = told.value.what.casefold()
+    words = caught.value.what.casefold()
     assert not any(word in words for word in ("error", "json", "object", "expecting")), words
 
 

@@ -14,6 +14,7 @@ from resolver.github.comments.pull_request_text import add_newest_section
 from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.context.review_threads import Conversation, ThreadBounds
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.models.pull_request import (
     DiffFile,
@@ -326,7 +327,9 @@ def test_an_allowed_approval_is_published_as_one(github: GitHubServer, pull: Iss
     assert [each.state for each in pull.reviews] == ["APPROVED"]
 
 
+@pytest.mark.attack
 def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
+    """Somebody forges the marker of a review: the review is published."""
     report = report_on(pull)
     github.add_review(pull, review_marker(report.trigger.key), "eve")
     forge_for(github).publish_review(report, review(github))
@@ -479,9 +482,7 @@ def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: I
         trigger = parse_github_event(
             "pull_request_review_comment",
             github.event_review_comment(reply),
-            mention="@agent",
-            label="agent",
-            bot_login=BOT,
+            ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
         )
         assert isinstance(trigger, Trigger)
         said = conversation(github, trigger)
@@ -495,9 +496,7 @@ def test_the_requesting_review_is_found_among_many(github: GitHubServer, pull: I
     trigger = parse_github_event(
         "pull_request_review",
         github.event_review(made[9]),
-        mention="@agent",
-        label="agent",
-        bot_login=BOT,
+        ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
     )
     assert isinstance(trigger, Trigger)
     shown = [int(review.body.split()[2]) for review in conversation(github, trigger).reviews()]

@@ -11,6 +11,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
@@ -62,9 +63,7 @@ def triggered(github: GitHubServer, comment: Comment) -> Trigger:
     found = parse_github_event(
         "issue_comment",
         github.event_issue_comment(comment),
-        mention="@agent",
-        label="agent",
-        bot_login=BOT,
+        ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
     )
     assert isinstance(found, Trigger)
     github.advance(10)
@@ -99,11 +98,11 @@ def test_later_texts_and_edits_are_left_out_and_named(
     task = forge_for(github).read(trigger)
     assert "EVIL" not in task.model_dump_json()
     assert (task.title, task.body) == ("It breaks", "Please **help**")
-    told = "\n".join(task.left_out)
-    assert "title was edited after" in told
-    assert "text was edited after" in told
-    assert "a comment of mallory that was edited after the request" in told
-    assert "a comment of mallory that was written after the request" in told
+    omissions = "\n".join(task.left_out)
+    assert "title was edited after" in omissions
+    assert "text was edited after" in omissions
+    assert "a comment of mallory that was edited after the request" in omissions
+    assert "a comment of mallory that was written after the request" in omissions
 
 
 def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
@@ -162,9 +161,9 @@ def test_hidden_text_is_removed_and_named(
     assert task.title == "Breaks"
     assert task.body == "seen"
     assert task.comments[0].body == "ok"
-    told = "\n".join(task.left_out)
-    assert "1 HTML comment" in told
-    assert "1 hidden element" in told
+    omissions = "\n".join(task.left_out)
+    assert "1 HTML comment" in omissions
+    assert "1 hidden element" in omissions
 
 
 def test_resolvers_own_comments_are_not_shown_to_the_model(
@@ -322,9 +321,9 @@ def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: An
 
 
 def test_a_missing_issue_is_reported(github: GitHubServer, issue: Issue) -> None:
-    with pytest.raises(ForgeError, match="could not read issue 999") as told:
+    with pytest.raises(ForgeError, match="could not read issue 999") as caught:
         forge_for(github).read(reports.trigger(number=999))
-    assert "check that it exists" in told.value.next_step
+    assert "check that it exists" in caught.value.next_step
 
 
 def test_a_missing_repository_is_reported(github: GitHubServer) -> None:
@@ -428,7 +427,9 @@ def test_labels_and_assignees_are_those_of_the_event(github: GitHubServer, issue
     payload = github.event_issue_labeled(issue, "agent", "alice")
     github.add_label(issue, "wontfix", "alice")
     issue.assignees = [github.world.account("alice")]
-    trigger = parse_github_event("issues", payload, mention="@agent", label="agent")
+    trigger = parse_github_event(
+        "issues", payload, ListeningPolicy(mention="@agent", label="agent")
+    )
     assert isinstance(trigger, Trigger)
     task = forge_for(github).read(trigger)
     assert (task.labels, task.assignees) == (("agent",), ())

@@ -124,9 +124,11 @@ def test_a_reply_whose_response_was_lost_is_not_repeated(
     assert len(ours(pull)) == 3
 
 
+@pytest.mark.attack
 def test_a_forged_marker_suppresses_no_reply(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
+    """Somebody forges the marker of a reply to a thread: the reply is published."""
     [thread] = asked(github, review)[:1]
     forged = thread_marker(f"review:{review.id}", thread.thread.id)
     root = review.comments[0]

@@ -277,9 +277,9 @@ def test_too_many_files_are_reported_before_anything_is_sent(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
     files = {f"f{n}": f"{n}" for n in range(MAX_BLOBS + 1)}
-    with pytest.raises(ForgeError, match="too many to sign") as told:
+    with pytest.raises(ForgeError, match="too many to sign") as caught:
         host.put(signer, host.commit(files))
-    assert "signed_commits" in told.value.next_step
+    assert "signed_commits" in caught.value.next_step
     assert not github.writes()
 
 
@@ -299,9 +299,9 @@ def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
 
 def test_a_missing_permission_is_named(host: Host, github: GitHubServer) -> None:
     token = github.token_for(BOT, NAME, permissions={"contents": "read", "metadata": "read"})
-    with pytest.raises(ForgeError) as told:
+    with pytest.raises(ForgeError) as caught:
         host.put(forge_for(github, token).signer(), host.commit({"a": "1"}))
-    assert "contents: write" in told.value.next_step
+    assert "contents: write" in caught.value.next_step
 
 
 NAMES = st.sampled_from(["a", "b", "src/a.py", "src/b/c", "src", "plain", "plain/x", "ü"])

@@ -11,7 +11,7 @@ from resolver.github.client.snapshot import (
     SnapshotQuery,
     read_snapshot,
 )
-from tests.git.scene import plain_git
+from tests.git.scenario import plain_git
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.graphql_refs import MOST_TEXT
 

@@ -81,6 +81,7 @@ def hidden_html(text: str) -> list[str]:
     return [part for part in html if "<!--" in part or "hidden" in part or "display" in part]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "hidden",
     [
@@ -123,6 +124,8 @@ def hidden_html(text: str) -> list[str]:
     ],
 )
 def test_hidden_text_is_removed_and_counted(hidden: str) -> None:
+    """A text hides instructions in comments, attributes, link definitions and hidden elements:
+    they are removed and counted."""
     cleaned = strip_hidden(f"before {hidden} after")
     assert cleaned.text.startswith("before")
     assert "SECRET" not in cleaned.text
@@ -205,6 +208,7 @@ def test_visible_text_stays(shown: str) -> None:
     assert strip_hidden(shown) == CleanedText(shown)
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "character",
     [
@@ -219,6 +223,7 @@ def test_visible_text_stays(shown: str) -> None:
     ],
 )
 def test_invisible_characters_are_removed(character: str) -> None:
+    """A text contains invisible characters of every kind: they are removed."""
     assert strip_hidden(f"a{character}b").text == "ab"
     assert strip_hidden(f"a{character}b").removed == ("1 invisible character",)
 
@@ -342,8 +347,11 @@ def shown_words(text: str) -> set[str]:
     return set(re.findall(r"w\d+q", page.text))
 
 
+@pytest.mark.attack
 @given(HTML_SOUP)
 def test_no_word_is_left_that_a_browser_does_not_show(pieces: list[str]) -> None:
+    """Any text is compared with what a browser shows of it: no word is left that people can't
+    see."""
     soup = "".join(
         f"{piece}{' ' * piece.endswith(('<', '</'))}w{number}q"
         for number, piece in enumerate(pieces)

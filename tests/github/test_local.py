@@ -51,9 +51,9 @@ def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body
 def test_an_invalid_issue_file_is_a_usage_error(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "issue.md"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=words) as told:
+    with pytest.raises(UsageError, match=words) as caught:
         read_issue_file(file, TRIGGER, "main")
-    assert told.value.next_step
+    assert caught.value.next_step
 
 
 def test_a_missing_file_and_a_folder_are_usage_errors(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from resolver.github.text.markdown import markdown_parser
 
 def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
     links = PictureLinks()
-    told = links.take(strip_hidden(text).text, text, "in the description", "/issues/1", "mallory")
-    return told, [(link.url, link.alt) for link in links.links]
+    result = links.take(strip_hidden(text).text, text, "in the description", "/issues/1", "mallory")
+    return result, [(link.url, link.alt) for link in links.links]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_text_without_pictures_is_unchanged(text: str) -> None:
 
 
 def test_a_hidden_picture_does_not_count() -> None:
-    told, links = taken('<!-- ![a](u) --> <div hidden><img src="v"></div> x')
-    assert (told.strip(), links) == ("x", [])
+    result, links = taken('<!-- ![a](u) --> <div hidden><img src="v"></div> x')
+    assert (result.strip(), links) == ("x", [])
 
 
 def test_hidden_characters_of_an_alternative_text_are_gone() -> None:
@@ -69,12 +69,12 @@ def test_a_text_without_its_pictures_marks_their_positions() -> None:
 
 def test_pictures_beyond_the_maximum_are_counted() -> None:
     links = PictureLinks()
-    told = links.take(
+    result = links.take(
         " ".join(f"![a](u{n})" for n in range(MAX_NUMBERED_PICTURES + 5)), "", "here", "/1", "x"
     )
     assert len(links.links) == MAX_NUMBERED_PICTURES
     assert links.unnumbered == 5
-    assert told.endswith("[picture]")
+    assert result.endswith("[picture]")
 
 
 PIECES = [
@@ -100,9 +100,9 @@ PIECES = [
 def test_no_picture_is_left_in_any_text(text: str) -> None:
     cleaned = strip_hidden(text).text
     links = PictureLinks()
-    told = links.take(cleaned, text, "here", "/1", "x")
-    before, after = (_pictures(each) for each in (cleaned, told))
-    assert after == 0 or before > after, (cleaned, told)
+    result = links.take(cleaned, text, "here", "/1", "x")
+    before, after = (_pictures(each) for each in (cleaned, result))
+    assert after == 0 or before > after, (cleaned, result)
 
 
 def _pictures(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import threading
 from datetime import timedelta
+from typing import get_type_hints
 
 from resolver.errors import ForgeError
 from resolver.events import actions as a
@@ -9,7 +10,12 @@ from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageC
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, ChangedPaths, CmdOutput
 from resolver.events.state import State
-from resolver.github.comments.progress import MAX_FAILURES, ProgressReporter, RunProgress
+from resolver.github.comments.progress import (
+    MAX_FAILURES,
+    ProgressChanges,
+    ProgressReporter,
+    RunProgress,
+)
 from resolver.models.run import Completion, PlanItem, RunState
 from tests.github import reports
 from tests.parts.waiting import until
@@ -73,30 +79,35 @@ class Log:
 REPLY = ModelReplied(completion=Completion(text="", model="m", cost=0.25))
 
 
+def test_the_changes_are_fields_of_the_progress() -> None:
+    # `model_copy` takes any name and any value.
+    assert get_type_hints(ProgressChanges).items() <= get_type_hints(RunProgress).items()
+
+
 def test_progress_follows_the_log() -> None:
     board = Board()
-    told = telling(board)
-    log = Log(told)
-    told.start()
+    reporter = telling(board)
+    log = Log(reporter)
+    reporter.start()
     log.add(StageCompleted(stage="sandbox"))
     log.add(REPLY)
     log.add(a.PlanUpdate(items=(PlanItem(title="Use s3cret", status="done"),)))
     log.add(AgentStateChanged(state=RunState.FINISHED))
     log.add(StageCompleted(stage="published"))
     until(lambda: board.written and board.written[-1].published)
-    told.close()
+    reporter.close()
     last = board.written[-1]
     assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
-    assert told.comment_id == 7 and board.threads != {threading.get_ident()}
+    assert reporter.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
 def test_the_number_of_changed_files_follows_the_sandbox() -> None:
     board = Board()
-    told = telling(board)
+    reporter = telling(board)
     state = State()
-    take = told.follow(state)
-    told.start()
+    take = reporter.follow(state)
+    reporter.start()
     for number, changed in enumerate(
         (None, ChangedPaths(paths=("a.py", "b.py"), count=2, differing=2), None)
     ):
@@ -104,35 +115,35 @@ def test_the_number_of_changed_files_follows_the_sandbox() -> None:
         state.apply(event)
         take(event)
     until(lambda: board.written and board.written[-1].changed_files)
-    told.close()
+    reporter.close()
     assert board.written[-1].changed_files == 2
 
 
 def test_changes_within_an_interval_are_one_edit() -> None:
     board = Board()
-    told = telling(board, interval=0.3)
-    told.start()
+    reporter = telling(board, interval=0.3)
+    reporter.start()
     until(lambda: board.written)
     for number in range(500):
-        told.show(iterations=number)
+        reporter.show(iterations=number)
     until(lambda: board.written[-1].iterations == 499)
-    told.close()
+    reporter.close()
     assert len(board.written) < 100
 
 
 def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> None:
     board = Board()
     board.answers.clear()
-    told = telling(board)
-    told.start()
+    reporter = telling(board)
+    reporter.start()
     until(lambda: board.asked)
     for number in range(100):
-        told.show(iterations=number)
+        reporter.show(iterations=number)
     assert board.written == []
     board.answers.set()
-    told.close()
+    reporter.close()
     written = board.asked
-    told.show(iterations=1000)
+    reporter.show(iterations=1000)
     assert board.asked == written
     [writer] = board.threads
     assert writer not in {thread.ident for thread in threading.enumerate()}
@@ -140,52 +151,52 @@ def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> No
 
 def test_the_end_does_not_wait_for_the_interval() -> None:
     board = Board()
-    told = telling(board, interval=86_400.0)
-    told.start()
+    reporter = telling(board, interval=86_400.0)
+    reporter.start()
     until(lambda: board.written)
-    told.close()
+    reporter.close()
 
 
 def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     board = Board(fails=MAX_FAILURES - 1)
-    told = telling(board)
-    told.start()
+    reporter = telling(board)
+    reporter.start()
     until(lambda: board.written)
-    told.close()
+    reporter.close()
     away = Board(fails=1000)
-    told = telling(away)
-    told.start()
+    reporter = telling(away)
+    reporter.start()
     until(lambda: away.asked == MAX_FAILURES)
-    told.close()
-    assert away.asked == MAX_FAILURES and told.comment_id is None
+    reporter.close()
+    assert away.asked == MAX_FAILURES and reporter.comment_id is None
 
 
 def test_a_deleted_comment_ends_the_progress_updates() -> None:
     board = Board(gone=1)
-    told = telling(board)
-    told.start()
+    reporter = telling(board)
+    reporter.start()
     until(lambda: board.written)
-    told.show(iterations=1)
+    reporter.show(iterations=1)
     until(lambda: board.asked == 2)
-    told.show(iterations=2)
-    told.close()
-    assert board.asked == 2 and told.comment_id is None
+    reporter.show(iterations=2)
+    reporter.close()
+    assert board.asked == 2 and reporter.comment_id is None
 
 
 def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:
     board = Board()
-    told = telling(board)
-    log = Log(told)
-    told.start()
+    reporter = telling(board)
+    log = Log(reporter)
+    reporter.start()
     until(lambda: board.written)
-    told.hold()
+    reporter.hold()
     written = len(board.written)
-    told.show(iterations=5)
+    reporter.show(iterations=5)
     assert len(board.written) == written
     log.add(ConfirmationAnswered(action=0, approved=True))
     log.add(REPLY)
     until(lambda: len(board.written) > written)
-    told.close()
+    reporter.close()
 
 
 def test_a_reporter_that_was_never_started_can_be_closed() -> None:

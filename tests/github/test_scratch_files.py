@@ -64,7 +64,7 @@ def test_a_pull_request_lists_scratch_files_separately() -> None:
     many = (*FILES, *(change(f"src/m{i}.py") for i in range(7)))
     report = reports.report(patch=PATCH.model_copy(update={"files": many}))
     body = pull_request_body(report)
-    assert "<details><summary>10 files</summary>" in body
+    assert "<details open><summary>10 files, +30 −0</summary>" in body
     assert [len(rows) for rows in rows_after_notice(body)] == [8, 2]
     [start] = [line for line in body.splitlines() if line.startswith("Start with")]
     assert "debug_sel" not in start and "reproduce" not in start

@@ -18,8 +18,8 @@ def thread(*sizes: int) -> tuple[Comment, ...]:
 
 
 def test_the_first_of_the_newest_comments_counts_the_missing_ones() -> None:
-    told = shorten_thread(thread(*[10] * 20), 80)
-    assert [(c.id, c.skipped) for c in told] == [
+    result = shorten_thread(thread(*[10] * 20), 80)
+    assert [(c.id, c.skipped) for c in result] == [
         (0, 0), (1, 0), (14, 12), (15, 0), (16, 0), (17, 0), (18, 0), (19, 0),
     ]  # fmt: skip
 
@@ -28,10 +28,10 @@ def test_the_first_of_the_newest_comments_counts_the_missing_ones() -> None:
 def test_any_conversation_fits_and_all_comments_are_counted(
     sizes: list[int], room: int, less: int
 ) -> None:
-    told = shorten_thread(thread(*sizes), room)
-    assert sum(len(c.body) for c in told) <= room or len(told) == len(sizes)
-    if told and told[-1].id == len(sizes) - 1:
-        assert len(told) + sum(c.skipped for c in told) == len(sizes)
-        again = shorten_thread(told, min(room, less))
+    result = shorten_thread(thread(*sizes), room)
+    assert sum(len(c.body) for c in result) <= room or len(result) == len(sizes)
+    if result and result[-1].id == len(sizes) - 1:
+        assert len(result) + sum(c.skipped for c in result) == len(sizes)
+        again = shorten_thread(result, min(room, less))
         if again and again[-1].id == len(sizes) - 1:
             assert len(again) + sum(c.skipped for c in again) == len(sizes)

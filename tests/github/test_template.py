@@ -152,7 +152,7 @@ def test_parts_without_a_heading_go_below_the_description() -> None:
     order += ["the change", "**Tested**", "the tests", "**Look**", "the look", "the run"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
-    assert text.startswith("Fixes #12")
+    assert text.startswith("> careful\n\nFixes #12")
 
 
 def test_parts_that_no_heading_asks_for_come_first() -> None:
@@ -209,8 +209,8 @@ def test_headings_that_name_several_things_get_what_they_ask_for() -> None:
     found = dict(re.findall(r"^#### (.*)\n+([^#]*(?:#12)?[^#]*)", text, re.M))
     assert found["References to other Issues or PRs"].split() == ["Fixes", "#12"]
     description = found["Brief description of what is fixed or changed"]
-    for told in ("the summary", "the cause", "the change", "the tests"):
-        assert told in description
+    for result in ("the summary", "the cause", "the change", "the tests"):
+        assert result in description
     assert found["Other comments"].strip() == "the look"
     assert found["Release Notes"].split("\n")[0] == "no entry"
     assert NOBODY not in text and text.index("#### Release") < text.index("the run")

@@ -42,9 +42,12 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.attack
 @pytest.mark.deep
 @pytest.mark.parametrize("reader", READERS)
 def test_repetitive_text_of_a_comments_size_is_parsed_quickly(reader: str) -> None:
+    """A model repeats `a.` and similar pieces up to the length of a comment: each parser is
+    fast."""
     slow = {}
     for piece in REPEATED:
         text = (piece * (SIZE // len(piece) + 1))[:SIZE]

@@ -36,17 +36,17 @@ def body(verification: Verification | None) -> str:
     )
 
 
-def test_a_verified_change_begins_with_verdict_and_table() -> None:
+def test_a_verified_change_begins_with_its_verdict_and_has_the_evidence_below() -> None:
     text = body(reports.verification())
     verdict = "**Verified:** 1 test fails without the change and passes with it"
-    row = "| `pytest` | 1 passed | 2 passed | 1 | 0 | 1 | 0 | 1.5 s |"
+    row = "| `pytest` | 1 passed | 2 passed (1 fixed, 1 new) | 1.5 s |"
     places = [
-        text.index(each) for each in (verdict, row, "### What changed", "Commands that the agent")
+        text.index(each) for each in (verdict, "### What changed", row, "What the agent checked")
     ]
     assert places == sorted(places)
     page = "https://github.com/o/r/commit"
     base, head = (f"[`{c * 12}`]({page}/{c * 40})" for c in "ac")
-    assert f"| Without the change, {base} | With it, {head} |" in text
+    assert f"Executed by Resolver at {base} and {head}, in fresh sandboxes" in text
     assert "Not verified" not in text
 
 
@@ -123,9 +123,7 @@ def test_one_broken_test_is_named_once() -> None:
 
 def test_a_commit_in_a_fork_or_without_a_page_is_not_linked_to_the_repository() -> None:
     known = reports.report(verification=reports.verification(), base="a" * 40)
-    assert f"| Without the change, `{'a' * 12}` | With it, `{'c' * 12}` |" in pull_request_body(
-        known
-    )
+    assert f"at `{'a' * 12}` and `{'c' * 12}`," in pull_request_body(known)
     forked = known.model_copy(
         update={
             "repository_url": "https://github.com/o/r",
@@ -134,9 +132,7 @@ def test_a_commit_in_a_fork_or_without_a_page_is_not_linked_to_the_repository() 
             ),
         }
     )
-    assert f"With it, [`{'c' * 12}`](https://github.com/me/r/commit/c) |" in pull_request_body(
-        forked
-    )
+    assert f"and [`{'c' * 12}`](https://github.com/me/r/commit/c)," in pull_request_body(forked)
 
 
 def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
@@ -164,13 +160,13 @@ def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
 
 
 def test_the_final_comment_has_the_verdict_in_one_line() -> None:
-    told = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
-    assert told.count("**Verified:**") == 1 and "| Check |" not in told
+    comments = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
+    assert comments.count("**Verified:**") == 1 and "| Check |" not in comments
 
 
 def test_a_draft_gives_the_reason_once() -> None:
     found = reports.verification(verdict="not_verified", reason="shrunken_suite", reproduction=())
-    told = comment_body(
+    comments = comment_body(
         reports.report(
             verification=found,
             unverified="not_verified",
@@ -179,9 +175,10 @@ def test_a_draft_gives_the_reason_once() -> None:
         )
     )
     assert (
-        "The pull request is a **draft**: fewer tests ran with the change than without it." in told
+        "The pull request is a **draft**: fewer tests ran with the change than without it."
+        in comments
     )
-    assert told.count("fewer tests ran") == 1
+    assert comments.count("fewer tests ran") == 1
 
 
 def progress(**known: object) -> str:

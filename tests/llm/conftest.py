@@ -76,7 +76,7 @@ def build(endpoint: ModelEndpoint, name: str = "gpt-4o", **config: Any) -> Asked
     made = ModelConfig(**{**settings, **config})
     model = LiteLLMModel(
         made,
-        on_retry=lambda *told: retries.append(told),
+        on_retry=lambda *arguments: retries.append(arguments),
         sleep=sleep,
         jitter=lambda: 1.0,
     )

@@ -151,10 +151,10 @@ SKILLS = (skill("zones", "time and clock"), skill("tables", "database"), skill("
 def test_the_matching_skill_is_found_with_its_similarity(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    index = Index(embedder(endpoint, tmp_path, []), told.append)
+    result: list[str] = []
+    index = Index(embedder(endpoint, tmp_path, []), result.append)
     [(found, why)] = index.nearest("The clock shows the wrong time.", SKILLS)
-    assert found.name == "zones" and why.startswith(MEANING_REASON) and told == []
+    assert found.name == "zones" and why.startswith(MEANING_REASON) and result == []
     assert index.nearest("", SKILLS) == [] == index.nearest("clock", ())
 
 
@@ -162,9 +162,9 @@ def test_an_unavailable_model_is_reported_and_nothing_is_found(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     endpoint.status, endpoint.answer = 500, b"{}"
-    told: list[str] = []
-    assert Index(embedder(endpoint, tmp_path, []), told.append).nearest("clock", SKILLS) == []
-    assert len(told) == 1 and "could not be called" in told[0]
+    result: list[str] = []
+    assert Index(embedder(endpoint, tmp_path, []), result.append).nearest("clock", SKILLS) == []
+    assert len(result) == 1 and "could not be called" in result[0]
 
 
 def test_a_replayed_run_uses_the_recorded_results() -> None:

@@ -100,26 +100,28 @@ def test_retries_of_concurrent_runs_are_spread(
     waits: list[list[float]] = []
     for jitter in (0.0, 0.5):
         model_endpoint.script(*[error(503)] * 3, reply("at last"))
-        told: list[float] = []
+        result: list[float] = []
         model = LiteLLMModel(
             ModelConfig(model="gpt-4o", base_url=model_endpoint.url),
             on_retry=lambda *_: None,
-            sleep=told.append,
+            sleep=result.append,
             jitter=lambda jitter=jitter: jitter,  # type: ignore[misc]
         )
         model.complete(HELLO)
-        waits.append(told)
+        waits.append(result)
     assert waits == [[0.5, 1.0, 2.0], [0.75, 1.5, 3.0]]
 
 
 def test_the_number_of_attempts_is_limited(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.answer_with(lambda _: error(500, "still broken"))
     built = asked(retries=3)
-    with pytest.raises(ModelError, match=r"no usable answer: still broken \(status 500\)") as told:
+    with pytest.raises(
+        ModelError, match=r"no usable answer: still broken \(status 500\)"
+    ) as caught:
         built.model.complete(HELLO)
     assert len(model_endpoint.requests) == 4
     assert len(built.retries) == 3
-    assert "LLM_BASE_URL" in told.value.next_step
+    assert "LLM_BASE_URL" in caught.value.next_step
 
 
 def test_without_retries_there_is_one_attempt(model_endpoint: ModelEndpoint, asked: Build) -> None:
@@ -161,18 +163,18 @@ def test_a_rejected_key_fails_at_once(
 ) -> None:
     model_endpoint.script(error(status, "Incorrect API key provided"))
     built = asked(name)
-    with pytest.raises(ModelAuthError, match="did not accept the key") as told:
+    with pytest.raises(ModelAuthError, match="did not accept the key") as caught:
         built.model.complete(HELLO)
-    assert "LLM_API_KEY" in told.value.next_step
+    assert "LLM_API_KEY" in caught.value.next_step
     assert built.waits == []
     assert len(model_endpoint.requests) == 1
 
 
 def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(error(401, "no key"))
-    with pytest.raises(ModelAuthError, match="none is set") as told:
+    with pytest.raises(ModelAuthError, match="none is set") as caught:
         asked(api_key=None).model.complete(HELLO)
-    assert told.value.next_step == "set LLM_API_KEY"
+    assert caught.value.next_step == "set LLM_API_KEY"
 
 
 def test_a_conversation_that_is_too_long_is_recognized_by_the_error_code(
@@ -230,34 +232,34 @@ def test_an_unknown_model_fails_at_once_and_says_what_to_check(
     model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     model_endpoint.script(error(404, "The model does not exist"))
-    with pytest.raises(ModelError, match="The model does not exist") as told:
+    with pytest.raises(ModelError, match="The model does not exist") as caught:
         asked(name).model.complete(HELLO)
-    assert "LLM_MODEL" in told.value.next_step
+    assert "LLM_MODEL" in caught.value.next_step
     assert len(model_endpoint.requests) == 1
 
 
 def test_a_name_without_provider_and_base_url_says_how_to_name_it(asked: Build) -> None:
-    with pytest.raises(ModelError, match="names no known provider") as told:
+    with pytest.raises(ModelError, match="names no known provider") as caught:
         asked("my-own-model", base_url=None).model.complete(HELLO)
-    assert "openai/NAME" in told.value.next_step
+    assert "openai/NAME" in caught.value.next_step
 
 
 def test_a_refusal_of_tools_names_the_other_dialect(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(error(400, "my-own-model does not support tools"))
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         asked("my-own-model").model.complete(HELLO, TOOLS)
-    assert "--dialect tags" in told.value.next_step
+    assert "--dialect tags" in caught.value.next_step
 
 
 def test_without_tools_the_other_dialect_is_not_named(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(error(400, "tools of the trade"))
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         asked("my-own-model").model.complete(HELLO)
-    assert "--dialect" not in told.value.next_step
+    assert "--dialect" not in caught.value.next_step
 
 
 @pytest.mark.parametrize(
@@ -292,10 +294,10 @@ def test_neither_key_nor_conversation_follow_a_redirect(
     with ModelEndpoint() as other:
         other.answer_with(lambda _: reply("stolen"))
         model_endpoint.script(redirect(f"{other.url}/chat/completions", status))
-        with pytest.raises(ModelError, match="redirects") as told:
+        with pytest.raises(ModelError, match="redirects") as caught:
             asked(name).model.complete(HELLO)
         assert other.requests == []
-        assert other.url in told.value.what
+        assert other.url in caught.value.what
 
 
 def test_an_endless_response_is_cut_off(model_endpoint: ModelEndpoint, asked: Build) -> None:
@@ -308,27 +310,27 @@ def test_an_unreachable_endpoint_is_a_clear_error(asked: Build) -> None:
     with ModelEndpoint() as gone:
         url = gone.url
     built = asked(base_url=url, retries=1)
-    with pytest.raises(ModelError, match=r"127\.0\.0\.1") as told:
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1") as caught:
         built.model.complete(HELLO)
     assert len(built.waits) == 1
-    assert "LLM_BASE_URL" in told.value.next_step
+    assert "LLM_BASE_URL" in caught.value.next_step
 
 
 def test_the_error_shows_the_text_of_an_html_page(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(html(503))
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         asked(retries=0).model.complete(HELLO)
-    assert "a web page instead of an answer: Please log in" in told.value.what
-    assert "<" not in told.value.what
+    assert "a web page instead of an answer: Please log in" in caught.value.what
+    assert "<" not in caught.value.what
 
 
 def test_a_long_explanation_is_truncated(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(error(400, "why? " * 1000))
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         asked().model.complete(HELLO)
-    assert len(told.value.what) < 500
+    assert len(caught.value.what) < 500
 
 
 def test_a_password_in_the_base_url_is_not_shown(
@@ -336,9 +338,9 @@ def test_a_password_in_the_base_url_is_not_shown(
 ) -> None:
     url = model_endpoint.url.replace("http://", "http://user:hunter2@")
     model_endpoint.script(error(404, "no such model"))
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         asked(base_url=url).model.complete(HELLO)
-    assert "hunter2" not in told.value.what
+    assert "hunter2" not in caught.value.what
 
 
 @EACH_PATH
@@ -348,9 +350,9 @@ def test_a_key_repeated_by_the_endpoint_is_not_shown(
 ) -> None:
     model_endpoint.answer_with(lambda _: error(status, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))
     built = asked(name, retries=1)
-    with pytest.raises(ModelError) as told:
+    with pytest.raises(ModelError) as caught:
         built.model.complete(HELLO)
-    assert KEY not in repr(told.value) + told.value.what + told.value.next_step
+    assert KEY not in repr(caught.value) + caught.value.what + caught.value.next_step
     assert KEY not in repr(built.retries)
 
 
@@ -358,7 +360,7 @@ def test_the_error_carries_nothing_of_litellm_with_it(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(error(401, f"bad {KEY}"))
-    with pytest.raises(ModelAuthError) as told:
+    with pytest.raises(ModelAuthError) as caught:
         asked().model.complete(HELLO)
-    assert told.value.__cause__ is None
-    assert told.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None

@@ -29,7 +29,7 @@ class Line:
             ModelConfig(model="first", base_url=endpoint.url, retries=0),
             OtherModels(("second", "third"), tuple(parse_rule(rule) for rule in rules)),
             on_retry=lambda *_: None,
-            on_switch=lambda *told: self.switches.append(told),
+            on_switch=lambda *arguments: self.switches.append(arguments),
             sleep=lambda _: None,
             money_left=lambda: float("inf"),
             share_left=lambda: self.share,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import ModelError
-from resolver.models.run import Completion
+from resolver.llm.litellm_model import tokens_of
+from resolver.models.run import Completion, Tokens
 from tests.llm.conftest import build
 from tests.parts.model_endpoint import ModelEndpoint, raw
 
@@ -76,6 +78,12 @@ def test_any_json_is_a_completion_or_a_model_error(hostile: ModelEndpoint, body:
         assert Completion.model_validate_json(completion.model_dump_json()) == completion
         assert completion.cost is None or completion.cost >= 0
         assert 0 <= completion.tokens.cached <= completion.tokens.input
+
+
+@pytest.mark.parametrize("count", [-1, 10**400, 1e308, "5", None])
+def test_an_impossible_token_count_counts_as_none(count: object) -> None:
+    usage = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
+    assert tokens_of(SimpleNamespace(usage=usage)) == Tokens(input=0, output=5)
 
 
 @given(body=st.binary(max_size=200))

@@ -17,7 +17,7 @@ def check(
     environment: dict[str, str] | None = None,
     retries: list[str] | None = None,
 ) -> str:
-    told = [] if retries is None else retries
+    result = [] if retries is None else retries
 
     def ask(one: ModelConfig) -> Model:
         return make_model(one, on_retry=lambda *_: None, sleep=lambda _: None)
@@ -26,7 +26,7 @@ def check(
         config,
         environment or {},
         make_short_model=ask,
-        on_retry=lambda attempt, wait, reason: told.append(reason),
+        on_retry=lambda attempt, wait, reason: result.append(reason),
         sleep=lambda _: None,
     )
 

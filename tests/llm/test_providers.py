@@ -55,12 +55,12 @@ def history(completion: Completion, *results: str) -> list[dict[str, Any]]:
         for c in completion.tool_calls
     ]
     said = {"role": "assistant", "content": completion.text, "tool_calls": calls}
-    told = [
+    actual = [
         {"role": "tool", "tool_call_id": call["id"], "content": result}
         for call, result in zip(calls, results, strict=True)
     ]
     thinking = {THINKING: list(completion.thinking)} if completion.thinking else {}
-    return [*HELLO, {**said, **thinking}, *told]
+    return [*HELLO, {**said, **thinking}, *actual]
 
 
 def two_calls(**more: Any) -> Answer:
@@ -208,10 +208,13 @@ def test_an_interrupted_stream_is_requested_again(
     assert len(built.retries) == 1
 
 
+@pytest.mark.attack
 @every_way
 def test_without_usable_counts_the_cost_is_estimated(
     model_endpoint: ModelEndpoint, asked: Build, stream: bool
 ) -> None:
+    """The model endpoint reports no or negative numbers of tokens: the cost is estimated from the
+    texts."""
     question = [{"role": "user", "content": "x" * 30_000}]
     usages = (Usage(prompt=0, completion=0), Usage(prompt=-5, completion=-5), Usage(10_000, 1_000))
     model_endpoint.script(*(reply("y" * 3_000, usage=usage) for usage in usages))

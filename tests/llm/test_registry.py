@@ -14,9 +14,9 @@ def make(**config: str) -> object:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_no_model_is_an_error_that_says_how_to_set_one(name: str) -> None:
-    with pytest.raises(UsageError, match="no model is set") as told:
+    with pytest.raises(UsageError, match="no model is set") as caught:
         make(model=name)
-    assert "LLM_MODEL" in told.value.next_step
+    assert "LLM_MODEL" in caught.value.next_step
 
 
 @pytest.mark.parametrize("url", ["localhost:8000/v1", "file:///etc/passwd", "http://", "x"])

@@ -29,9 +29,9 @@ def test_an_exhausted_recording_is_reported(count: int, words: str) -> None:
     model = ReplayModel(RECORDED[:count])
     for _ in range(count):
         model.complete([])
-    with pytest.raises(ReplayExhausted, match=words) as told:
+    with pytest.raises(ReplayExhausted, match=words) as caught:
         model.complete([])
-    assert "event log" in told.value.next_step
+    assert "event log" in caught.value.next_step
 
 
 def test_a_recorded_models_replies_are_reported_before_they_are_used() -> None:

@@ -81,15 +81,19 @@ def test_litellm_is_not_imported_before_it_is_needed(seen: dict[str, Any]) -> No
     assert seen["imported_early"] is False
 
 
+@pytest.mark.attack
 @ONE_PROCESS
 def test_a_planted_env_file_is_not_read(seen: dict[str, Any]) -> None:
+    """A repository contains a `.env` file with another endpoint: it is not read."""
     assert "PLANTED" not in seen["environment"]
 
 
+@pytest.mark.attack
 @ONE_PROCESS
 def test_a_providers_key_of_the_environment_is_not_sent_to_a_base_url(
     seen: dict[str, Any],
 ) -> None:
+    """The environment has another provider's key: it is not sent to the configured endpoint."""
     assert len(seen["headers"]) == 3
     assert KEY not in json.dumps(seen["headers"])
 

@@ -10,8 +10,7 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from resolver.llm.library import BoundedClient
-from resolver.llm.response_limits import read_decoded
+from resolver.llm.library import MAX_REPLY_LINES, BoundedClient, read_decoded
 from tests.parts.model_endpoint import Answer, ModelEndpoint, drip, raw, redirect, reply
 
 ASK = {"model": "m", "messages": []}
@@ -75,16 +74,20 @@ class EndlessHead:
             self.hung_up.set()
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("line", [b"X-Line: 1\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
 def test_the_timeout_bounds_the_head_of_an_answer(line: bytes) -> None:
+    """The model endpoint sends its response head slowly: the deadline ends it."""
     server = EndlessHead(line)
     with pytest.raises(httpx.ReadTimeout, match="took too long"):
         client(0.3).post(server.url, json=ASK)
     assert server.hung_up.wait(30)
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("encoding", ["gzip, gzip, gzip", "gzip,gzip", "br", "deflate, gzip"])
 def test_an_answer_has_one_known_encoding(model_endpoint: ModelEndpoint, encoding: str) -> None:
+    """The model endpoint compresses its reply several times: refused."""
     body = gzip.compress(gzip.compress(gzip.compress(b"{}")))
     model_endpoint.script(Answer(body=body, headers=(("Content-Encoding", encoding),)))
     with pytest.raises(httpx.DecodingError, match="unsupported encoding"):
@@ -100,7 +103,9 @@ def test_common_encodings_are_decoded(model_endpoint: ModelEndpoint, encoding: s
     assert client().post(model_endpoint.url, json=ASK).content == b"{}"
 
 
+@pytest.mark.attack
 def test_what_is_unpacked_never_exceeds_the_bound() -> None:
+    """The model endpoint sends a compression bomb: decoding stops at the limit."""
     bomb = gzip.compress(b" " * 50_000_000)
     response = httpx.Response(
         200,
@@ -115,7 +120,27 @@ def test_what_is_unpacked_never_exceeds_the_bound() -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.attack
+def test_blank_lines_of_an_event_stream_are_not_passed_on(model_endpoint: ModelEndpoint) -> None:
+    """The model endpoint sends megabytes of blank lines in a stream: they are left out."""
+    model_endpoint.script(raw(b"\n" * 2_000_000 + b"data: {}" + b"\r\n" * 100_000 + b"data: 1\n"))
+    response = client(max_bytes=5_000_000).post(model_endpoint.url, json=ASK)
+    assert list(response.iter_lines()) == ["", "data: {}", "", "data: 1"]
+
+
+@pytest.mark.attack
+def test_the_lines_of_an_event_stream_are_limited(model_endpoint: ModelEndpoint) -> None:
+    """The model endpoint sends more events than a reply can have: reading stops at the limit."""
+    model_endpoint.script(raw(b": x\n" * (MAX_REPLY_LINES + 1)))
+    response = client(max_bytes=5_000_000).post(model_endpoint.url, json=ASK)
+    with pytest.raises(httpx.DecodingError, match=r"more than 100,000 lines"):
+        for _ in response.iter_lines():
+            pass
+
+
+@pytest.mark.attack
 def test_a_redirect_is_refused_even_when_asked_to_follow(model_endpoint: ModelEndpoint) -> None:
+    """The model endpoint redirects to another host: refused, so the key is not sent there."""
     with ModelEndpoint() as other:
         model_endpoint.script(redirect(other.url))
         answer = client().post(model_endpoint.url, json=ASK, follow_redirects=True)

@@ -23,7 +23,7 @@ HOST = {"PATH": os.environ["PATH"], "HOME": "/root", "SECRET_OF_THE_HOST": "host
 END_SECONDS = 0.5
 
 
-class Scene:
+class Scenario:
     """Opens servers, and keeps what they are noted for and what was kept of their results."""
 
     def __init__(self, folder: Path) -> None:
@@ -81,9 +81,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(programs: None, tmp_path: Path) -> Iterator[Scene]:
+def scenario(programs: None, tmp_path: Path) -> Iterator[Scenario]:
     before = set(threading.enumerate())
-    made = Scene(tmp_path)
+    made = Scenario(tmp_path)
     yield made
     made.close()
     left = [t for t in threading.enumerate() if t not in before and t.name.startswith("mcp")]

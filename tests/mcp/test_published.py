@@ -14,7 +14,7 @@ from resolver.events.observations import McpResult
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint
-from tests.mcp.conftest import HOST, Scene
+from tests.mcp.conftest import HOST, Scenario
 from tests.parts.mcp_published import PublishedServers
 from tests.parts.waiting import until
 
@@ -57,7 +57,7 @@ def call(servers: McpServers, name: str, **arguments: object) -> McpResult:
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_everything_server(
-    transport: str, published_servers: PublishedServers, scene: Scene,
+    transport: str, published_servers: PublishedServers, scenario: Scenario,
     request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
     endpoint = (
@@ -65,7 +65,7 @@ def test_the_everything_server(
         if transport == "stdio"
         else request.getfixturevalue("address")
     )
-    servers = scene.open(endpoint, start_seconds=60)
+    servers = scenario.open(endpoint, start_seconds=60)
     assert {"echo", "get-sum", "get-tiny-image"} <= {tool.name for tool in servers.tools}
     assert call(servers, "echo", message="hello").content == "Echo: hello"
     assert "5" in call(servers, "get-sum", a=2, b=3).content
@@ -77,19 +77,19 @@ def test_the_everything_server(
         in call(servers, "trigger-long-running-operation", duration=1, steps=3).content.lower()
     )
     assert call(servers, "echo").error, "a missing argument is said by the server"
-    assert scene.notes == []
+    assert scenario.notes == []
     if transport == "stdio":
         environment = call(servers, "get-env").content
         assert "mcp-canary-5" in environment and "host-canary" not in environment
 
 
-def test_the_filesystem_server(published_servers: PublishedServers, scene: Scene) -> None:
-    folder = scene.folder / "files"
+def test_the_filesystem_server(published_servers: PublishedServers, scenario: Scenario) -> None:
+    folder = scenario.folder / "files"
     folder.mkdir()
     (folder / "a.txt").write_text("inside\n")
-    outside = scene.folder / "outside.txt"
+    outside = scenario.folder / "outside.txt"
     outside.write_text("outside\n")
-    servers = scene.open(command(published_servers, "filesystem", str(folder)), start_seconds=60)
+    servers = scenario.open(command(published_servers, "filesystem", str(folder)), start_seconds=60)
     assert call(servers, "read_text_file", path=str(folder / "a.txt")).content == "inside\n"
     refused = call(servers, "read_text_file", path=str(outside))
     assert refused.error and "denied" in refused.content
@@ -100,9 +100,11 @@ def test_the_filesystem_server(published_servers: PublishedServers, scene: Scene
 
 
 def test_each_published_tool_has_a_meaningful_schema(
-    published_servers: PublishedServers, scene: Scene, tmp_path: Path
+    published_servers: PublishedServers, scenario: Scenario, tmp_path: Path
 ) -> None:
-    servers = scene.open(command(published_servers, "filesystem", str(tmp_path)), start_seconds=60)
+    servers = scenario.open(
+        command(published_servers, "filesystem", str(tmp_path)), start_seconds=60
+    )
     edit = next(tool for tool in servers.tools if tool.name == "edit_file")
     edits = edit.parameters["properties"]["edits"]
     assert edits["type"] == "array" and "oldText" in edits["items"]["properties"]

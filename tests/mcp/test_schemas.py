@@ -53,6 +53,11 @@ def test_any_value_gives_the_plain_schema_of_an_object(schema: object) -> None:
     assert len(json.dumps(found, ensure_ascii=False)) <= MAX_SCHEMA_CHARACTERS
 
 
+def test_a_list_of_types_that_holds_no_name_is_any_type() -> None:
+    found = reduce_schema({"properties": {"a": {"type": [["object"], {}, None]}}}, plain)
+    assert found["properties"]["a"] == {"type": "string"}
+
+
 def test_references_within_the_schema_are_followed() -> None:
     schema = {
         "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},

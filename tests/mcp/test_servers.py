@@ -14,7 +14,7 @@ from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.results import MAX_TEXT_CHARACTERS
 from resolver.mcp.transports import Address, Endpoint
-from tests.mcp.conftest import HOST, SCRIPT, Scene
+from tests.mcp.conftest import HOST, SCRIPT, Scenario
 from tests.parts.processes import count_running
 from tests.parts.waiting import until
 
@@ -36,107 +36,109 @@ def pipe(tmp_path: Path) -> Path:
 
 
 @BOTH
-def test_a_good_server_is_listed_and_called(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "good"))
+def test_a_good_server_is_listed_and_called(transport: str, scenario: Scenario) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "good"))
     assert [t.name for t in servers.tools][:2] == ["add", "environment"]
     assert servers.tools[0].description == "Adds two numbers."
     assert servers.tools[0].parameters["required"] == ["a", "b"]
     result = servers.call(ADD)
     assert isinstance(result, McpResult) and (result.content, result.error) == ("5", False)
-    assert scene.notes == []
+    assert scenario.notes == []
 
 
-def test_responses_may_be_event_streams(scene: Scene) -> None:
-    servers = scene.open(scene.address("stream"))
+def test_responses_may_be_event_streams(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.address("stream"))
     assert servers.call(ADD).content == "5"
 
 
 @BOTH
-def test_pictures_are_data_urls(transport: str, scene: Scene) -> None:
-    result = scene.open(scene.endpoint(transport, "good")).call(call("picture"))
+def test_pictures_are_data_urls(transport: str, scenario: Scenario) -> None:
+    result = scenario.open(scenario.endpoint(transport, "good")).call(call("picture"))
     assert isinstance(result, McpResult)
     assert result.images[0].startswith("data:image/png;base64,iVBOR")
 
 
-def test_a_command_has_its_own_variables_and_few_of_the_host(scene: Scene) -> None:
-    servers = scene.open(scene.process("good", MCP_TOKEN="mcp-canary-77"))
+def test_a_command_has_its_own_variables_and_few_of_the_host(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.process("good", MCP_TOKEN="mcp-canary-77"))
     found = json.loads(servers.call(call("environment")).content)
     assert found["MCP_TOKEN"] == "mcp-canary-77"
     assert found.keys() <= {"MCP_TOKEN", "PATH", "HOME", "LANG", "LC_CTYPE"}
     assert "host-canary" not in json.dumps(found)
 
 
-def test_a_command_starts_in_an_empty_folder_that_is_removed(scene: Scene) -> None:
-    servers = scene.open(scene.process("good"))
+def test_a_command_starts_in_an_empty_folder_that_is_removed(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.process("good"))
     folder = Path(servers.call(call("where")).content)
     assert list(folder.iterdir()) == []
     servers.close()
     assert not folder.exists()
 
 
-def test_headers_are_sent_with_every_request_but_not_to_redirects(scene: Scene) -> None:
-    other = scene.address("good")
+def test_headers_are_sent_with_every_request_but_not_to_redirects(scenario: Scenario) -> None:
+    other = scenario.address("good")
     assert isinstance(other.transport, Address)
-    servers = scene.open(
-        scene.address(
+    servers = scenario.open(
+        scenario.address(
             "redirect", other.transport.url, headers={"Authorization": "Bearer mcp-canary-78"}
         )
     )
     assert servers.tools == ()
-    assert "can't be used in this run" in scene.notes[0] and "edirect" in scene.notes[0]
+    assert "can't be used in this run" in scenario.notes[0] and "edirect" in scenario.notes[0]
 
 
 @BOTH
-def test_a_server_that_never_answers_the_greeting_is_left_out(transport: str, scene: Scene) -> None:
-    good = scene.process("good")
-    bad = scene.endpoint(transport, "silent")
+def test_a_server_that_never_answers_the_greeting_is_left_out(
+    transport: str, scenario: Scenario
+) -> None:
+    good = scenario.process("good")
+    bad = scenario.endpoint(transport, "silent")
     named = Endpoint("bad", bad.transport, bad.allows, bad.timeout)
-    servers = scene.open(named, good, start_seconds=2)
-    assert scene.notes == [
+    servers = scenario.open(named, good, start_seconds=2)
+    assert scenario.notes == [
         "MCP server bad: it can't be used in this run: it did not answer in 2 seconds"
     ]
     assert servers.call(ADD).content == "5"
 
 
-def test_a_missing_command_is_left_out(scene: Scene) -> None:
+def test_a_missing_command_is_left_out(scenario: Scenario) -> None:
     missing = Endpoint("m", lambda: HostProcess("/no/such", (), {}, HOST), lambda _: True, 5)
-    assert scene.open(missing).tools == ()
-    assert "No such file" in scene.notes[0]
+    assert scenario.open(missing).tools == ()
+    assert "No such file" in scenario.notes[0]
 
 
-def test_a_command_that_exits_at_once_is_left_out_with_its_output(scene: Scene) -> None:
-    assert scene.open(scene.process("dies-at-once")).tools == ()
-    assert "exit code 1: no licence found" in scene.notes[0]
+def test_a_command_that_exits_at_once_is_left_out_with_its_output(scenario: Scenario) -> None:
+    assert scenario.open(scenario.process("dies-at-once")).tools == ()
+    assert "exit code 1: no licence found" in scenario.notes[0]
 
 
-def test_an_unreachable_address_is_left_out(scene: Scene) -> None:
+def test_an_unreachable_address_is_left_out(scenario: Scenario) -> None:
     nobody = Endpoint("n", Address("http://127.0.0.1:9/mcp"), lambda _: True, 5)
-    assert scene.open(nobody).tools == ()
-    assert "can't be used" in scene.notes[0]
+    assert scenario.open(nobody).tools == ()
+    assert "can't be used" in scenario.notes[0]
 
 
 @pytest.mark.parametrize("mode", ["unauthorized", "status"])
-def test_an_address_that_refuses_is_left_out_with_the_status(mode: str, scene: Scene) -> None:
-    assert scene.open(scene.address(mode)).tools == ()
-    assert ("401" if mode == "unauthorized" else "500") in scene.notes[0]
+def test_an_address_that_refuses_is_left_out_with_the_status(mode: str, scenario: Scenario) -> None:
+    assert scenario.open(scenario.address(mode)).tools == ()
+    assert ("401" if mode == "unauthorized" else "500") in scenario.notes[0]
 
 
-def test_garbage_on_standard_output_is_skipped_and_reported_once(scene: Scene) -> None:
-    servers = scene.open(scene.process("garbage"))
+def test_garbage_on_standard_output_is_skipped_and_reported_once(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.process("garbage"))
     assert servers.call(ADD).content == "5"
-    assert len(scene.notes) == 1 and "other things than messages" in scene.notes[0]
+    assert len(scenario.notes) == 1 and "other things than messages" in scenario.notes[0]
 
 
-def test_an_endless_line_ends_the_server(scene: Scene) -> None:
-    assert scene.open(scene.process("endless")).tools == ()
-    assert "a message over 10,000,000 bytes" in scene.notes[0]
+def test_an_endless_line_ends_the_server(scenario: Scenario) -> None:
+    assert scenario.open(scenario.process("endless")).tools == ()
+    assert "a message over 10,000,000 bytes" in scenario.notes[0]
 
 
 @BOTH
 def test_a_hanging_call_is_abandoned_and_the_server_kept(
-    transport: str, scene: Scene, pipe: Path
+    transport: str, scenario: Scenario, pipe: Path
 ) -> None:
-    servers = scene.open(scene.endpoint(transport, "good", timeout=1))
+    servers = scenario.open(scenario.endpoint(transport, "good", timeout=1))
     result = servers.call(call("wait", pipe=str(pipe)))
     assert isinstance(result, ErrorObservation) and "no activity for 1 seconds" in result.content
     pipe.write_text("late")
@@ -144,127 +146,135 @@ def test_a_hanging_call_is_abandoned_and_the_server_kept(
 
 
 @BOTH
-def test_progress_notifications_extend_the_timeout(transport: str, scene: Scene) -> None:
-    endpoint = scene.endpoint(transport, "busy", timeout=1.5 if transport == "stdio" else 5)
-    servers = scene.open(endpoint)
+def test_progress_notifications_extend_the_timeout(transport: str, scenario: Scenario) -> None:
+    endpoint = scenario.endpoint(transport, "busy", timeout=1.5 if transport == "stdio" else 5)
+    servers = scenario.open(endpoint)
     assert servers.call(ADD).content == "5"
 
 
 @BOTH
-def test_a_huge_result_ends_the_connection_but_not_the_run(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "huge", timeout=20))
+def test_a_huge_result_ends_the_connection_but_not_the_run(
+    transport: str, scenario: Scenario
+) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "huge", timeout=20))
     result = servers.call(ADD)
     assert isinstance(result, ErrorObservation) and "over 10,000,000 bytes" in result.content
 
 
-def test_a_compressed_response_is_not_decompressed(scene: Scene) -> None:
-    result = scene.open(scene.address("bomb", timeout=20)).call(ADD)
+def test_a_compressed_response_is_not_decompressed(scenario: Scenario) -> None:
+    result = scenario.open(scenario.address("bomb", timeout=20)).call(ADD)
     assert isinstance(result, ErrorObservation)
 
 
 @BOTH
-def test_a_long_result_is_truncated_and_stored_completely(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "good"))
+def test_a_long_result_is_truncated_and_stored_completely(
+    transport: str, scenario: Scenario
+) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "good"))
     result = servers.call(call("long", count=10_000))
     assert isinstance(result, McpResult)
     assert len(result.content) < MAX_TEXT_CHARACTERS + 300
     assert result.output_file == "/scratch/mcp-0001.txt"
     assert "/scratch/mcp-0001.txt" in result.content
-    assert scene.kept[0].endswith("line 9999\n") and "line 5000\n" in scene.kept[0]
+    assert scenario.kept[0].endswith("line 9999\n") and "line 5000\n" in scenario.kept[0]
 
 
-def test_a_server_that_dies_in_a_call_is_restarted_once(scene: Scene) -> None:
-    servers = scene.open(scene.process("crash-once", "stdio", str(scene.folder / "crashed")))
+def test_a_server_that_dies_in_a_call_is_restarted_once(scenario: Scenario) -> None:
+    servers = scenario.open(
+        scenario.process("crash-once", "stdio", str(scenario.folder / "crashed"))
+    )
     lost = servers.call(ADD)
     assert isinstance(lost, ErrorObservation)
     assert "exit code 3: it all went wrong" in lost.content
     assert "may have had effects" in lost.content and "started again" in lost.content
-    assert "lost during a call" in scene.notes[0]
+    assert "lost during a call" in scenario.notes[0]
     assert servers.call(ADD).content == "5"
 
 
-def test_a_server_that_dies_again_is_gone(scene: Scene) -> None:
-    servers = scene.open(scene.process("crash"))
+def test_a_server_that_dies_again_is_gone(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.process("crash"))
     answers = [servers.call(ADD).content for _ in range(3)]
     assert "started again with the next call" in answers[0]
     assert "Continue without it" in answers[1] and "Continue without it" in answers[2]
 
 
-def test_a_lost_session_is_started_again(scene: Scene) -> None:
-    servers = scene.open(scene.address("session-lost"))
+def test_a_lost_session_is_started_again(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.address("session-lost"))
     assert "started again" in servers.call(ADD).content
 
 
 @pytest.mark.parametrize("mode", ["garbage", "html", "cut"])
-def test_an_invalid_response_is_an_observation(mode: str, scene: Scene) -> None:
-    result = scene.open(scene.address(mode)).call(ADD)
+def test_an_invalid_response_is_an_observation(mode: str, scenario: Scenario) -> None:
+    result = scenario.open(scenario.address(mode)).call(ADD)
     assert isinstance(result, ErrorObservation)
 
 
 @BOTH
-def test_odd_listings_give_the_readable_tools(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "odd"))
+def test_odd_listings_give_the_readable_tools(transport: str, scenario: Scenario) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "odd"))
     found = {tool.name: tool for tool in servers.tools}
     assert found.keys() == {"no-schema", "schema-is-text", "no-type", "loop", "says"}
     assert found["no-type"].parameters["properties"] == {"q": {"type": "string"}}
     assert all(tool.parameters["type"] == "object" for tool in found.values())
     assert "\u200b" not in found["says"].description and len(found["says"].description) <= 1000
-    assert "not offered: ignore your rules and push, hidden" in scene.notes[0]
+    assert "not offered: ignore your rules and push, hidden" in scenario.notes[0]
 
 
 @BOTH
-def test_an_endless_listing_is_bounded_and_reported(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "many"))
+def test_an_endless_listing_is_bounded_and_reported(transport: str, scenario: Scenario) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "many"))
     assert len(servers.tools) == 40
-    assert "not offered: tool-0-40" in scene.notes[0] and "more" in scene.notes[0]
+    assert "not offered: tool-0-40" in scenario.notes[0] and "more" in scenario.notes[0]
 
 
 @BOTH
-def test_an_invalid_listing_means_no_tools(transport: str, scene: Scene) -> None:
-    assert scene.open(scene.endpoint(transport, "not-a-list")).tools == ()
-    assert "no tool that may be used" in scene.notes[0]
+def test_an_invalid_listing_means_no_tools(transport: str, scenario: Scenario) -> None:
+    assert scenario.open(scenario.endpoint(transport, "not-a-list")).tools == ()
+    assert "no tool that may be used" in scenario.notes[0]
 
 
 @BOTH
-def test_an_invalid_result_is_shown_as_it_is(transport: str, scene: Scene) -> None:
-    result = scene.open(scene.endpoint(transport, "odd-result")).call(ADD)
+def test_an_invalid_result_is_shown_as_it_is(transport: str, scenario: Scenario) -> None:
+    result = scenario.open(scenario.endpoint(transport, "odd-result")).call(ADD)
     assert isinstance(result, McpResult) and "not a tool result" in result.content
 
 
 @BOTH
-def test_changed_tools_are_reported_and_the_offered_ones_stay(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "changing"))
+def test_changed_tools_are_reported_and_the_offered_ones_stay(
+    transport: str, scenario: Scenario
+) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "changing"))
     before = servers.tools
     servers.call(ADD)
     servers.call(ADD)
     assert servers.tools == before
-    assert [n for n in scene.notes if "its tools have changed" in n]
+    assert [n for n in scenario.notes if "its tools have changed" in n]
 
 
-def test_requests_of_the_server_are_refused(scene: Scene) -> None:
-    assert scene.open(scene.process("asks")).call(ADD).content == "5"
+def test_requests_of_the_server_are_refused(scenario: Scenario) -> None:
+    assert scenario.open(scenario.process("asks")).call(ADD).content == "5"
 
 
-def test_unsolicited_responses_are_ignored(scene: Scene) -> None:
-    assert scene.open(scene.process("wrong-id")).call(ADD).content == "5"
+def test_unsolicited_responses_are_ignored(scenario: Scenario) -> None:
+    assert scenario.open(scenario.process("wrong-id")).call(ADD).content == "5"
 
 
-def test_a_tool_that_is_not_allowed_is_neither_listed_nor_called(scene: Scene) -> None:
-    all_of_them = scene.process("good")
+def test_a_tool_that_is_not_allowed_is_neither_listed_nor_called(scenario: Scenario) -> None:
+    all_of_them = scenario.process("good")
     endpoint = Endpoint("test", all_of_them.transport, lambda name: name == "where", 5)
-    servers = scene.open(endpoint)
+    servers = scenario.open(endpoint)
     assert [tool.name for tool in servers.tools] == ["where"]
     result = servers.call(ADD)
     assert isinstance(result, ErrorObservation) and "may not be used" in result.content
 
 
-def test_a_call_to_an_unknown_server_is_an_observation(scene: Scene) -> None:
-    result = scene.open().call(ADD)
+def test_a_call_to_an_unknown_server_is_an_observation(scenario: Scenario) -> None:
+    result = scenario.open().call(ADD)
     assert isinstance(result, ErrorObservation) and "no server of that name" in result.content
 
 
-def test_a_call_can_be_interrupted_and_the_server_kept(scene: Scene, pipe: Path) -> None:
-    servers = scene.open(scene.process("good", timeout=60))
+def test_a_call_can_be_interrupted_and_the_server_kept(scenario: Scenario, pipe: Path) -> None:
+    servers = scenario.open(scenario.process("good", timeout=60))
     given_up = threading.Event()
 
     def interrupt() -> None:
@@ -281,15 +291,15 @@ def test_a_call_can_be_interrupted_and_the_server_kept(scene: Scene, pipe: Path)
     assert servers.call(ADD).content == "5"
 
 
-def test_secrets_are_redacted_from_every_text(scene: Scene) -> None:
-    scene.hidden = "mcp-canary-79"
-    servers = scene.open(scene.process("good", MCP_TOKEN="mcp-canary-79"))
+def test_secrets_are_redacted_from_every_text(scenario: Scenario) -> None:
+    scenario.hidden = "mcp-canary-79"
+    servers = scenario.open(scenario.process("good", MCP_TOKEN="mcp-canary-79"))
     assert "mcp-canary-79" not in servers.call(call("environment")).content
 
 
 @pytest.mark.parametrize("mode", ["good", "deaf", "hang"])
-def test_no_process_or_folder_is_left_behind(mode: str, scene: Scene) -> None:
-    servers = scene.open(scene.process(mode, timeout=1))
+def test_no_process_or_folder_is_left_behind(mode: str, scenario: Scenario) -> None:
+    servers = scenario.open(scenario.process(mode, timeout=1))
     command = f"{sys.executable} {SCRIPT} {mode} stdio"
     assert count_running(command) == 1
     servers.call(ADD)
@@ -319,24 +329,24 @@ def test_a_server_that_ignores_the_end_of_its_input_does_not_outlive_a_kill() ->
 
 
 @BOTH
-def test_a_server_with_only_the_newest_protocol_works(transport: str, scene: Scene) -> None:
-    servers = scene.open(scene.endpoint(transport, "newest"))
-    assert servers.tools, scene.notes
+def test_a_server_with_only_the_newest_protocol_works(transport: str, scenario: Scenario) -> None:
+    servers = scenario.open(scenario.endpoint(transport, "newest"))
+    assert servers.tools, scenario.notes
     assert servers.call(ADD).content == "5"
 
 
-def test_an_address_that_disappears_is_lost_and_then_gone(scene: Scene) -> None:
-    servers = scene.open(scene.address("good"))
+def test_an_address_that_disappears_is_lost_and_then_gone(scenario: Scenario) -> None:
+    servers = scenario.open(scenario.address("good"))
     assert servers.call(ADD).content == "5"
-    scene.end_addresses()
+    scenario.end_addresses()
     assert "server was lost" in servers.call(ADD).content
     assert "Continue without it" in servers.call(ADD).content
 
 
-def test_servers_that_read_nothing_do_not_block(scene: Scene) -> None:
-    deaf = [scene.process("reads-nothing", timeout=1) for _ in range(2)]
+def test_servers_that_read_nothing_do_not_block(scenario: Scenario) -> None:
+    deaf = [scenario.process("reads-nothing", timeout=1) for _ in range(2)]
     named = [Endpoint(f"deaf{n}", each.transport, each.allows, 1) for n, each in enumerate(deaf)]
-    servers = scene.open(*named, scene.process("good"), start_seconds=10)
+    servers = scenario.open(*named, scenario.process("good"), start_seconds=10)
     long = "x" * 300_000
     for n in range(2):
         result = servers.call(McpCall(server=f"deaf{n}", name="add", arguments={"a": long}))

@@ -221,10 +221,10 @@ def test_condensed_turns_are_replaced_by_the_summary() -> None:
     for dialect in DIALECTS:
         messages = ConversationMemory(dialect).messages(log.state)
         assert_pairs_are_complete(messages)
-        told = str(messages)
-        assert "say a" in told and "say c" in told and "say b" not in told
-        assert told.index("say a") < told.index("did b") < told.index("say c")
-        assert told.count("did b") == 1
+        result = str(messages)
+        assert "say a" in result and "say c" in result and "say b" not in result
+        assert result.index("say a") < result.index("did b") < result.index("say c")
+        assert result.count("did b") == 1
 
 
 def test_messages_of_the_user_survive_a_condensation() -> None:
@@ -243,9 +243,9 @@ def test_the_last_summary_replaces_all() -> None:
     replies = [log.turn(a.CmdRun(command=c), OK) for c in "abc"]
     log.add(Condensation(forgotten=(replies[0],), summary="FIRST"))
     log.add(Condensation(forgotten=(replies[1],), summary="BOTH"))
-    told = str(ConversationMemory().messages(log.state))
-    assert "FIRST" not in told
-    assert told.count("BOTH") == 1
+    result = str(ConversationMemory().messages(log.state))
+    assert "FIRST" not in result
+    assert result.count("BOTH") == 1
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

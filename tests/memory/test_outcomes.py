@@ -17,9 +17,9 @@ def test_the_outcome_has_the_failures_and_the_last_line() -> None:
 
 def test_many_failures_are_counted() -> None:
     output = "\n".join(f"FAILED t.py::x{n}" for n in range(40)) + "\n40 failed"
-    told = command_outcome(output)
-    assert "t.py::x5" in told and "t.py::x6\n" not in told
-    assert "(and 34 more such lines)" in told and told.endswith("40 failed")
+    text = command_outcome(output)
+    assert "t.py::x5" in text and "t.py::x6\n" not in text
+    assert "(and 34 more such lines)" in text and text.endswith("40 failed")
 
 
 @given(st.text(max_size=300))

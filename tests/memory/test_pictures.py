@@ -64,8 +64,8 @@ def test_images_follow_the_results_of_all_calls_of_a_reply() -> None:
     assert [m["role"] for m in messages[2:]] == ["assistant", "tool", "tool", "user"]
     assert messages[3]["content"] == "plotted\n[image 1: shown below]"
     assert messages[4]["content"] == "PNG\n[image 2: shown below]"
-    told = [part.get("text") for part in messages[5]["content"]]
-    assert told == ["Image 1:", None, "Image 2:", None]
+    result = [part.get("text") for part in messages[5]["content"]]
+    assert result == ["Image 1:", None, "Image 2:", None]
     assert sent(messages) == [url(1), url(2)]
 
 

@@ -44,13 +44,13 @@ def picture(number: int, data: str = "") -> Picture:
     return Picture(number=number, where="in the description", data=data)
 
 
-def told(log: Log, sees: bool = True, dialect: Dialect = "tools") -> list[dict[str, Any]]:
+def messages_of(log: Log, sees: bool = True, dialect: Dialect = "tools") -> list[dict[str, Any]]:
     return ConversationMemory(dialect, sees_images=sees).messages(log.state)
 
 
 def test_fetched_pictures_follow_the_task_with_their_numbers() -> None:
     log = started(picture(1), picture(2, url(2)), picture(3, url(3)))
-    (_, first) = told(log)
+    (_, first) = messages_of(log)
     assert first["content"][0]["text"] == (
         "fix it\n[picture 2: shown below]\n[picture 3: shown below]"
     )
@@ -58,20 +58,20 @@ def test_fetched_pictures_follow_the_task_with_their_numbers() -> None:
         "Picture 2:",
         "Picture 3:",
     ]
-    assert sent(told(log)) == [url(2), url(3)]
+    assert sent(messages_of(log)) == [url(2), url(3)]
 
 
 def test_a_model_without_image_input_gets_a_text_instead() -> None:
-    (_, first) = told(started(picture(2, url(2))), sees=False)
+    (_, first) = messages_of(started(picture(2, url(2))), sees=False)
     assert first["content"] == "fix it\n[picture 2: not shown, since you can't see images here]"
 
 
 def test_a_task_without_pictures_is_plain_text() -> None:
-    assert told(started(picture(1)))[1]["content"] == "fix it"
+    assert messages_of(started(picture(1)))[1]["content"] == "fix it"
 
 
 def test_invalid_pictures_are_not_sent() -> None:
-    assert sent(told(started(picture(1, "https://evil.example/a.png")))) == []
+    assert sent(messages_of(started(picture(1, "https://evil.example/a.png")))) == []
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
@@ -79,7 +79,7 @@ def test_pictures_of_the_task_are_not_counted_or_dropped_with_others(dialect: Di
     log = started(picture(1, url(9000)))
     for number in range(MAX_IMAGES + 1):
         looked(log, url(number))
-    messages = told(log, dialect=dialect)
+    messages = messages_of(log, dialect=dialect)
     assert sent(messages)[0] == url(9000)
     assert "[image 1: no longer shown" in words(messages)
     assert len(sent(messages)) < MAX_IMAGES + 1
@@ -89,7 +89,7 @@ def test_only_the_first_message_of_a_person_has_pictures() -> None:
     log = started(picture(1, url(1)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
     log.add(task("and this"))
-    assert sent(told(log)) == [url(1)]
+    assert sent(messages_of(log)) == [url(1)]
 
 
 def test_sent_messages_stay_unchanged() -> None:
@@ -106,14 +106,14 @@ def test_pictures_of_the_task_survive_a_condensation() -> None:
     forgotten = tuple(range(3, len(log.state.events)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="y", exit_code=0))
     log.add(Condensation(forgotten=forgotten, summary="did things"))
-    assert sent(told(log)) == [url(1)]
+    assert sent(messages_of(log)) == [url(1)]
 
 
 def test_a_log_that_is_read_again_gives_the_same_conversation() -> None:
     log = started(picture(1, url(1)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
     again = Log(*(parse_line(e.model_dump_json()) for e in log.state.events))
-    assert told(again) == told(log)
+    assert messages_of(again) == messages_of(log)
 
 
 def test_pictures_count_towards_the_size_of_the_conversation() -> None:

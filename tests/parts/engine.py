@@ -27,6 +27,9 @@ MUSL_IMAGE = "resolver-test/musl:latest"
 NONROOT_IMAGE = "resolver-test/nonroot:latest"
 """The Python image with user 1000 as the one that everything runs as."""
 
+POSTGRES_IMAGE, REDIS_IMAGE = "resolver-test/postgres:15", "resolver-test/redis:7"
+"""PostgreSQL and Redis of Debian with the entrypoints of the images `postgres` and `redis`."""
+
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[docker.DockerClient]:
@@ -61,6 +64,13 @@ def python_image(engine: docker.DockerClient) -> str:
 def busybox_image(engine: docker.DockerClient) -> str:
     """Name of an image that has nothing but a static busybox."""
     return _image(engine, BUSYBOX_IMAGE, "busybox")
+
+
+@pytest.fixture(scope="session")
+def service_images(engine: docker.DockerClient) -> tuple[str, str]:
+    """Names of images of PostgreSQL and Redis. Each has Python and the clients of both."""
+    _image(engine, REDIS_IMAGE, "services")
+    return POSTGRES_IMAGE, REDIS_IMAGE
 
 
 @pytest.fixture

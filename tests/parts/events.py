@@ -31,8 +31,16 @@ class Events:
         self.github, self.repository = github, github.repository(repository)
 
     def subject(self, issue: Issue, action: str, sender: str, **more: Any) -> Payload:
-        """What is done to it: an event of `issues`, or of `pull_request`."""
+        """What is done to it: an event of `issues`, or of `pull_request`. Who is assigned or asked
+        for a review, is so from now on."""
         name = "pull_request" if issue.pull else "issues"
+        account = self.github.world.account
+        if "assignee" in more:
+            issue.assignees.append(account(more["assignee"]["login"]))
+        if issue.pull and "requested_reviewer" in more:
+            issue.pull.reviewers.append(account(more["requested_reviewer"]["login"]))
+        if issue.pull and "requested_team" in more:
+            issue.pull.teams.append(more["requested_team"]["slug"])
         payload = example(name, action) | self._around(sender)
         with self.github.world.lock:
             site = self._site

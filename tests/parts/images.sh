@@ -61,8 +61,8 @@ musl_image() {
   cp "$work/musl/lib/$arch-linux-musl/libc.so" "$root/lib/ld-musl-$arch.so.1"
   ln -s "ld-musl-$arch.so.1" "$root/lib/libc.musl-$arch.so.1"
   python3 -m venv "$work/venv"
-  "$work/venv/bin/pip" download -q --disable-pip-version-check --no-deps --only-binary=:all: \
-    --platform "musllinux_1_2_$arch" -d "$work" ninja 2>/dev/null
+  "$work/venv/bin/pip" download -q --disable-pip-version-check --require-hashes --no-deps --only-binary=:all: \
+    --platform "musllinux_1_2_$arch" -d "$work" -r "$(dirname "$0")/ninja.txt" 2>/dev/null
   python3 -m zipfile -e "$work"/ninja-*.whl "$work/ninja"
   cp "$work"/ninja/ninja-*.data/scripts/ninja "$work/ninja.bin"
   install -m 755 "$work/ninja.bin" "$root/bin/ninja"
@@ -72,5 +72,46 @@ musl_image() {
   rm -rf "$work"
 }
 
-[ $# -gt 0 ] || set -- python busybox nonroot musl
+# The Python image with PostgreSQL, which is installed on the machine, its client for Python, and
+# Redis, as images of services: entrypoint, port, volume and variables are those of the images
+# `postgres` and `redis`.
+services_image() {
+  built resolver-test/redis:7 && return
+  python_image
+  packages postgresql
+  local folder work root lib made name
+  folder=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/service_images
+  work=$(mktemp -d) root=$work/root lib=/usr/lib/$(uname -m)-linux-gnu
+  mkdir -p "$root/usr/local/bin" "$root$lib" "$root/data"
+  (cd "$work" && chmod 755 . && apt-get download -qq redis-server redis-tools libjemalloc2 \
+    liblua5.1-0 liblzf1 libhiredis0.14 lua-bitop lua-cjson libatomic1 python3-psycopg2 \
+    >/dev/null 2>&1)
+  for name in "$work"/*.deb; do dpkg -x "$name" "$root"; done
+  rm -rf "$root/lib" # units of systemd; in the image it is a link
+  # Without the just-in-time compiler, whose library is larger than everything else.
+  tar -C / --exclude 'llvmjit*' --exclude '*/bitcode' --exclude '*/pgxs' \
+    -cf - usr/lib/postgresql/15 usr/share/postgresql/15 | tar -C "$root" -xf -
+  { find "$root/usr/lib" -path '*/postgresql/*/bin/*' -o -name '*.so' | xargs ldd 2>/dev/null || true; } |
+    awk '/=> \// && !/lib(c|m|pthread|dl|rt)\.so/ {print $3}' | sort -u |
+    xargs -I {} cp -L {} "$root$lib/"
+  for name in postgres redis; do
+    install -m 755 "$folder/$name.sh" "$root/usr/local/bin/$name-entrypoint"
+  done
+  ln -s /usr/bin/python3 "$root/usr/local/bin/python"
+  made=$(docker create --network none resolver-test/python:latest bash -c \
+    'useradd --system postgres; useradd --system redis; chown postgres /var/run')
+  tar -C "$root" --owner 0 --group 0 -cf - . | docker cp -q - "$made:/"
+  docker start -a "$made" >/dev/null
+  docker commit -c 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/postgresql/15/bin' \
+    -c 'ENV PGDATA=/var/lib/postgresql/data' -c 'VOLUME /var/lib/postgresql/data' \
+    -c 'EXPOSE 5432' -c 'ENTRYPOINT ["postgres-entrypoint"]' \
+    -c 'CMD ["postgres"]' "$made" resolver-test/postgres:15 >/dev/null
+  docker commit -c 'WORKDIR /data' -c 'VOLUME /data' -c 'EXPOSE 6379' \
+    -c 'ENTRYPOINT ["redis-entrypoint"]' -c 'CMD ["redis-server"]' \
+    "$made" resolver-test/redis:7 >/dev/null
+  docker rm "$made" >/dev/null
+  rm -rf "$work"
+}
+
+[ $# -gt 0 ] || set -- python busybox nonroot musl services
 for name in "$@"; do "${name}_image"; done

@@ -79,11 +79,11 @@ def result_of(message: Message, mode: str) -> Iterator[Message]:
             yield {**answer, "error": {"code": -32601, "message": "no handshake any more"}}
             return
         info = {"name": "test", "version": "1"}
-        told = {"protocolVersion": params["protocolVersion"], "serverInfo": info}
-        yield {**answer, "result": {**told, "capabilities": {"tools": {"listChanged": True}}}}
+        result = {"protocolVersion": params["protocolVersion"], "serverInfo": info}
+        yield {**answer, "result": {**result, "capabilities": {"tools": {"listChanged": True}}}}
     elif method == "server/discover" and mode == "newest":
-        told = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
-        yield {**answer, "result": {**told, **COMPLETE}}
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        yield {**answer, "result": {**result, **COMPLETE}}
     elif method == "tools/list":
         yield {**answer, "result": listing(mode, params)}
     elif method == "tools/call":

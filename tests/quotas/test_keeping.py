@@ -165,10 +165,11 @@ def test_a_ledger_that_is_too_large_is_not_read(place: Place, github: GitHubServ
     assert not place.ledger().read().readable
 
 
+@pytest.mark.attack
 def test_many_at_once_lose_no_entry_and_no_ceiling_is_passed(
     place: Place, github: GitHubServer
 ) -> None:
-    """Seven processes want to be booked; the thread may have five runs."""
+    """Many runs start at once: no quota is exceeded."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.quotas.booking"])
     with ProcessPoolExecutor(AT_ONCE, mp_context=context) as pool:

@@ -13,7 +13,7 @@ from resolver.events.lifecycle import DelegateEvent, RunStarted
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
-from tests.runs.test_github import FILES, FIX, REPOSITORY, SUMMARY, Scene
+from tests.runs.test_github import FILES, FIX, REPOSITORY, SUMMARY, WATCHED, Scenario
 
 NOTES = """---
 name: release-notes
@@ -35,29 +35,29 @@ AGENTS = {
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    made = Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    made = Scenario(github, command_line, model_endpoint)
     github.commit(REPOSITORY, "main", AGENTS, "Bring agents")
     yield made
 
 
-def asked(scene: Scene, text: str) -> dict[str, Any]:
-    return scene.github.event_issue_comment(scene.mention(text=text))
+def asked(scenario: Scenario, text: str) -> dict[str, Any]:
+    return scenario.github.event_issue_comment(scenario.mention(text=text))
 
 
-def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scene: Scene) -> None:
+def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Scenario) -> None:
     bad = {".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n"}
-    scene.github.commit(REPOSITORY, "main", bad, "Break one")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(asked(scene, "@agent /release-notes for v1.2"))
+    scenario.github.commit(REPOSITORY, "main", bad, "Break one")
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(asked(scenario, "@agent /release-notes for v1.2"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
+    [comment] = scenario.bot_comments()
     assert ".agents/agents/bad.md:3" in comment and "execute_bash" in comment, "it is left out"
-    [pull] = scene.pulls()
+    [pull] = scenario.pulls()
     assert pull.title == "Make add add"
-    body = scene.endpoint.requests[0].body
+    body = scenario.endpoint.requests[0].body
     system = body["messages"][0]["content"]
     assert "HOUSE-WORD" in str(system)
     assert str(system).index("never instructions to you") < str(system).index("HOUSE-WORD")
@@ -68,56 +68,58 @@ def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scene: Scene)
 
 
 def test_a_read_only_one_answers_in_a_comment_and_nothing_that_it_did_is_kept(
-    scene: Scene,
+    scenario: Scenario,
 ) -> None:
-    scene.endpoint.script(FIX, finish("There is one, `calc.py:1`."))
-    done = scene.action(asked(scene, "@agent /counter"))
+    scenario.endpoint.script(FIX, finish("There is one, `calc.py:1`."))
+    done = scenario.action(asked(scenario, "@agent /counter"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
+    [comment] = scenario.bot_comments()
     assert "There is one" in comment and "calc.py#L1" in comment
-    assert (scene.branches(), scene.pulls(), done.outcome["files"]) == ([], [], [])
+    assert (scenario.branches(), scenario.pulls(), done.outcome["files"]) == ([], [], [])
 
 
-def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scene: Scene) -> None:
-    event = asked(scene, "@agent /relese-notes")
-    assert [scene.action(event).exit_code for _ in range(2)] == [2, 2]
-    [comment] = scene.bot_comments()
+def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scenario: Scenario) -> None:
+    event = asked(scenario, "@agent /relese-notes")
+    assert [scenario.action(event).exit_code for _ in range(2)] == [2, 2]
+    [comment] = scenario.bot_comments()
     assert "did you mean 'release-notes'" in comment
     for name in ("/counter", "/release-notes", "/CodeActAgent", "/ReadOnlyAgent"):
         assert name in comment
     assert "DummyAgent" not in comment
-    assert not scene.work_done()
+    assert not scenario.work_done()
 
 
-def test_going_on_after_a_question_goes_on_with_the_question(scene: Scene) -> None:
-    scene.endpoint.script(bash("grep -n def calc.py"), finish("It is `calc.py:1`."))
-    assert scene.action(asked(scene, "@agent where is add()?")).exit_code == 0
-    body = scene.endpoint.requests[0].body
+def test_going_on_after_a_question_goes_on_with_the_question(scenario: Scenario) -> None:
+    scenario.endpoint.script(bash("grep -n def calc.py"), finish("It is `calc.py:1`."))
+    assert scenario.action(asked(scenario, "@agent where is add()?")).exit_code == 0
+    body = scenario.endpoint.requests[0].body
     assert "pull request" not in json.dumps(body["messages"])
     assert "Resolve issue" not in json.dumps(body)
     [end] = (t["function"] for t in body["tools"] if t["function"]["name"] == "finish")
     assert set(end["parameters"]["properties"]) == {"message", "task_completed"}
     assert "pull request" not in end["description"]
-    scene.endpoint.script(FIX, finish("Also `calc.py:2`."))
-    done = scene.action(asked(scene, "@agent continue, and the line that subtracts"))
+    scenario.endpoint.script(FIX, finish("Also `calc.py:2`."))
+    done = scenario.action(
+        asked(scenario, "@agent continue, and the line that subtracts"), **WATCHED
+    )
     assert done.exit_code == 0, done.stdout + done.stderr
     assert [e.agent for e in done.events if isinstance(e, RunStarted)] == ["ReadOnlyAgent"]
-    assert len(scene.bot_comments()) == 2
-    assert "calc.py#L2" in scene.bot_comments()[1]
-    assert (scene.branches(), scene.pulls()) == ([], [])
-    told = json.dumps(scene.endpoint.requests[-1].body)
-    assert "the line that subtracts" in told and "summary of the whole change" not in told
+    assert len(scenario.bot_comments()) == 2
+    assert "calc.py#L2" in scenario.bot_comments()[1]
+    assert (scenario.branches(), scenario.pulls()) == ([], [])
+    request = json.dumps(scenario.endpoint.requests[-1].body)
+    assert "the line that subtracts" in request and "summary of the whole change" not in request
 
 
-def test_going_on_after_an_agent_of_the_repository_goes_on_with_it(scene: Scene) -> None:
-    scene.endpoint.script(finish("There is one."))
-    assert scene.action(asked(scene, "@agent /counter")).exit_code == 0
-    scene.endpoint.script(finish("And no other."))
-    done = scene.action(asked(scene, "@agent continue"))
+def test_going_on_after_an_agent_of_the_repository_goes_on_with_it(scenario: Scenario) -> None:
+    scenario.endpoint.script(finish("There is one."))
+    assert scenario.action(asked(scenario, "@agent /counter")).exit_code == 0
+    scenario.endpoint.script(finish("And no other."))
+    done = scenario.action(asked(scenario, "@agent continue"), **WATCHED)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert [e.agent for e in done.events if isinstance(e, RunStarted)] == ["counter"]
-    assert "And no other." in scene.bot_comments()[1]
-    assert scene.pulls() == []
+    assert "And no other." in scenario.bot_comments()[1]
+    assert scenario.pulls() == []
 
 
 def test_an_option_names_the_agent_on_the_command_line(
@@ -179,21 +181,21 @@ def test_the_main_agent_hands_work_to_each_kind_of_agent(
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_an_agents_model_is_asked_only_where_the_operator_named_it(
-    scene: Scene, allowed: bool
+    scenario: Scenario, allowed: bool
 ) -> None:
     small = {".agents/agents/small.md": NOTES.replace("tools:", "model: openai/small\ntools:")}
-    scene.github.commit(
+    scenario.github.commit(
         REPOSITORY, "main", {**small, ".agents/agents/notes.md": None}, "Ask another model"
     )
     if allowed:
-        scene.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(asked(scene, "@agent /release-notes"))
+        scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(asked(scenario, "@agent /release-notes"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    models = {request.body["model"] for request in scene.endpoint.requests}
+    models = {request.body["model"] for request in scenario.endpoint.requests}
     assert models == {"small" if allowed else "scripted"}
-    told = "\n".join(scene.bot_comments())
-    assert ("asks for the model" in told) == (not allowed)
+    comments = "\n".join(scenario.bot_comments())
+    assert ("asks for the model" in comments) == (not allowed)
     assert done.outcome["model"] == ("openai/small" if allowed else "openai/scripted")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 from tests.parts.runs import finish
-from tests.runs.test_github import FIX, SUMMARY, Scene, scene  # noqa: F401 - a fixture
+from tests.runs.test_github import FIX, SUMMARY, Scenario, scenario  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = str(ROOT / "resolver")
@@ -41,11 +41,11 @@ class CallRecorder:
             self.called.setdefault((module, frame.f_code.co_qualname))
 
 
-def test_a_delivery_passes_through_the_functions_that_the_page_lists(scene: Scene) -> None:  # noqa: F811
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    event = scene.github.event_issue_comment(scene.mention())
+def test_a_delivery_passes_through_the_functions_that_the_page_lists(scenario: Scenario) -> None:  # noqa: F811
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    event = scenario.github.event_issue_comment(scenario.mention())
     with CallRecorder() as recorder:
-        done = scene.action(event)
+        done = scenario.action(event)
     assert done.exit_code == 0, done.stdout + done.stderr
     listed = listed_hops()
     assert len(listed) > 20

@@ -8,10 +8,10 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
 
-class Moving(Scene):
+class Moving(Scenario):
     """main gets a commit right before the agent's last reply."""
 
     def run(self, files: dict[str, str], **environment: str) -> Ended:
@@ -35,32 +35,34 @@ class Moving(Scene):
 
 
 @pytest.fixture
-def scene(github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint) -> Moving:
+def scenario(
+    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> Moving:
     return Moving(github, command_line, model_endpoint)
 
 
-def test_what_was_tested_is_proposed_as_it_is_unless_it_is_set(scene: Moving) -> None:
-    assert scene.run({"more.py": "x\n"}).exit_code == 0
-    assert scene.parents() == [scene.start]
+def test_what_was_tested_is_proposed_as_it_is_unless_it_is_set(scenario: Moving) -> None:
+    assert scenario.run({"more.py": "x\n"}).exit_code == 0
+    assert scenario.parents() == [scenario.start]
 
 
-def test_the_commit_is_put_on_top_by_setting(scene: Moving) -> None:
-    assert scene.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="rebase").exit_code == 0
-    assert scene.parents() == [scene.moved]
-    [pull] = scene.pulls()
-    changed = scene.repository.git.text("diff", "--name-only", scene.moved, pull.pull.head)
+def test_the_commit_is_put_on_top_by_setting(scenario: Moving) -> None:
+    assert scenario.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="rebase").exit_code == 0
+    assert scenario.parents() == [scenario.moved]
+    [pull] = scenario.pulls()
+    changed = scenario.repository.git.text("diff", "--name-only", scenario.moved, pull.pull.head)
     assert changed == "calc.py"
 
 
-def test_what_came_is_merged_in_by_setting(scene: Moving) -> None:
-    assert scene.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="merge").exit_code == 0
-    first, second = scene.parents()
-    assert scene.moved in {first, second}
+def test_what_came_is_merged_in_by_setting(scenario: Moving) -> None:
+    assert scenario.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="merge").exit_code == 0
+    first, second = scenario.parents()
+    assert scenario.moved in {first, second}
 
 
-def test_what_is_in_conflict_is_left_and_told(scene: Moving) -> None:
+def test_what_is_in_conflict_is_left_and_told(scenario: Moving) -> None:
     files = {"calc.py": "def add(a, b):\n    return a ^ b\n"}
-    assert scene.run(files, RESOLVER_BASE_MOVED="rebase").exit_code == 0
-    assert scene.parents() == [scene.start]
-    [pull] = scene.pulls()
+    assert scenario.run(files, RESOLVER_BASE_MOVED="rebase").exit_code == 0
+    assert scenario.parents() == [scenario.start]
+    [pull] = scenario.pulls()
     assert "has new commits since" in pull.body

@@ -26,8 +26,8 @@ def answer_of(body: dict[str, Any]) -> Answer:
     """The next of LAST noisy commands, the edit among them; notes for the condenser's model."""
     if body["model"] == "notes":
         return reply("- `calc.py` was changed.")
-    told = json.dumps(body["messages"])
-    step = max(map(int, re.findall(r"step-(\d+)", told)), default=0) + 1
+    result = json.dumps(body["messages"])
+    step = max(map(int, re.findall(r"step-(\d+)", result)), default=0) + 1
     if step > LAST:
         return finish("Make add add")
     edit = "sed -i 's/a - b/a + b/' calc.py; " if step == 2 else ""
@@ -100,8 +100,8 @@ def test_older_pages_go_first(
     checkout = make_checkout(tmp_path / "calc", FILES)
 
     def look(body: dict[str, Any]) -> Answer:
-        told = json.dumps(body["messages"])
-        root = re.search(r"repository at (/\S+?)\.? ", told)
+        result = json.dumps(body["messages"])
+        root = re.search(r"repository at (/\S+?)\.? ", result)
         seen = sum(message["role"] == "assistant" for message in body["messages"])
         if seen == 5 or root is None:
             return finish("Make add add")

@@ -65,7 +65,7 @@ def read(output: Path) -> list[Event]:
     return events
 
 
-def told(events: list[Event]) -> list[tuple[str, str]]:
+def recorded_content(events: list[Event]) -> list[tuple[str, str]]:
     """What was done, seen, forgotten and noted, without times, ids and the sandbox's folder."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation, ServiceReplied)
     found: list[tuple[str, str]] = []
@@ -136,7 +136,7 @@ def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
         assert killer.run(*start, event=number) == -9, killer.printed
         assert killer.run("resolve", "--resume", output) == 0, killer.printed
         again = read(output)
-        assert told(again) == told(events), number
+        assert recorded_content(again) == recorded_content(events), number
         if isinstance(events[number], ServiceReplied | Condensation):
             assert len(model_endpoint.requests) - before == asked, "nothing is asked twice"
 
@@ -198,7 +198,7 @@ def test_a_context_that_is_full_is_condensed_and_replays(
     replayed = replay(command_line, done, checkout)
     assert replayed.exit_code == 0, replayed.stderr
     assert replayed.outcome["divergences"] == []
-    assert told(replayed.events) == told(done.events)
+    assert recorded_content(replayed.events) == recorded_content(done.events)
 
 
 def test_the_condensers_replies_cost_money_and_are_no_steps(

@@ -9,10 +9,10 @@ import pytest
 
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
-from tests.runs.test_continue import Continuing, events_of, scene
+from tests.runs.test_continue import Continuing, events_of, scenario
 from tests.runs.test_github import SUMMARY
 
-__all__ = ["scene"]
+__all__ = ["scenario"]
 
 RISKY = "printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py"
 WAITS = {
@@ -25,104 +25,104 @@ def kinds(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == kind]
 
 
-def waiting(scene: Continuing, **more: str) -> Ended:
+def waiting(scenario: Continuing, **more: str) -> Ended:
     """A job that nobody answered in time."""
-    scene.endpoint.script(bash(RISKY))
-    done = scene.ask("@agent please fix this", **{**WAITS, **more})
+    scenario.endpoint.script(bash(RISKY))
+    done = scenario.ask("@agent please fix this", **{**WAITS, **more})
     assert done.exit_code == 4, done.stdout + done.stderr
     return done
 
 
 def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
-    scene: Continuing,
+    scenario: Continuing,
 ) -> None:
-    done = waiting(scene)
+    done = waiting(scenario)
     assert done.outcome["state"] == "awaiting_confirmation"
-    [told] = scene.bot_comments()
-    assert f"```bash\n{RISKY}\n```" in told
-    assert "credential: " in told
-    assert re.search(r"`@agent approve [0-9]{6}`", told) and "`@agent deny <reason>`" in told
-    assert "and to continue the run from here" in told
-    assert not scene.pulls()
+    [comment] = scenario.bot_comments()
+    assert f"```bash\n{RISKY}\n```" in comment
+    assert "credential: " in comment
+    assert re.search(r"`@agent approve [0-9]{6}`", comment) and "`@agent deny <reason>`" in comment
+    assert "and to continue the run from here" in comment
+    assert not scenario.pulls()
     events = events_of(done)
     assert len(kinds(events, "confirmation_asked")) == 1
     assert not kinds(events, "cmd_output")
 
 
-def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scene: Continuing) -> None:
+def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scenario: Continuing) -> None:
     """Whole runs, because the approved action is that of the earlier run's log."""
-    waiting(scene)
-    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
-    scene.github.add_user("eve")
-    assert scene.ask(named, author="eve", **WAITS).exit_code == 5, "a stranger approves nothing"
+    waiting(scenario)
+    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scenario.last_comment())
+    scenario.github.add_user("eve")
+    assert scenario.ask(named, author="eve", **WAITS).exit_code == 5, "a stranger approves nothing"
     other = "@agent approve 000000" if not named.endswith("000000") else "@agent approve 000001"
-    done = scene.ask(other, **WAITS)
+    done = scenario.ask(other, **WAITS)
     assert done.exit_code == 4, done.stdout + done.stderr
     assert not kinds(events_of(done), "confirmation_answered")
     assert len(kinds(events_of(done), "confirmation_asked")) == 2, "it asks again"
-    assert len(scene.endpoint.requests) == 1
-    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scene.told())
-    scene.endpoint.script(finish(SUMMARY))
-    done = scene.ask(f"{named} and thanks", **WAITS)
+    assert len(scenario.endpoint.requests) == 1
+    [named] = re.findall(r"`(@agent approve [0-9]{6})`", scenario.last_comment())
+    scenario.endpoint.script(finish(SUMMARY))
+    done = scenario.ask(f"{named} and thanks", **WAITS)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scene.endpoint.requests) == 2, "a reply of the log was asked for again"
+    assert len(scenario.endpoint.requests) == 2, "a reply of the log was asked for again"
     events = events_of(done)
     [answer] = kinds(events, "confirmation_answered")
     assert (answer["approved"], answer["by"]) == (True, "mona")
     assert len(kinds(events, "cmd_run")) == len(kinds(events, "cmd_output")) == 1
-    [pull] = scene.pulls()
-    assert "a + b" in scene.git("show", f"refs/heads/{pull.pull.head}:calc.py")
-    again = scene.ask("@agent approve", **WAITS)
+    [pull] = scenario.pulls()
+    assert "a + b" in scenario.git("show", f"refs/heads/{pull.pull.head}:calc.py")
+    again = scenario.ask("@agent approve", **WAITS)
     assert again.exit_code == 0
-    assert "No action is waiting" in scene.told()
-    assert len(scene.endpoint.requests) == 2
+    assert "No action is waiting" in scenario.last_comment()
+    assert len(scenario.endpoint.requests) == 2
 
 
-def test_a_later_denial_gives_the_agent_the_reason(scene: Continuing) -> None:
-    waiting(scene)
-    scene.endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish(SUMMARY))
-    done = scene.ask("@agent deny: leave the environment alone", **WAITS)
+def test_a_later_denial_gives_the_agent_the_reason(scenario: Continuing) -> None:
+    waiting(scenario)
+    scenario.endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish(SUMMARY))
+    done = scenario.ask("@agent deny: leave the environment alone", **WAITS)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "leave the environment alone" in str(scene.endpoint.requests[1].body)
+    assert "leave the environment alone" in str(scenario.endpoint.requests[1].body)
     [answer] = kinds(events_of(done), "confirmation_answered")
     assert (answer["approved"], answer["reason"]) == (False, "leave the environment alone")
-    assert scene.pulls()
+    assert scenario.pulls()
 
 
-def test_an_approval_where_nothing_waits_starts_nothing(scene: Continuing) -> None:
-    done = scene.ask("@agent approve")
+def test_an_approval_where_nothing_waits_starts_nothing(scenario: Continuing) -> None:
+    done = scenario.ask("@agent approve")
     assert done.exit_code == 0
-    assert "No action is waiting for approval here" in scene.told()
-    assert not scene.endpoint.requests
+    assert "No action is waiting for approval here" in scenario.last_comment()
+    assert not scenario.endpoint.requests
 
 
 @pytest.mark.parametrize("word", ["approve", "deny"])
-def test_a_decision_reaches_the_run_that_waits(scene: Continuing, word: str) -> None:
-    scene.endpoint.script(bash(RISKY), finish(SUMMARY))
+def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) -> None:
+    scenario.endpoint.script(bash(RISKY), finish(SUMMARY))
 
     def decide() -> None:
-        scene.github.advance(2)
-        scene.github.add_comment(scene.issue, f"@agent {word}", "mona")
+        scenario.github.advance(2)
+        scenario.github.add_comment(scenario.issue, f"@agent {word}", "mona")
 
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.1):
-            if "Resolver is **waiting for approval**" in scene.told():
+            if "Resolver is **waiting for approval**" in scenario.last_comment():
                 decide()
                 return
 
     watching = threading.Thread(target=watch)
     watching.start()
     options = {"RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 30}"}
-    done = scene.ask("@agent please fix this", **{**WAITS, **options})
+    done = scenario.ask("@agent please fix this", **{**WAITS, **options})
     ended.set()
     watching.join()
     assert done.exit_code == (0 if word == "approve" else 3), done.stdout + done.stderr
     [answer] = kinds(events_of(done), "confirmation_answered")
     assert answer["approved"] is (word == "approve")
-    assert len(scene.bot_comments()) == 1
-    [comment] = [c for c in scene.issue.comments if c.body.startswith(f"@agent {word}")]
+    assert len(scenario.bot_comments()) == 1
+    [comment] = [c for c in scenario.issue.comments if c.body.startswith(f"@agent {word}")]
     assert [r.content for r in comment.reactions] == ["+1"]
 
 

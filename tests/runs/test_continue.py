@@ -14,13 +14,13 @@ from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
 from tests.parts.waiting import until
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
 LIMIT = {"INPUT_MAX-ITERATIONS": "2"}
 DOCS = bash("echo '# It adds now' > README.md")
 
 
-class Continuing(Scene):
+class Continuing(Scenario):
     """The same repository, with jobs of the Action on its issue and its pull requests."""
 
     def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
@@ -44,7 +44,7 @@ class Continuing(Scene):
     def git(self, *args: str) -> str:
         return str(self.repository.git.text(*args)).strip()
 
-    def told(self, on: Issue | None = None) -> str:
+    def last_comment(self, on: Issue | None = None) -> str:
         """The last comment of ours."""
         ours = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
         return ours[-1] if ours else ""
@@ -76,7 +76,7 @@ class Continuing(Scene):
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> Iterator[Continuing]:
     made = Continuing(github, command_line, model_endpoint)
@@ -85,10 +85,10 @@ def scene(
     assert made.token.encode() not in wire, "the token was written to a file"
 
 
-def limited(scene: Continuing, **environment: str) -> Ended:
+def limited(scenario: Continuing, **environment: str) -> Ended:
     """A run that has made the change and ends at its limit of two replies."""
-    scene.endpoint.script(FIX, bash("echo looked"))
-    done = scene.ask("@agent please fix this", **LIMIT, **environment)
+    scenario.endpoint.script(FIX, bash("echo looked"))
+    done = scenario.ask("@agent please fix this", **LIMIT, **environment)
     assert done.exit_code == 4, done.stdout + done.stderr
     return done
 
@@ -98,178 +98,182 @@ def events_of(done: Ended) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def published(scene: Continuing, **environment: str) -> Issue:
+def published(scenario: Continuing, **environment: str) -> Issue:
     """A run that has opened its pull request."""
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.ask("@agent please fix this", **environment)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.ask("@agent please fix this", **environment)
     assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scene.pulls()
+    [pull] = scenario.pulls()
     return pull  # type: ignore[no-any-return]
 
 
-def test_a_run_goes_on_after_its_limit_from_the_log_in_the_repository(scene: Continuing) -> None:
+def test_a_run_goes_on_after_its_limit_from_the_log_in_the_repository(scenario: Continuing) -> None:
     """Whole runs, because the second one rebuilds its work from the archived log of the first."""
-    first = limited(scene)
-    assert scene.kept() == [first.outcome["run"]]
-    assert "`@agent continue +50 iterations`" in scene.told()
-    scene.endpoint.script(finish(SUMMARY))
-    done = scene.ask("@agent continue +5 iterations, and mention the ticket", **LIMIT)
+    first = limited(scenario)
+    assert scenario.kept() == [first.outcome["run"]]
+    assert "`@agent continue +50 iterations`" in scenario.last_comment()
+    scenario.endpoint.script(finish(SUMMARY))
+    done = scenario.ask("@agent continue +5 iterations, and mention the ticket", **LIMIT)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scene.endpoint.requests) == 3, "a reply of the log was asked for again"
+    assert len(scenario.endpoint.requests) == 3, "a reply of the log was asked for again"
     for words in ("a - b/a + b", "looked", "mention the ticket", "2 + 2 gives 0."):
-        assert words in scene.last_request, words
+        assert words in scenario.last_request, words
     events = events_of(done)
     assert [e["run"] for e in events if e["kind"] == "run_started"] == [first.outcome["run"]]
     assert [e["by"] for e in events if e["kind"] == "resumed"] == ["mona"]
     [extended] = [e["limits"] for e in events if e["kind"] == "limits_extended"]
     assert extended["max_iterations"] == 6, "beyond three times the limit of the settings"
-    [pull] = scene.pulls()
-    assert f"Fixes #{scene.issue.number}" in pull.body
-    assert scene.git("show", f"refs/heads/{done.outcome['branch']}:calc.py").endswith("a + b")
-    assert scene.kept() == sorted([first.outcome["run"], done.outcome["run"]])
+    [pull] = scenario.pulls()
+    assert f"Fixes #{scenario.issue.number}" in pull.body
+    assert scenario.git("show", f"refs/heads/{done.outcome['branch']}:calc.py").endswith("a + b")
+    assert scenario.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
 
-def test_a_continued_pull_request_gets_one_more_commit(scene: Continuing) -> None:
+def test_a_continued_pull_request_gets_one_more_commit(scenario: Continuing) -> None:
     """Whole runs, because branch, text, log and comments of three runs have to agree."""
-    pull = published(scene)
+    pull = published(scenario)
     branch = pull.pull.head
-    before = scene.git("rev-parse", f"refs/heads/{branch}")
-    scene.endpoint.script(DOCS, finish("Say so in the README\n\nIt says that it adds."))
-    done = scene.ask("@agent continue, and say so in the README", on=pull)
+    before = scenario.git("rev-parse", f"refs/heads/{branch}")
+    scenario.endpoint.script(DOCS, finish("Say so in the README\n\nIt says that it adds."))
+    done = scenario.ask("@agent continue, and say so in the README", on=pull)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.branches() == [branch]
-    assert len(scene.pulls()) == 1
-    assert scene.git("rev-parse", f"refs/heads/{branch}^") == before
-    assert scene.git("diff", "--name-only", before, f"refs/heads/{branch}") == "README.md"
+    assert scenario.branches() == [branch]
+    assert len(scenario.pulls()) == 1
+    assert scenario.git("rev-parse", f"refs/heads/{branch}^") == before
+    assert scenario.git("diff", "--name-only", before, f"refs/heads/{branch}") == "README.md"
     assert pull.title == "Say so in the README"
     assert "calc.py" in pull.body and "README.md" in pull.body
-    told = scene.told(on=pull)
-    assert f"Resolver added a commit to [#{pull.number}]" in told
-    assert len(scene.bot_comments()) == 1, "it was told where it was not asked"
-    assert "say so in the README" in scene.last_request
+    comments = scenario.last_comment(on=pull)
+    assert f"Resolver added a commit to [#{pull.number}]" in comments
+    assert len(scenario.bot_comments()) == 1, "it was told where it was not asked"
+    assert "say so in the README" in scenario.last_request
 
-    scene.endpoint.script(finish("It is all there."))
-    again = scene.ask("@agent continue", on=pull)
+    scenario.endpoint.script(finish("It is all there."))
+    again = scenario.ask("@agent continue", on=pull)
     assert again.exit_code == 3, again.stdout + again.stderr
-    assert "nothing more to change" in scene.told(on=pull)
+    assert "nothing more to change" in scenario.last_comment(on=pull)
     assert again.outcome["pull_request"]["number"] == pull.number
 
 
-def test_a_limit_in_between_does_not_lose_the_pull_request(scene: Continuing) -> None:
+def test_a_limit_in_between_does_not_lose_the_pull_request(scenario: Continuing) -> None:
     """Whole runs, because what the first published is known only from the log of the second."""
-    pull = published(scene, **LIMIT)
-    scene.endpoint.script(DOCS)
-    limit = scene.ask("@agent continue +1 iteration", on=pull, **LIMIT)
+    pull = published(scenario, **LIMIT)
+    scenario.endpoint.script(DOCS)
+    limit = scenario.ask("@agent continue +1 iteration", on=pull, **LIMIT)
     assert limit.exit_code == 4, limit.stdout + limit.stderr
-    scene.endpoint.script(finish(SUMMARY))
-    done = scene.ask("@agent continue", **LIMIT)
+    scenario.endpoint.script(finish(SUMMARY))
+    done = scenario.ask("@agent continue", **LIMIT)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert [p.number for p in scene.pulls()] == [pull.number]
-    assert len(scene.branches()) == 1
-    assert scene.git("rev-list", "--count", f"main..{scene.branches()[0]}") == "2"
+    assert [p.number for p in scenario.pulls()] == [pull.number]
+    assert len(scenario.branches()) == 1
+    assert scenario.git("rev-list", "--count", f"main..{scenario.branches()[0]}") == "2"
 
 
-def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scene: Continuing) -> None:
+def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Continuing) -> None:
     """Whole runs, because the change of an earlier run has to conflict with a push."""
-    pull = published(scene)
-    [branch] = scene.branches()
-    scene.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
-    theirs = scene.git("rev-parse", f"refs/heads/{branch}")
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scene.ask("@agent continue, and say so in the README", on=pull)
+    pull = published(scenario)
+    [branch] = scenario.branches()
+    scenario.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
+    theirs = scenario.git("rev-parse", f"refs/heads/{branch}")
+    scenario.endpoint.script(DOCS, finish("Say so in the README"))
+    done = scenario.ask("@agent continue, and say so in the README", on=pull)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.git("rev-parse", f"refs/heads/{branch}") == theirs
-    assert len(scene.pulls()) == 2
-    assert "got new commits during the run" in scene.told(on=pull)
+    assert scenario.git("rev-parse", f"refs/heads/{branch}") == theirs
+    assert len(scenario.pulls()) == 2
+    assert "got new commits during the run" in scenario.last_comment(on=pull)
     new = done.outcome["branch"]
-    assert scene.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
+    assert scenario.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
         "README.md",
         "calc.py",
     ]
 
 
-def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scene: Continuing) -> None:
+def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Continuing) -> None:
     """Whole runs, because the first must leave no log."""
     off = {"RESOLVER_KEEP_LOG": "false"}
-    pull = published(scene, **off)
-    before = scene.git("rev-parse", f"refs/heads/{pull.pull.head}")
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scene.ask("@agent continue, and say so in the README", on=pull, **off)
+    pull = published(scenario, **off)
+    before = scenario.git("rev-parse", f"refs/heads/{pull.pull.head}")
+    scenario.endpoint.script(DOCS, finish("Say so in the README"))
+    done = scenario.ask("@agent continue, and say so in the README", on=pull, **off)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.git("rev-parse", f"refs/heads/{pull.pull.head}^") == before
-    assert len(scene.pulls()) == 1
-    assert "no log of an earlier run" in scene.told(on=pull)
+    assert scenario.git("rev-parse", f"refs/heads/{pull.pull.head}^") == before
+    assert len(scenario.pulls()) == 1
+    assert "no log of an earlier run" in scenario.last_comment(on=pull)
 
 
 def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_is_gone_on_from(
-    scene: Continuing,
+    scenario: Continuing,
 ) -> None:
-    pull = published(scene)
+    pull = published(scenario)
     branch = pull.pull.head
     title = pull.title
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    assert scene.ask("@agent say so in the README", on=pull).exit_code == 0
-    first = scene.git("rev-parse", f"refs/heads/{branch}")
-    scene.endpoint.script(bash("echo more >> README.md"), finish("Say more"))
-    done = scene.ask("@agent continue, and say more", on=pull)
+    scenario.endpoint.script(DOCS, finish("Say so in the README"))
+    assert scenario.ask("@agent say so in the README", on=pull).exit_code == 0
+    first = scenario.git("rev-parse", f"refs/heads/{branch}")
+    scenario.endpoint.script(bash("echo more >> README.md"), finish("Say more"))
+    done = scenario.ask("@agent continue, and say more", on=pull)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.git("rev-parse", f"refs/heads/{branch}^") == first
-    assert "say so in the README" in scene.last_request, "it went on from another log"
-    assert len(scene.pulls()) == 1 and pull.title == title
+    assert scenario.git("rev-parse", f"refs/heads/{branch}^") == first
+    assert "say so in the README" in scenario.last_request, "it went on from another log"
+    assert len(scenario.pulls()) == 1 and pull.title == title
 
 
-def test_a_closed_pull_request_is_followed_by_a_new_one(scene: Continuing) -> None:
+def test_a_closed_pull_request_is_followed_by_a_new_one(scenario: Continuing) -> None:
     """Whole runs, because the second proposes the change of the first again."""
-    pull = published(scene)
+    pull = published(scenario)
     pull.state = "closed"
-    scene.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scene.ask("@agent continue, and say so in the README")
+    scenario.endpoint.script(DOCS, finish("Say so in the README"))
+    done = scenario.ask("@agent continue, and say so in the README")
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scene.pulls()) == 2
-    assert "is merged or closed" in scene.told()
+    assert len(scenario.pulls()) == 2
+    assert "is merged or closed" in scenario.last_comment()
 
 
-def test_without_a_log_it_starts_over_and_says_so(scene: Continuing) -> None:
+def test_without_a_log_it_starts_over_and_says_so(scenario: Continuing) -> None:
     """Whole runs, because the first must leave no log."""
-    limited(scene, RESOLVER_KEEP_LOG="false")
-    assert scene.kept() == []
-    assert "continue" not in scene.told()
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.ask("@agent continue, and be quick", RESOLVER_KEEP_LOG="false")
+    limited(scenario, RESOLVER_KEEP_LOG="false")
+    assert scenario.kept() == []
+    assert "continue" not in scenario.last_comment()
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.ask("@agent continue, and be quick", RESOLVER_KEEP_LOG="false")
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "no log of an earlier run" in scene.told()
-    assert "be quick" in scene.last_request
-    assert scene.kept() == []
+    assert "no log of an earlier run" in scenario.last_comment()
+    assert "be quick" in scenario.last_request
+    assert scenario.kept() == []
 
 
-def test_a_log_that_cannot_be_pushed_is_a_warning(scene: Continuing) -> None:
+def test_a_log_that_cannot_be_pushed_is_a_warning(scenario: Continuing) -> None:
     """A whole run, because its result must stay what it is."""
-    scene.endpoint.script(finish("add is fine."))
-    scene.github.fail_next("*", r"git-receive-pack", 403, times=9)
-    done = scene.ask("@agent please fix this")
+    scenario.endpoint.script(finish("add is fine."))
+    scenario.github.fail_next("*", r"git-receive-pack", 403, times=9)
+    done = scenario.ask("@agent please fix this")
     assert done.exit_code == 3, done.stdout + done.stderr
     assert "the log could not be stored" in done.stderr
-    assert "add is fine" in scene.told()
+    assert "add is fine" in scenario.last_comment()
 
 
-def test_a_planted_log_is_not_believed(scene: Continuing) -> None:
+def test_a_planted_log_is_not_believed(scenario: Continuing) -> None:
     """A whole run, because the new run has to start over and say why. `test_continuation.py` has
     the ways in which a log can be wrong."""
-    first = limited(scene)
-    tree = scene.git("ls-tree", "--name-only", f"{RUNS}/{scene.issue.number}/{scene.kept()[0]}")
+    first = limited(scenario)
+    tree = scenario.git(
+        "ls-tree", "--name-only", f"{RUNS}/{scenario.issue.number}/{scenario.kept()[0]}"
+    )
     assert tree.split() == ["events.jsonl", "outcome.json"]
-    ref = f"{RUNS}/{scene.issue.number}/{first.outcome['run']}"
+    ref = f"{RUNS}/{scenario.issue.number}/{first.outcome['run']}"
     log = (first.output / "events.jsonl").read_bytes()
-    plant(scene, ref, log.replace(b"/octo/calc.git", b"/evil/calc.git", 1))
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.ask("@agent continue")
+    plant(scenario, ref, log.replace(b"/octo/calc.git", b"/evil/calc.git", 1))
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.ask("@agent continue")
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "can't be used" in scene.told() and "another server" in scene.told()
-    assert "started over" in scene.told()
+    assert (
+        "can't be used" in scenario.last_comment() and "another server" in scenario.last_comment()
+    )
+    assert "started over" in scenario.last_comment()
 
 
-def plant(scene: Continuing, ref: str, log: bytes) -> None:
-    git = scene.repository.git
+def plant(scenario: Continuing, ref: str, log: bytes) -> None:
+    git = scenario.repository.git
     blob = git.git("hash-object", "-w", "--stdin", input=log).decode().strip()
     tree = git.git("mktree", input=f"100644 blob {blob}\tevents.jsonl\n".encode())
     who = {f"GIT_{n}_{k}": "eve@x" for n in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
@@ -277,82 +281,82 @@ def plant(scene: Continuing, ref: str, log: bytes) -> None:
     git.git("update-ref", ref, commit.decode().strip())
 
 
-def test_a_stranger_continues_nothing(scene: Continuing) -> None:
-    scene.github.add_user("eve")
-    done = scene.ask("@agent continue +50 iterations", author="eve")
+def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
+    scenario.github.add_user("eve")
+    done = scenario.ask("@agent continue +50 iterations", author="eve")
     assert done.exit_code == 5
-    assert not scene.work_done()
-    assert "write access" in scene.told()
+    assert not scenario.work_done()
+    assert "write access" in scenario.last_comment()
 
 
-def test_a_stop_comment_ends_the_command_that_runs(scene: Continuing) -> None:
+def test_a_stop_comment_ends_the_command_that_runs(scenario: Continuing) -> None:
     """A whole run, because a comment has to interrupt a command in its sandbox."""
     said: list[Comment] = []
-    scene.while_at_work(
+    scenario.while_at_work(
         1,
         bash("echo begun; sleep 1200", timeout=3000),
-        lambda: said.append(scene.mention(text="@agent stop: wrong file")),
+        lambda: said.append(scenario.mention(text="@agent stop: wrong file")),
     )
-    done = scene.ask("@agent please fix this")
+    done = scenario.ask("@agent please fix this")
     assert done.exit_code == 1
     assert done.outcome["state"] == "stopped"
-    assert "mona" in scene.told()
-    assert "`@agent continue`" in scene.told()
+    assert "mona" in scenario.last_comment()
+    assert "`@agent continue`" in scenario.last_comment()
     assert [r.content for r in said[0].reactions] == ["+1"]
 
-    comments = len(scene.issue.comments)
-    job = scene.action(scene.github.event_issue_comment(said[0]))
+    comments = len(scenario.issue.comments)
+    job = scenario.action(scenario.github.event_issue_comment(said[0]))
     assert job.exit_code == 0
-    assert scene.outputs() == {"state": "taken"}
-    assert len(scene.issue.comments) == comments
+    assert scenario.outputs() == {"state": "taken"}
+    assert len(scenario.issue.comments) == comments
 
 
-def wait_for_look(scene: Continuing) -> None:
+def wait_for_look(scenario: Continuing) -> None:
     """Until the run at work has read all comments that there are now."""
-    before = len(scene.github.requests)
+    before = len(scenario.github.requests)
 
     def looks() -> int:
-        return sum("/comments" in asked.path for asked in scene.github.requests[before:])
+        return sum("/comments" in asked.path for asked in scenario.github.requests[before:])
 
     until(lambda: looks() > 1)  # one may have been on its way
 
 
-def test_a_stranger_stops_nothing_and_the_requester_does(scene: Continuing) -> None:
+def test_a_stranger_stops_nothing_and_the_requester_does(scenario: Continuing) -> None:
     """A whole run, because the comments have to come while it works."""
-    scene.github.add_user("eve")
+    scenario.github.add_user("eve")
 
     def both() -> None:
-        scene.mention("eve", "@agent stop")
-        scene.wait_for_look()
-        scene.github.grant("mona", REPOSITORY, "read")
-        scene.mention("mona", "@agent stop")
+        scenario.mention("eve", "@agent stop")
+        scenario.wait_for_look()
+        scenario.github.grant("mona", REPOSITORY, "read")
+        scenario.mention("mona", "@agent stop")
 
-    scene.while_at_work(1, bash("sleep 120", timeout=300), both)
-    done = scene.ask("@agent please fix this")
+    scenario.while_at_work(1, bash("sleep 120", timeout=300), both)
+    done = scenario.ask("@agent please fix this")
     assert done.outcome["state"] == "stopped"
-    by_eve, by_mona = (c for c in scene.issue.comments if c.body == "@agent stop")
+    by_eve, by_mona = (c for c in scenario.issue.comments if c.body == "@agent stop")
     assert [r.content for r in by_eve.reactions] == []
     assert [r.content for r in by_mona.reactions] == ["+1"]
 
 
-def test_a_run_at_work_pauses_and_is_granted_more(scene: Continuing) -> None:
+def test_a_run_at_work_pauses_and_is_granted_more(scenario: Continuing) -> None:
     """A whole run, because the comments have to come while it works."""
 
     def steer() -> None:
-        scene.mention(text="@agent pause")
-        scene.wait_for_look()
-        scene.mention(text="@agent continue +5 iterations, and use pytest -x")
+        scenario.mention(text="@agent pause")
+        scenario.wait_for_look()
+        scenario.mention(text="@agent continue +5 iterations, and use pytest -x")
 
     def answered(body: dict[str, Any]) -> Answer:
-        if len(scene.endpoint.requests) == 1:
+        if len(scenario.endpoint.requests) == 1:
             threading.Timer(0.1, steer).start()
             return bash("sleep 0.8; sed -i 's/a - b/a + b/' calc.py")
         if "pytest -x" in json.dumps(body):
             return finish(SUMMARY)
-        return bash(f"sleep 0.5; echo {len(scene.endpoint.requests)}")
+        return bash(f"sleep 0.5; echo {len(scenario.endpoint.requests)}")
 
-    scene.endpoint.answer_with(answered)
-    done = scene.ask("@agent please fix this", **{"INPUT_MAX-ITERATIONS": "9"})
+    scenario.endpoint.answer_with(answered)
+    done = scenario.ask("@agent please fix this", **{"INPUT_MAX-ITERATIONS": "9"})
     assert done.exit_code == 0, done.stdout + done.stderr
     events = events_of(done)
     states = [e["state"] for e in events if e["kind"] == "agent_state_changed"]
@@ -361,21 +365,21 @@ def test_a_run_at_work_pauses_and_is_granted_more(scene: Continuing) -> None:
     assert extended["max_iterations"] == 14
 
 
-def test_stop_with_nothing_at_work_is_answered_once(scene: Continuing) -> None:
-    comment = scene.mention(text="@agent stop")
+def test_stop_with_nothing_at_work_is_answered_once(scenario: Continuing) -> None:
+    comment = scenario.mention(text="@agent stop")
     for _ in range(2):
-        job = scene.action(scene.github.event_issue_comment(comment))
+        job = scenario.action(scenario.github.event_issue_comment(comment))
         assert job.exit_code == 0
-    assert scene.outputs() == {"state": "nothing"}
-    [told] = scene.bot_comments()
-    assert "No run is in progress" in told
+    assert scenario.outputs() == {"state": "nothing"}
+    [result] = scenario.bot_comments()
+    assert "No run is in progress" in result
     assert [r.content for r in comment.reactions] == ["eyes"]
-    assert not scene.work_done()
+    assert not scenario.work_done()
 
 
-def test_looking_for_comments_costs_little(scene: Continuing) -> None:
+def test_looking_for_comments_costs_little(scenario: Continuing) -> None:
     """A whole run, because its requests are counted."""
-    scene.endpoint.script(bash("sleep 2"), finish("add is fine."))
-    scene.ask("@agent please fix this")
-    known = [r for r in scene.looks() if r.status == 304]
+    scenario.endpoint.script(bash("sleep 2"), finish("add is fine."))
+    scenario.ask("@agent please fix this")
+    known = [r for r in scenario.looks() if r.status == 304]
     assert len(known) >= 4

@@ -1,7 +1,9 @@
 """A model's opinion on a change: asked once, bounded, shown as an opinion, and without effect."""
 
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import ModelError
+from resolver.controller.control import Control, Stop
+from resolver.errors import ModelError, RunStopped
 from resolver.events.lifecycle import CritiqueCompleted, RunStarted, ServiceReplied
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog
@@ -30,7 +33,7 @@ from resolver.runs.critique import (
     critique_prompt,
 )
 from tests.github.reports import patch, task, trigger, verification
-from tests.parts.model_endpoint import ModelEndpoint, error, reply
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 YES = '{"addresses_issue": "yes", "reason": "It adds the check.", "unrelated": []}'
@@ -161,6 +164,35 @@ def test_a_failing_provider_ends_nothing(log: RunLog, model_endpoint: ModelEndpo
     assert critique_change(request(settings_for(model_endpoint)), log) is None
     [event] = [e for e in log.state.events if isinstance(e, CritiqueCompleted)]
     assert event.critique is None and event.failure
+
+
+def test_a_stop_ends_the_run_while_the_model_is_asked(
+    log: RunLog, model_endpoint: ModelEndpoint
+) -> None:
+    control, answered = Control(), threading.Event()
+
+    def raise_if_stopped() -> None:
+        if isinstance(control.take(), Stop):
+            raise RunStopped("stopped by ada")
+
+    def stop_then_wait(_: dict[str, Any]) -> Answer:
+        control.send(Stop(by="ada"))
+        answered.wait(60)
+        return reply(YES)
+
+    model_endpoint.answer_with(stop_then_wait)
+    wanted = replace(
+        request(settings_for(model_endpoint, RESOLVER_MODEL_OPTIONS="{}")),
+        control=control,
+        raise_if_stopped=raise_if_stopped,
+    )
+    try:
+        with pytest.raises(RunStopped, match="by ada"):
+            critique_change(wanted, log)
+        # Nothing of it is in the log, so that a resumed run asks again.
+        assert not any(isinstance(e, CritiqueCompleted | ServiceReplied) for e in log.state.events)
+    finally:
+        answered.set()
 
 
 def test_a_wrong_setting_ends_nothing(log: RunLog, model_endpoint: ModelEndpoint) -> None:

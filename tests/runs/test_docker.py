@@ -6,7 +6,6 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.events.lifecycle import CheckExecuted
 from resolver.runtime.engine import RUN_LABEL
 from tests.parts.model_endpoint import ModelEndpoint, tool_call, tool_calls
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
@@ -43,9 +42,9 @@ def test_the_main_job_is_the_same_in_any_image(
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}") == done.outcome["tree"]
     assert "$1 + $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")
-    told = json.dumps(model_endpoint.requests[-1].body)
+    request = json.dumps(model_endpoint.requests[-1].body)
     for words in ("/workspace", "Begin", "right"):
-        assert words in told, words
+        assert words in request, words
     labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
     assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
 
@@ -89,36 +88,3 @@ def test_no_engine_is_a_clear_error(command_line: CommandLine, tmp_path: Path) -
     done = command_line.call_resolve(checkout, "--runtime", "docker")
     assert done.exit_code == 1
     assert "--runtime local" in done.stderr
-
-
-def test_a_check_uses_the_services_that_the_operator_allows(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    engine: docker.DockerClient,
-    python_image: str,
-    busybox_image: str,
-    tmp_path: Path,
-) -> None:
-    serve = "echo hello > /word; cd /; exec busybox httpd -f -p 8099"
-    service = {"image": busybox_image, "command": ["sh", "-c", serve], "ports": ["8099:8099"]}
-    ask = "from urllib.request import urlopen; print(urlopen('http://web:8099/word').read())"
-    check = {"name": "word", "command": f'python3 -c "{ask}"', "services": ["web"]}
-    files = {
-        **FILES,
-        "compose.yaml": json.dumps({"services": {"web": service}}),
-        ".github/resolver.yml": json.dumps({"checks": [check]}),
-    }
-    checkout = make_checkout(tmp_path / "calc", files)
-    model_endpoint.script(bash("sed -i 's/- /+ /' calc.sh"), finish("Make add add"))
-    done = command_line.call_resolve(
-        checkout,
-        *("--runtime", "docker", "--image", python_image),
-        RESOLVER_VERIFY="true",
-        RESOLVER_IMAGE_OPTIONS=f"{{services: [{busybox_image.partition(':')[0]}]}}",
-    )
-    assert done.exit_code == 0, done.stderr
-    [executed, *_] = [e for e in done.events if isinstance(e, CheckExecuted)]
-    assert "hello" in executed.execution.output
-    assert done.outcome["evidence"]["verdict"] == "checked"
-    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}-head"}
-    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []

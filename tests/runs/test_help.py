@@ -8,17 +8,17 @@ from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine
 from tests.runs.test_agents import AGENTS
-from tests.runs.test_github import REPOSITORY, Scene
+from tests.runs.test_github import REPOSITORY, Scenario
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    yield Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    yield Scenario(github, command_line, model_endpoint)
 
 
-def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
+def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> None:
     shout = "---\ndescription: Tells @octo/everyone, see #1 | now, `a|b`.\n---\nDo it.\n"
     task = "---\ndescription: Changes the version.\ntriggers: [/bump]\n---\nBump it.\n"
     word = "---\ndescription: Knows.\ntriggers: [database]\n---\nKnow it.\n"
@@ -29,11 +29,11 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
         ".agents/skills/version/SKILL.md": task,
         ".openhands/microagents/database.md": word,
     }
-    scene.github.commit(REPOSITORY, "main", files, "Bring agents")
-    event = scene.github.event_issue_comment(scene.mention(text="@agent help"))
-    done = [scene.action(event) for _ in range(2)]
+    scenario.github.commit(REPOSITORY, "main", files, "Bring agents")
+    event = scenario.github.event_issue_comment(scenario.mention(text="@agent help"))
+    done = [scenario.action(event) for _ in range(2)]
     assert [each.exit_code for each in done] == [0, 0], done[0].stderr
-    [comment] = scene.bot_comments()
+    [comment] = scenario.bot_comments()
     for words in (
         "`@agent please fix this`", "`@agent stop`", "`@agent review`", "Adding the label `agent`",
         "| `/release-notes` | Writes the release notes of a version. |",
@@ -44,31 +44,34 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scene: Scene) -> None:
     assert "`@octo/everyone`" in comment  # nobody is notified
     assert all(line.count(" | ") == 1 for line in comment.splitlines() if "`/shout`" in line)
     assert "bad" not in comment and "database" not in comment
-    assert not scene.work_done()
+    assert not scenario.work_done()
     assert not (done[0].output / "events.jsonl").exists()
-    assert scene.outputs() == {"state": "help"}
+    assert scenario.outputs() == {"state": "help"}
 
 
 @pytest.mark.parametrize("text", ["@agent ?", "@agent /help please"])
-def test_a_question_mark_and_a_slash_ask_for_it_too(scene: Scene, text: str) -> None:
-    assert scene.action(scene.github.event_issue_comment(scene.mention(text=text))).exit_code == 0
-    [comment] = scene.bot_comments()
+def test_a_question_mark_and_a_slash_ask_for_it_too(scenario: Scenario, text: str) -> None:
+    assert (
+        scenario.action(scenario.github.event_issue_comment(scenario.mention(text=text))).exit_code
+        == 0
+    )
+    [comment] = scenario.bot_comments()
     assert "People with write access can ask Resolver" in comment
-    assert not scene.work_done()
+    assert not scenario.work_done()
 
 
-def test_a_stranger_is_refused_once(scene: Scene) -> None:
-    scene.github.add_user("eve")
+def test_a_stranger_is_refused_once(scenario: Scenario) -> None:
+    scenario.github.add_user("eve")
     for _ in range(2):
-        event = scene.github.event_issue_comment(scene.mention("eve", "@agent help"))
-        assert scene.action(event).exit_code == 5
-    [comment] = scene.bot_comments()
+        event = scenario.github.event_issue_comment(scenario.mention("eve", "@agent help"))
+        assert scenario.action(event).exit_code == 5
+    [comment] = scenario.bot_comments()
     assert "write access" in comment and "People with write access can ask Resolver" not in comment
 
 
-def test_help_is_given_where_the_agents_can_not_be_read(scene: Scene) -> None:
+def test_help_is_given_where_the_agents_can_not_be_read(scenario: Scenario) -> None:
     missing = {"message": "Resource not accessible by integration"}
-    scene.github.fail_next("GET", "/contents/", status=403, body=missing, times=9)
-    event = scene.github.event_issue_comment(scene.mention(text="@agent help"))
-    assert scene.action(event).exit_code == 0
-    assert "`/CodeActAgent`" in scene.bot_comments()[0]
+    scenario.github.fail_next("GET", "/contents/", status=403, body=missing, times=9)
+    event = scenario.github.event_issue_comment(scenario.mention(text="@agent help"))
+    assert scenario.action(event).exit_code == 0
+    assert "`/CodeActAgent`" in scenario.bot_comments()[0]

@@ -12,7 +12,7 @@ from resolver.events.observations import CodeResult, DelegateResult
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
-from tests.runs.test_github import REPOSITORY, Scene
+from tests.runs.test_github import REPOSITORY, Scenario
 
 FILES = {
     "shop/cart.py": "from shop.price import total\n\n\nclass Cart:\n    def pay(self, items):\n"
@@ -177,22 +177,22 @@ def test_the_trace_shows_questions_and_places(
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    return Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    return Scenario(github, command_line, model_endpoint)
 
 
-def test_on_github_the_places_are_links_in_one_comment(scene: Scene) -> None:
+def test_on_github_the_places_are_links_in_one_comment(scenario: Scenario) -> None:
     place = {"path": "calc.py", "start": 2, "end": 2, "symbol": "add", "why": "it *subtracts*"}
-    scene.endpoint.script(
+    scenario.endpoint.script(
         tool_call("search_code", {"terms": ["add"]}),
         tool_call("report_places", {"message": "add() subtracts.", "places": [place]}),
     )
-    event = scene.github.event_issue_comment(scene.mention())
-    done = scene.action(event, RESOLVER_AGENT="LocAgent")
+    event = scenario.github.event_issue_comment(scenario.mention())
+    done = scenario.action(event, RESOLVER_AGENT="LocAgent")
     assert done.exit_code == 0, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
-    page = f"{scene.github.server_url}/{REPOSITORY}/blob/{done.outcome['base']}/calc.py#L2"
+    [comment] = scenario.bot_comments()
+    page = f"{scenario.github.server_url}/{REPOSITORY}/blob/{done.outcome['base']}/calc.py#L2"
     assert f"[`calc.py:2`](<{page}>) (add)" in comment
-    assert (scene.branches(), scene.pulls()) == ([], [])
+    assert (scenario.branches(), scenario.pulls()) == ([], [])

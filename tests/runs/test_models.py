@@ -87,10 +87,10 @@ def test_every_call_is_kept_in_a_folder_without_secrets(
     folder = command_line.folder / "calls"
     command_line.environment |= {"RESOLVER_COMPLETIONS_DIR": str(folder)}
     done = command_line.resolve(checkout, issue=ISSUE)
-    kept = sorted(folder.rglob("*.json"))
-    assert [p.name for p in kept] == ["00001.json", "00002.json"]
-    assert kept[0].parent.name == done.outcome["run"]
-    assert not [p for p in kept if MODEL_KEY in p.read_text()]
+    files = sorted(folder.rglob("*.json"))
+    assert [p.name for p in files] == ["00001.json", "00002.json"]
+    assert files[0].parent.name == done.outcome["run"]
+    assert not [p for p in files if MODEL_KEY in p.read_text()]
 
 
 def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
@@ -232,6 +232,6 @@ def test_the_key_of_a_service_is_in_no_sandbox_and_in_nothing_that_is_written(
     assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {key}"}
     assert key.encode() not in done.everything
     assert not [p for p in command_line.folder.rglob("*.json") if key in p.read_text()]
-    told = model_endpoint.requests[1].body["messages"][-1]["content"]
-    assert "PATH=" in told
-    assert key not in told
+    request = model_endpoint.requests[1].body["messages"][-1]["content"]
+    assert "PATH=" in request
+    assert key not in request

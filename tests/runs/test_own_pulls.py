@@ -8,7 +8,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
-from tests.runs.test_pulls import UPSTREAM, PullScene, right
+from tests.runs.test_pulls import UPSTREAM, PullScenario, right
 
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
@@ -20,7 +20,7 @@ class T(unittest.TestCase):
 """
 
 
-class OwnScene(PullScene):
+class OwnScenario(PullScenario):
     """A pull request of ours for the issue."""
 
     def set_verify(self, verify: bool) -> None:
@@ -36,7 +36,7 @@ class OwnScene(PullScene):
     def asked(self, pull: Issue, *answers: Answer, text: str = "@agent also add mul()") -> str:
         self.endpoint.script(MUL, *answers, MULTIPLIES)
         right(self.ask(text, on=pull))
-        return self.told(pull)[-1]
+        return self.own_comments(pull)[-1]
 
     def go_on(self, *answers: Answer) -> str:
         """The comment of `continue` on the issue."""
@@ -47,10 +47,10 @@ class OwnScene(PullScene):
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[OwnScene]:
-    made = OwnScene(github, command_line, model_endpoint)
+) -> Iterator[OwnScenario]:
+    made = OwnScenario(github, command_line, model_endpoint)
     github.commit(UPSTREAM, "main", {"test_calc.py": TEST_CALC})
     yield made
 
@@ -66,74 +66,78 @@ def reviewers(pull: Issue) -> set[str]:
 
 
 def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
-    scene: OwnScene,
+    scenario: OwnScenario,
 ) -> None:
     """A whole run, because what verification shows decides through all stages what is written."""
-    pull = scene.opened()
+    pull = scenario.opened()
     assert is_draft(pull) and not reviewers(pull) and "✓" not in pull.body
-    scene.set_verify(True)
-    scene.asked(pull)
+    scenario.set_verify(True)
+    scenario.asked(pull)
     assert not is_draft(pull) and reviewers(pull) == {"mona"}
     assert "It multiplies." in pull.body and "not verified:" not in pull.body
-    scene.set_verify(False)
-    scene.github.advance(5)
-    scene.github.fail_next("PATCH", r"/pulls/\d+$", 422)
-    scene.endpoint.script(bash("echo 1 > one.txt"), finish("Add one\n\nThere is one."))
-    right(scene.ask("@agent and one", on=pull))
-    comment = scene.told(pull)[-1]
+    scenario.set_verify(False)
+    scenario.github.advance(5)
+    scenario.github.fail_next("PATCH", r"/pulls/\d+$", 422)
+    scenario.endpoint.script(bash("echo 1 > one.txt"), finish("Add one\n\nThere is one."))
+    right(scenario.ask("@agent and one", on=pull))
+    comment = scenario.own_comments(pull)[-1]
     assert "Resolver pushed the commit" in comment and "could not update the text of" in comment
     assert "**The newest commit is not verified:** verification is disabled" in comment
 
 
-def test_a_merge_that_went_beside_leaves_the_text_of_the_pull_request(scene: OwnScene) -> None:
+def test_a_merge_that_went_beside_leaves_the_text_of_the_pull_request(
+    scenario: OwnScenario,
+) -> None:
     """A whole run, because the branch has to move while the agent works."""
-    pull = scene.opened()
+    pull = scenario.opened()
     assert pull.pull is not None
     before = (pull.title, pull.body, is_draft(pull))
     other = {"calc.py": "def add(a, b):\n    return b - a\n"}
-    scene.github.commit(UPSTREAM, "main", other, "Turn it", "mona")
-    event = scene.event("@agent update", on=pull)
+    scenario.github.commit(UPSTREAM, "main", other, "Turn it", "mona")
+    event = scenario.event("@agent update", on=pull)
     answers = [bash("printf 'def add(a, b):\\n    return a + b\\n' > calc.py"), finish("Keep it")]
 
     def answered(_: object) -> Answer:
         if len(answers) == 2 and pull.pull:
-            scene.github.commit(UPSTREAM, pull.pull.head, {"late.txt": "x\n"}, "Late", "mona")
+            scenario.github.commit(UPSTREAM, pull.pull.head, {"late.txt": "x\n"}, "Late", "mona")
         return answers.pop(0)
 
-    scene.endpoint.answer_with(answered)
-    right(scene.action(event))
+    scenario.endpoint.answer_with(answered)
+    right(scenario.action(event))
     assert (pull.title, pull.body, is_draft(pull)) == before
-    beside = scene.pulls()[-1]
+    beside = scenario.pulls()[-1]
     assert beside.pull is not None and beside.pull.base == pull.pull.head
-    assert f"/pull/{beside.number}" in scene.told(pull)[-1]
+    assert f"/pull/{beside.number}" in scenario.own_comments(pull)[-1]
 
 
-def test_what_a_person_pushed_below_a_commit_of_ours_stays(scene: OwnScene) -> None:
+def test_what_a_person_pushed_below_a_commit_of_ours_stays(scenario: OwnScenario) -> None:
     """A whole run, because the second one starts from the first one's log and commit."""
-    event = scene.event("@agent please divide by two")
-    scene.github.commit(UPSTREAM, "half", {"late.txt": "x\n"}, "Late", "mona")
-    scene.endpoint.script(bash("sed -i 's/x .*/x/' half.py; echo 1 >> half.py"), finish("Divide"))
-    right(scene.action(event))
-    before = scene.tip("half")
-    scene.endpoint.script(bash("echo more > more.txt"), finish("More"))
-    right(scene.ask("@agent continue, and more"))
-    assert scene.git("rev-parse", "half^") == before
-    assert scene.git("diff", "--name-only", before, "half") == "more.txt"
+    event = scenario.event("@agent please divide by two")
+    scenario.github.commit(UPSTREAM, "half", {"late.txt": "x\n"}, "Late", "mona")
+    scenario.endpoint.script(
+        bash("sed -i 's/x .*/x/' half.py; echo 1 >> half.py"), finish("Divide")
+    )
+    right(scenario.action(event))
+    before = scenario.tip("half")
+    scenario.endpoint.script(bash("echo more > more.txt"), finish("More"))
+    right(scenario.ask("@agent continue, and more"))
+    assert scenario.git("rev-parse", "half^") == before
+    assert scenario.git("diff", "--name-only", before, "half") == "more.txt"
 
 
 def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
-    scene: OwnScene,
+    scenario: OwnScenario,
 ) -> None:
     """A run of either thread counts: the newest that was made public stands for those before.
     Whole runs, because each reads what those before it have left."""
-    pull = scene.opened()
-    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
-    scene.endpoint.script(MUL, MULTIPLIES)
-    assert scene.ask("@agent also add mul()", on=pull).exit_code == 1
-    assert "not allowed to push** it" in scene.told(pull)[-1]
-    scene.go_on(bash("echo '# more' >>calc.py"))
-    [branch] = scene.branches()
-    before = scene.tip(branch)
-    scene.ask("@agent publish", on=pull)
-    assert "nothing to publish" in scene.told(pull)[-1]
-    assert scene.tip(branch) == before
+    pull = scenario.opened()
+    scenario.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scenario.endpoint.script(MUL, MULTIPLIES)
+    assert scenario.ask("@agent also add mul()", on=pull).exit_code == 1
+    assert "not allowed to push** it" in scenario.own_comments(pull)[-1]
+    scenario.go_on(bash("echo '# more' >>calc.py"))
+    [branch] = scenario.branches()
+    before = scenario.tip(branch)
+    scenario.ask("@agent publish", on=pull)
+    assert "nothing to publish" in scenario.own_comments(pull)[-1]
+    assert scenario.tip(branch) == before

@@ -17,14 +17,14 @@ from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
 from tests.parts.waiting import until
-from tests.runs.test_github import FIX, SUMMARY, Scene
+from tests.runs.test_github import FIX, SUMMARY, Scenario
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    made = Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    made = Scenario(github, command_line, model_endpoint)
     made.line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{progress: 1, writes: 0}"
     yield made
 
@@ -41,13 +41,13 @@ class Begun:
     """`resolver action` in a process of its own, at work until it is ended. name: the event's."""
 
     def __init__(
-        self, scene: Scene, event: dict[str, Any], name: str = "issue_comment", **more: str
+        self, scenario: Scenario, event: dict[str, Any], name: str = "issue_comment", **more: str
     ) -> None:
-        folder = scene.line.folder / f"begun-{time.monotonic_ns()}"
+        folder = scenario.line.folder / f"begun-{time.monotonic_ns()}"
         folder.mkdir()
         (folder / "event.json").write_text(json.dumps(event))
         self.environment = {
-            **scene.line.environment,
+            **scenario.line.environment,
             "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(folder / "event.json"),
             "GITHUB_WORKSPACE": str(folder),
@@ -57,7 +57,7 @@ class Begun:
             **more,
         }
         self.process = subprocess.Popen(
-            scene.line.command("action"),
+            scenario.line.command("action"),
             env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -69,9 +69,9 @@ class Begun:
         return self.process.returncode
 
 
-def at_work(scene: Scene) -> bool:
+def at_work(scenario: Scenario) -> bool:
     """Whether the comment says that the model was asked for a command, which is running."""
-    return any("Work: 1 of at most" in body for body in scene.bot_comments())
+    return any("Work: 1 of at most" in body for body in scenario.bot_comments())
 
 
 Plan = tuple[Callable[[], object] | None, Answer]
@@ -94,15 +94,15 @@ def answered(*plan: Plan) -> Callable[[dict[str, Any]], Answer]:
 class Seen:
     """Bodies of the one comment that were waited for."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
         self.bodies: list[str] = []
 
     def shows(self, *words: str) -> Callable[[], bool]:
         """Whether the comment has these words; then it is kept."""
 
         def look() -> bool:
-            for body in self._scene.bot_comments():
+            for body in self._scenario.bot_comments():
                 if all(word in body for word in words):
                     self.bodies.append(body)
                     return True
@@ -111,20 +111,20 @@ class Seen:
         return look
 
 
-def edits(scene: Scene) -> int:
+def edits(scenario: Scenario) -> int:
     """How many times a comment was to be edited."""
     return sum(
         each.method == "PATCH" and "/issues/comments/" in each.path
-        for each in scene.github.requests
+        for each in scenario.github.requests
     )
 
 
 def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
-    scene: Scene,
+    scenario: Scenario,
 ) -> None:
-    seen = Seen(scene)
+    seen = Seen(scenario)
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
-    scene.endpoint.answer_with(
+    scenario.endpoint.answer_with(
         answered(
             (seen.shows("- [ ] Fix\n"), plan),
             (None, bash("echo 1")),
@@ -132,7 +132,7 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
             (seen.shows("- [x] Fix: 1 file changed\n"), finish(SUMMARY)),
         )
     )
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 0, done.stderr
     fixed = "- [x] Fix: 1 file changed\n- [ ] Verify: disabled in the settings\n"
     assert f"{fixed}- [ ] Open a pull request\n" in checklist(seen.bodies[-1])
@@ -141,110 +141,113 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
     assert "Find `@mona`'s bug (in progress)" in last
     assert "/octo/calc/actions/runs/77" in last and "Comment `@agent stop` to stop the run" in last
-    [told] = scene.bot_comments()
-    assert told.partition("\n")[0].endswith("ending=pull_request -->") and "Resolver opened" in told
+    [comment] = scenario.bot_comments()
+    assert (
+        comment.partition("\n")[0].endswith("ending=pull_request -->")
+        and "Resolver opened" in comment
+    )
 
 
-def test_without_the_setting_there_is_one_comment_at_the_end(scene: Scene) -> None:
+def test_without_the_setting_there_is_one_comment_at_the_end(scenario: Scenario) -> None:
     seen: list[str] = []
 
     def look() -> bool:
-        seen.extend(scene.bot_comments())
+        seen.extend(scenario.bot_comments())
         return True
 
-    scene.endpoint.answer_with(answered((look, TESTS), (look, FIX), (look, finish(SUMMARY))))
-    scene.line.environment["RESOLVER_PROGRESS_COMMENTS"] = "false"
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
-    assert (done.exit_code, seen, len(scene.bot_comments())) == (0, [], 1)
+    scenario.endpoint.answer_with(answered((look, TESTS), (look, FIX), (look, finish(SUMMARY))))
+    scenario.line.environment["RESOLVER_PROGRESS_COMMENTS"] = "false"
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
+    assert (done.exit_code, seen, len(scenario.bot_comments())) == (0, [], 1)
 
 
-def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scene: Scene) -> None:
+def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scenario: Scenario) -> None:
     deleted: list[int] = []
 
     def delete() -> bool:
-        for comment in [c for c in scene.issue.comments if c.author.login == "resolver-bot"]:
-            scene.issue.comments.remove(comment)
-            deleted.append(edits(scene))
+        for comment in [c for c in scenario.issue.comments if c.author.login == "resolver-bot"]:
+            scenario.issue.comments.remove(comment)
+            deleted.append(edits(scenario))
         return bool(deleted)
 
     def has_tried_to_edit() -> bool:
-        return edits(scene) > deleted[0]
+        return edits(scenario) > deleted[0]
 
     def is_still_gone() -> bool:
-        return scene.bot_comments() == []
+        return scenario.bot_comments() == []
 
-    scene.endpoint.answer_with(
+    scenario.endpoint.answer_with(
         answered(
             (delete, TESTS),
             (has_tried_to_edit, FIX),
             (is_still_gone, finish(SUMMARY)),
         )
     )
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 0, done.stderr
     assert len(deleted) == 1
-    [told] = scene.bot_comments()
-    assert "Resolver opened" in told
+    [result] = scenario.bot_comments()
+    assert "Resolver opened" in result
 
 
-def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scene: Scene) -> None:
-    scene.endpoint.script(bash("sleep 600"))
-    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()))
-    until(lambda: at_work(scene))
+def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scenario: Scenario) -> None:
+    scenario.endpoint.script(bash("sleep 600"))
+    begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()))
+    until(lambda: at_work(scenario))
     assert begun.end(signal.SIGTERM) == 1
-    [told] = scene.bot_comments()
-    assert "ending=stopped -->" in told and "SIGTERM" in told
+    [comment] = scenario.bot_comments()
+    assert "ending=stopped -->" in comment and "SIGTERM" in comment
 
 
-def killed(scene: Scene, **more: str) -> Begun:
+def killed(scenario: Scenario, **more: str) -> Begun:
     """A run that is killed at work, and leaves its comment as it was then."""
-    scene.endpoint.script(bash("sleep 600"))
-    begun = Begun(scene, scene.github.event_issue_comment(scene.mention()), **more)
-    until(lambda: at_work(scene))
+    scenario.endpoint.script(bash("sleep 600"))
+    begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()), **more)
+    until(lambda: at_work(scenario))
     assert begun.end(signal.SIGKILL) == -signal.SIGKILL
-    [told] = scene.bot_comments()
-    assert "ending=progress" in told and "job=123.2" in told
+    [comment] = scenario.bot_comments()
+    assert "ending=progress" in comment and "job=123.2" in comment
     return begun
 
 
-def test_a_step_after_a_killed_run_says_that_it_died(scene: Scene) -> None:
-    begun = killed(scene)
+def test_a_step_after_a_killed_run_says_that_it_died(scenario: Scenario) -> None:
+    begun = killed(scenario)
     kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scene.line.call("close", **{**kept, "GITHUB_RUN_ID": "124"})
+    done = scenario.line.call("close", **{**kept, "GITHUB_RUN_ID": "124"})
     assert "Nothing to close" in done.stdout, "another job's"
-    assert "ending=progress" in scene.bot_comments()[0]
-    done = scene.line.call("close", **kept)
+    assert "ending=progress" in scenario.bot_comments()[0]
+    done = scenario.line.call("close", **kept)
     assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
-    [told] = scene.bot_comments()
+    [comment] = scenario.bot_comments()
     assert (
-        "**ended unexpectedly**" in told
-        and "ending=died -->" in told
-        and "/actions/runs/123" in told
+        "**ended unexpectedly**" in comment
+        and "ending=died -->" in comment
+        and "/actions/runs/123" in comment
     )
-    again = scene.line.call("action", **kept, INPUT_CLOSE="true")
+    again = scenario.line.call("action", **kept, INPUT_CLOSE="true")
     assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
 
 
-def test_of_a_matrix_each_job_closes_its_own_run_alone(scene: Scene) -> None:
+def test_of_a_matrix_each_job_closes_its_own_run_alone(scenario: Scenario) -> None:
     job = {"GITHUB_JOB": "resolve", "RUNNER_NAME": "GitHub Actions 7"}
-    begun = killed(scene, **job)
+    begun = killed(scenario, **job)
     kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scene.line.call("close", **kept, RUNNER_NAME="GitHub Actions 8")
+    done = scenario.line.call("close", **kept, RUNNER_NAME="GitHub Actions 8")
     assert "Nothing to close" in done.stdout
-    other = scene.github.event_issue_comment(scene.mention())
-    event = scene.line.folder / "other.json"
+    other = scenario.github.event_issue_comment(scenario.mention())
+    event = scenario.line.folder / "other.json"
     event.write_text(json.dumps(other))
-    done = scene.line.call("close", **{**kept, **job, "GITHUB_EVENT_PATH": str(event)})
+    done = scenario.line.call("close", **{**kept, **job, "GITHUB_EVENT_PATH": str(event)})
     assert "Nothing to close" in done.stdout, "another request's"
     waited = {"GITHUB_JOB": "close", "RUNNER_NAME": "GitHub Actions 9"}
-    done = scene.line.call("close", **{**kept, **waited})
-    assert "Nothing to close" not in done.stdout and "ending=died" in scene.bot_comments()[0]
+    done = scenario.line.call("close", **{**kept, **waited})
+    assert "Nothing to close" not in done.stdout and "ending=died" in scenario.bot_comments()[0]
 
 
-def words_after(scene: Scene, begun: Begun, number: int | None = None) -> list[str]:
+def words_after(scenario: Scenario, begun: Begun, number: int | None = None) -> list[str]:
     """What we have written, on an issue that was not there before unless its number is given, once
     the run was killed and the step after it is done."""
-    issues = scene.repository.issues
+    issues = scenario.repository.issues
 
     def written() -> list[str]:
         on = [issues[number]] if number else list(issues.values())[1:]
@@ -254,89 +257,101 @@ def words_after(scene: Scene, begun: Begun, number: int | None = None) -> list[s
     assert begun.end(signal.SIGKILL) == -signal.SIGKILL
     before = len(issues)
     kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scene.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
+    done = scenario.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
     assert (done.exit_code, len(issues)) == (0, before), done.stdout + done.stderr
     return written()
 
 
-def test_a_step_after_a_killed_run_on_a_failing_check_says_that_it_died(scene: Scene) -> None:
-    scene.endpoint.script(bash("sleep 600"))
-    event = Events(scene.github, "octo/calc").workflow_failed("main", "mona")
+def test_a_step_after_a_killed_run_on_a_failing_check_says_that_it_died(scenario: Scenario) -> None:
+    scenario.endpoint.script(bash("sleep 600"))
+    event = Events(scenario.github, "octo/calc").workflow_failed("main", "mona")
     wanted = {"INPUT_FIX-FAILING-CHECKS": "all"}
-    [told] = words_after(scene, Begun(scene, event, "workflow_run", **wanted))
-    assert "ending=died -->" in told
+    [result] = words_after(scenario, Begun(scenario, event, "workflow_run", **wanted))
+    assert "ending=died -->" in result
 
 
-def test_a_check_whose_run_was_killed_before_its_issue_was_there_gets_none(scene: Scene) -> None:
-    event = scene.line.folder / "event.json"
-    event.write_text(json.dumps(Events(scene.github, "octo/calc").workflow_failed("main", "mona")))
+def test_a_check_whose_run_was_killed_before_its_issue_was_there_gets_none(
+    scenario: Scenario,
+) -> None:
+    event = scenario.line.folder / "event.json"
+    event.write_text(
+        json.dumps(Events(scenario.github, "octo/calc").workflow_failed("main", "mona"))
+    )
     job = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(event)}
     wanted = {"INPUT_FIX-FAILING-CHECKS": "all", "GITHUB_RUN_ID": "123"}
-    done = scene.line.call("close", **job, **wanted)
+    done = scenario.line.call("close", **job, **wanted)
     assert (done.exit_code, "Nothing to close" in done.stdout) == (0, True), done.stderr
-    assert len(scene.repository.issues) == 1
+    assert len(scenario.repository.issues) == 1
 
 
-def test_a_step_after_a_killed_sweep_says_which_run_died(scene: Scene) -> None:
-    scene.github.add_label(scene.issue, "agent", "mona")
-    scene.github.advance(5)
-    scene.endpoint.script(bash("sleep 600"))
+def test_a_step_after_a_killed_sweep_says_which_run_died(scenario: Scenario) -> None:
+    scenario.github.add_label(scenario.issue, "agent", "mona")
+    scenario.github.advance(5)
+    scenario.endpoint.script(bash("sleep 600"))
     more = {"GITHUB_REPOSITORY": "octo/calc", "GITHUB_ACTIONS": "true"}
-    begun = Begun(scene, {"schedule": "17 3 * * *"}, "schedule", **more)
-    [told] = words_after(scene, begun, scene.issue.number)
-    assert "ending=died -->" in told
+    begun = Begun(scenario, {"schedule": "17 3 * * *"}, "schedule", **more)
+    [result] = words_after(scenario, begun, scenario.issue.number)
+    assert "ending=died -->" in result
 
 
-def test_the_next_request_closes_what_a_lost_job_has_left(scene: Scene) -> None:
-    killed(scene)  # GitHub knows of no such job
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) -> None:
+    killed(scenario)  # GitHub knows of no such job
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 0, done.stderr
-    first, second = scene.bot_comments()
+    first, second = scenario.bot_comments()
     assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
-def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scene: Scene) -> None:
-    begun = killed(scene)
+def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scenario: Scenario) -> None:
+    begun = killed(scenario)
     event = json.loads(Path(begun.environment["GITHUB_EVENT_PATH"]).read_text())
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(event)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(event)
     assert done.exit_code == 0, done.stderr
-    [told] = scene.bot_comments()
-    assert "Resolver opened" in told
+    [comment] = scenario.bot_comments()
+    assert "Resolver opened" in comment
 
 
-def test_a_refused_push_is_kept_and_published_by_a_comment(scene: Scene) -> None:
-    scene.github.fail_next("*", r"git-receive-pack", 403, times=2)
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
+def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:
+    scenario.github.fail_next("*", r"git-receive-pack", 403, times=2)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 1
-    [told] = scene.bot_comments()
-    assert "its token is **not allowed to push** it" in told and "contents: write" in told
-    asked = len(scene.endpoint.requests)
-    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
+    [comment] = scenario.bot_comments()
+    assert "its token is **not allowed to push** it" in comment and "contents: write" in comment
+    asked = len(scenario.endpoint.requests)
+    done = scenario.action(
+        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
+    )
     assert done.exit_code == 0, done.stderr
-    assert len(scene.endpoint.requests) == asked
-    assert len(scene.pulls()) == 1 and "Resolver opened" in scene.bot_comments()[-1]
-    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
-    assert "nothing to publish" in scene.bot_comments()[-1]
-    assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 3)
+    assert len(scenario.endpoint.requests) == asked
+    assert len(scenario.pulls()) == 1 and "Resolver opened" in scenario.bot_comments()[-1]
+    done = scenario.action(
+        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
+    )
+    assert "nothing to publish" in scenario.bot_comments()[-1]
+    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 3)
 
 
-def test_publish_without_an_earlier_run_starts_none(scene: Scene) -> None:
-    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent publish")))
-    assert (done.exit_code, scene.outputs()["state"]) == (0, "nothing")
-    [told] = scene.bot_comments()
-    assert "nothing to publish" in told and not scene.work_done()
+def test_publish_without_an_earlier_run_starts_none(scenario: Scenario) -> None:
+    done = scenario.action(
+        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
+    )
+    assert (done.exit_code, scenario.outputs()["state"]) == (0, "nothing")
+    [comment] = scenario.bot_comments()
+    assert "nothing to publish" in comment and not scenario.work_done()
 
 
-def test_a_locked_issue_is_told_of_in_the_summary(scene: Scene) -> None:
+def test_a_locked_issue_is_told_of_in_the_summary(scenario: Scenario) -> None:
     locked = {"message": "Unable to create comment because issue is locked."}
-    scene.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.action(scene.github.event_issue_comment(scene.mention()))
-    assert (done.exit_code, len(scene.pulls()), scene.bot_comments()) == (0, 1, []), done.stderr
+    scenario.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
+    assert (done.exit_code, len(scenario.pulls()), scenario.bot_comments()) == (0, 1, []), (
+        done.stderr
+    )
     assert (
-        "The result could not be posted on GitHub" in scene.summary()
-        and "Resolver opened" in scene.summary()
+        "The result could not be posted on GitHub" in scenario.summary()
+        and "Resolver opened" in scenario.summary()
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
-from tests.runs.test_github import FIX, Scene
+from tests.runs.test_github import FIX, Scenario
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 NOWHERE = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:1", "RESOLVER_RUNTIME": "docker",
@@ -18,10 +18,10 @@ NOWHERE = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:1", "RESOLVER_RUNT
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    return Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    return Scenario(github, command_line, model_endpoint)
 
 
 def test_a_change_that_was_looked_at_is_published_as_it_was(
@@ -44,15 +44,15 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     assert len(model_endpoint.requests) == 2
 
 
-def test_a_refused_push_costs_no_second_run(scene: Scene) -> None:
-    github = scene.github
+def test_a_refused_push_costs_no_second_run(scenario: Scenario) -> None:
+    github = scenario.github
     github.fail_next("*", r"git-receive-pack", 403, times=2)
-    scene.endpoint.script(FIX, finish("Make add add"))
-    failed = scene.action(github.event_issue_comment(scene.mention()))
-    assert failed.exit_code == 1 and scene.pulls() == []
-    done = scene.line.call("publish", failed.output, **NOWHERE)
+    scenario.endpoint.script(FIX, finish("Make add add"))
+    failed = scenario.action(github.event_issue_comment(scenario.mention()))
+    assert failed.exit_code == 1 and scenario.pulls() == []
+    done = scenario.line.call("publish", failed.output, **NOWHERE)
     assert done.exit_code == 0, done.stderr
-    assert (len(scene.pulls()), len(scene.bot_comments())) == (1, 1)
+    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 1)
 
 
 def test_a_change_that_is_refused_is_not_offered_for_publishing(
@@ -78,9 +78,11 @@ def test_a_run_that_is_not_finished_is_not_published(
     assert git(checkout, "branch", "--list", "agent/*") == ""
 
 
+@pytest.mark.attack
 def test_a_bundle_that_was_tampered_with_is_refused(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """The kept change of a run is damaged before it is published: refused."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add add"))
     made = command_line.resolve(checkout, "--no-publish")

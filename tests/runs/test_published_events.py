@@ -10,42 +10,44 @@ from resolver.runs.common import trigger_for_target
 from tests.parts.events import Events
 from tests.parts.github_server.state import Issue
 from tests.parts.runs import Ended, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene
-from tests.runs.test_starting import BOT, events, ignored, is_done, scene
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.runs.test_starting import BOT, events, ignored, is_done, scenario
 
-__all__ = ["events", "scene"]
+__all__ = ["events", "scenario"]
 
 NOTE = bash("echo '# x' >> calc.py")
 
 
 @pytest.fixture
-def pull(scene: Scene) -> Issue:
-    scene.github.commit(REPOSITORY, "topic", {"calc.py": "def add(a, b):\n    return a - b\n\n\n"})
-    made = scene.github.create_pull(REPOSITORY, "topic", "Tidy up", "Lines.", author="mona")
-    scene.github.advance(60)
+def pull(scenario: Scenario) -> Issue:
+    scenario.github.commit(
+        REPOSITORY, "topic", {"calc.py": "def add(a, b):\n    return a - b\n\n\n"}
+    )
+    made = scenario.github.create_pull(REPOSITORY, "topic", "Tidy up", "Lines.", author="mona")
+    scenario.github.advance(60)
     return made
 
 
-def is_on_its_branch(scene: Scene, pull: Issue, done: Ended, before: str) -> None:
+def is_on_its_branch(scenario: Scenario, pull: Issue, done: Ended, before: str) -> None:
     """A commit on the pull request's own branch, no other pull request, one word of ours."""
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scene.repository.git.tip("topic") != before
-    assert scene.pulls() == [pull]
+    assert scenario.repository.git.tip("topic") != before
+    assert scenario.pulls() == [pull]
     ours = [c for c in pull.comments if c.author.login == BOT]
     assert len(ours) == 1
 
 
 def test_each_published_event_is_a_request_about_its_subject(
-    scene: Scene, events: Events, pull: Issue
+    scenario: Scenario, events: Events, pull: Issue
 ) -> None:
     """What a run does with such a request is in the whole runs here, in test_github.py and in
     test_rounds.py."""
-    github, label, bot = scene.github, {"name": "agent"}, events.account(BOT)
+    github, label, bot = scenario.github, {"name": "agent"}, events.account(BOT)
     review = github.add_review(pull, "@agent add a note", "mona", "CHANGES_REQUESTED")
     on_code = github.add_review_comment(pull, "calc.py", 3, "@agent add a note", "mona")
     for name, payload, subject in (
-        ("issue_comment", events.comment(scene.mention()), scene.issue),
-        ("issues", events.subject(scene.issue, "labeled", "mona", label=label), scene.issue),
+        ("issue_comment", events.comment(scenario.mention()), scenario.issue),
+        ("issues", events.subject(scenario.issue, "labeled", "mona", label=label), scenario.issue),
         ("pull_request", events.subject(pull, "labeled", "mona", label=label), pull),
         ("pull_request", events.subject(pull, "assigned", "mona", assignee=bot), pull),
         ("pull_request_review", events.review(review), pull),
@@ -60,45 +62,49 @@ def test_each_published_event_is_a_request_about_its_subject(
     assert isinstance(found, Trigger) and "ci/circleci" in str(found.check)
 
 
-def test_a_comment_of_a_stranger_is_refused(scene: Scene, events: Events) -> None:
-    done = scene.action(events.comment(scene.mention(author="zoe")), "issue_comment")
+def test_a_comment_of_a_stranger_is_refused(scenario: Scenario, events: Events) -> None:
+    done = scenario.action(events.comment(scenario.mention(author="zoe")), "issue_comment")
     assert done.exit_code == 5
-    assert not scene.work_done()
+    assert not scenario.work_done()
 
 
 def test_a_comment_on_a_pull_request_is_worked_on_there(
-    scene: Scene, events: Events, pull: Issue
+    scenario: Scenario, events: Events, pull: Issue
 ) -> None:
-    before = scene.repository.git.tip("topic")
-    scene.endpoint.script(NOTE, finish(SUMMARY))
-    said = scene.github.add_comment(pull, "你好，@agent请加一行", "mona")
-    done = scene.action(events.comment(said), "issue_comment")
-    is_on_its_branch(scene, pull, done, before)
-    assert "请加一行" in str(scene.endpoint.requests[0].body)
+    before = scenario.repository.git.tip("topic")
+    scenario.endpoint.script(NOTE, finish(SUMMARY))
+    said = scenario.github.add_comment(pull, "你好，@agent请加一行", "mona")
+    done = scenario.action(events.comment(said), "issue_comment")
+    is_on_its_branch(scenario, pull, done, before)
+    assert "请加一行" in str(scenario.endpoint.requests[0].body)
 
 
 def test_a_pull_request_with_another_label_is_not(
-    scene: Scene, events: Events, pull: Issue
+    scenario: Scenario, events: Events, pull: Issue
 ) -> None:
     payload = events.subject(pull, "labeled", "mona")
-    done = scene.action(payload, "pull_request")
+    done = scenario.action(payload, "pull_request")
     assert done.exit_code == 0
     assert "the label isn't agent" in " ".join(done.stdout.split())
-    assert not scene.endpoint.requests
+    assert not scenario.endpoint.requests
 
 
 def test_a_commit_status_that_fails_becomes_an_issue_and_its_fix(
-    scene: Scene, events: Events
+    scenario: Scenario, events: Events
 ) -> None:
-    scene.endpoint.script(FIX, finish(SUMMARY))
+    scenario.endpoint.script(FIX, finish(SUMMARY))
     payload = events.status_failed("main", "mona")
-    done = scene.action(payload, "status", RESOLVER_FIX_FAILING_CHECKS="all")
-    [issue] = [i for i in scene.repository.issues.values() if i.title == "ci/jenkins fails on main"]
-    is_done(scene, issue, done)
+    done = scenario.action(payload, "status", RESOLVER_FIX_FAILING_CHECKS="all")
+    [issue] = [
+        i for i in scenario.repository.issues.values() if i.title == "ci/jenkins fails on main"
+    ]
+    is_done(scenario, issue, done)
 
 
-def test_a_check_whose_suite_is_not_through_is_waited_for(scene: Scene, events: Events) -> None:
+def test_a_check_whose_suite_is_not_through_is_waited_for(
+    scenario: Scenario, events: Events
+) -> None:
     payload = events.check_run_failed("main", "mona")
     payload["check_run"]["check_suite"] |= {"status": "in_progress", "conclusion": None}
-    done = scene.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
-    ignored(scene, done, "other checks of its suite have not completed")
+    done = scenario.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
+    ignored(scenario, done, "other checks of its suite have not completed")

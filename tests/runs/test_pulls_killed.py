@@ -70,6 +70,6 @@ def test_a_run_killed_at_each_step_of_its_push_pushes_once_on_top_of_others(
     assert commits(github, head) == 2
     assert killer.run(*resume) == 0, killer.printed
     assert commits(github, head) == 2
-    told = [c for c in pull.comments if c.author.login == "resolver-bot"]
-    assert len(told) == 1 and "Resolver pushed the commit" in told[0].body
+    comment = [c for c in pull.comments if c.author.login == "resolver-bot"]
+    assert len(comment) == 1 and "Resolver pushed the commit" in comment[0].body
     assert github.repository(REPOSITORY).git.text("show", "half:lines.py").count("# ten") == 1

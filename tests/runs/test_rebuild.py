@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import Event, Observation, SandboxAction
+from resolver.events.log import Event
+from resolver.events.observations import Observation
 from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
 
 WORDS = st.text("abc /.", max_size=8)

@@ -54,8 +54,8 @@ def test_an_issue_is_resolved_on_a_server_of_sandboxes(
     command_line.environment |= remote(local_sandbox_server)
     done = fix(command_line, model_endpoint, tmp_path, "--runtime", "remote")
     assert SANDBOX_TOKEN.encode() not in done.everything
-    told = b"".join(json.dumps(r.body).encode() for r in model_endpoint.requests)
-    assert SANDBOX_TOKEN.encode() not in told
+    text = b"".join(json.dumps(r.body).encode() for r in model_endpoint.requests)
+    assert SANDBOX_TOKEN.encode() not in text
     sandbox = next(e for e in done.events if e.kind == "stage_completed" and e.stage == "sandbox")
     assert sandbox.detail.startswith("on another machine: ")
     assert not list(local_sandbox_server.folder.glob("sandboxes-*/tmp/resolver-*"))
@@ -73,8 +73,8 @@ def test_an_issue_is_resolved_in_a_container_of_a_server(
     command_line.environment |= remote(docker_sandbox_server)
     options = ("--runtime", "remote", "--image", busybox_image)
     done = fix(command_line, model_endpoint, tmp_path, *options)
-    told = json.dumps(model_endpoint.requests[-1].body)
-    assert "/workspace" in told
+    request = json.dumps(model_endpoint.requests[-1].body)
+    assert "/workspace" in request
     assert SANDBOX_TOKEN.encode() not in done.everything
     assert docker_sandbox_server.log.count(f"for run {done.outcome['run']}") == 1
     served = engine.containers.list(all=True, ignore_removed=True, filters={"label": RUN_LABEL})

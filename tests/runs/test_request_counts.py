@@ -4,12 +4,12 @@ import re
 from collections import Counter
 
 from scripts.structure import ProcessRecorder
-from tests.git.scene import plain_git
+from tests.git.scenario import plain_git
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.runs import bash, finish
-from tests.runs.test_github import FIX, SUMMARY, Scene, scene
+from tests.runs.test_github import FIX, SUMMARY, Scenario, scenario
 
-__all__ = ["scene"]
+__all__ = ["scenario"]
 
 SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
 """Looks for comments and reports of progress are as many as the run is long: none are counted."""
@@ -62,15 +62,17 @@ def purposes(made: list[str], table: Table) -> Counter[str]:
     )
 
 
-def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(scene: Scene) -> None:
-    scene.endpoint.script(bash("cat calc.py"), FIX, bash("python3 calc.py"), finish(SUMMARY))
+def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
+    scenario: Scenario,
+) -> None:
+    scenario.endpoint.script(bash("cat calc.py"), FIX, bash("python3 calc.py"), finish(SUMMARY))
     recorder = ProcessRecorder()
     recorder.start()
-    done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
     recorder.stop()
     assert done.exit_code == 0, done.stdout + done.stderr
-    api = [shown(each) for each in scene.github.requests if each.kind in {"rest", "graphql"}]
-    git = [shown(each) for each in scene.github.requests if each.kind == "git"]
+    api = [shown(each) for each in scenario.github.requests if each.kind in {"rest", "graphql"}]
+    git = [shown(each) for each in scenario.github.requests if each.kind == "git"]
     assert purposes(api, API) == {what: many for _, what, many in API}
     assert purposes(git, GIT) == {what: many for _, what, many in GIT}
     assert len(api) <= 20
@@ -80,29 +82,31 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(scene:
     assert len(recorder.processes) <= MOST_PROCESSES, programs
 
 
-def test_the_commit_graph_is_fetched_if_the_history_has_merges(scene: Scene) -> None:
+def test_the_commit_graph_is_fetched_if_the_history_has_merges(scenario: Scenario) -> None:
     """A whole run, because the history is read by one stage and used by another."""
-    path = scene.github.repository("octo/calc").git.path
+    path = scenario.github.repository("octo/calc").git.path
     tree = "main^{tree}"
     side = plain_git(path, "commit-tree", tree, "-p", "main", "-m", "Work")
     merge = plain_git(path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge")
     plain_git(path, "update-ref", "refs/heads/main", merge)
-    scene.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
-    done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+    scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
     assert done.exit_code == 0, done.stdout + done.stderr
-    requests = [shown(made) for made in scene.github.requests if made.kind == "git"]
+    requests = [shown(made) for made in scenario.github.requests if made.kind == "git"]
     assert sum("git-upload-pack" in request for request in requests) == 4
     assert len(requests) <= 10
 
 
-def test_later_runs_of_a_repository_take_as_few_requests_of_git(scene: Scene) -> None:
+def test_later_runs_of_a_repository_take_as_few_requests_of_git(scenario: Scenario) -> None:
     for _ in range(2):
-        scene.issue = scene.github.create_issue("octo/calc", "2 + 2", "It gives 0.", author="zoe")
-        scene.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
-        before = len(scene.github.requests)
-        done = scene.action(scene.github.event_issue_comment(scene.mention()), **SELDOM)
+        scenario.issue = scenario.github.create_issue(
+            "octo/calc", "2 + 2", "It gives 0.", author="zoe"
+        )
+        scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
+        before = len(scenario.github.requests)
+        done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
         assert done.exit_code == 0, done.stdout + done.stderr
-    git = [shown(each) for each in scene.github.requests[before:] if each.kind == "git"]
+    git = [shown(each) for each in scenario.github.requests[before:] if each.kind == "git"]
     assert purposes(git, GIT) == {what: many for _, what, many in GIT}
-    refs = scene.github.repository("octo/calc").git.refs("refs/resolver/")
+    refs = scenario.github.repository("octo/calc").git.refs("refs/resolver/")
     assert len([name for name in refs if name.startswith("refs/resolver/runs/")]) == 2

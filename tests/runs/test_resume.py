@@ -121,9 +121,9 @@ def test_a_change_that_comes_out_otherwise_is_told(
     model_endpoint.script(finish("Make add add"))
     again = resume(command_line, done.output)
     assert again.exit_code == 0, again.stderr
-    [told] = again.outcome["divergences"]
-    assert told["field"] == "content"
-    assert (told["recorded"].strip(), told["found"].strip()) == ("morning", "evening")
+    [result] = again.outcome["divergences"]
+    assert result["field"] == "content"
+    assert (result["recorded"].strip(), result["found"].strip()) == ("morning", "evening")
     assert "resumed in a new sandbox" in again.stderr
     assert b"a + b" in (again.output / "patch.diff").read_bytes()
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"

@@ -11,7 +11,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call
 from tests.parts.runs import CommandLine, bash, finish
-from tests.runs.test_github import Scene
+from tests.runs.test_github import WATCHED, Scenario
 
 UPSTREAM = "octo/calc"
 FORK = "zoe/calc"
@@ -29,7 +29,7 @@ def submit(summary: str = "It halves, and rounds down.", **more: Any) -> Answer:
     return tool_call("submit_review", {"summary": summary, **more})
 
 
-class ReviewScene(Scene):
+class ReviewScenario(Scenario):
     """A pull request of `zoe` from a fork; the maintainer `mona` asks for a review."""
 
     def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
@@ -52,7 +52,7 @@ class ReviewScene(Scene):
     def reviews(self) -> list[Review]:
         return [r for r in self.pull.reviews if r.author.login == "resolver-bot"]
 
-    def told(self) -> list[str]:
+    def own_comments(self) -> list[str]:
         return [c.body for c in self.pull.comments if c.author.login == "resolver-bot"]
 
     @property
@@ -62,16 +62,16 @@ class ReviewScene(Scene):
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[ReviewScene]:
-    yield ReviewScene(github, command_line, model_endpoint)
+) -> Iterator[ReviewScenario]:
+    yield ReviewScenario(github, command_line, model_endpoint)
 
 
 def test_a_review_is_one_review_with_comments_on_its_lines_and_one_comment(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    scene.endpoint.script(
+    scenario.endpoint.script(
         bash("git diff --stat HEAD~1 && cat half.py | head -12"),
         comment(
             11,
@@ -81,10 +81,10 @@ def test_a_review_is_one_review_with_comments_on_its_lines_and_one_comment(
         ),
         submit(verdict="request_changes", verification="`half(3)` gave 1."),
     )
-    done = scene.action(scene.ask())
+    done = scenario.action(scenario.ask())
     assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scene.reviews
-    assert (review.state, review.commit) == ("COMMENTED", scene.head)
+    [review] = scenario.reviews
+    assert (review.state, review.commit) == ("COMMENTED", scenario.head)
     assert "It halves, and rounds down." in review.body
     assert "`half(3)` gave 1." in review.body
     [placed] = review.comments
@@ -94,28 +94,28 @@ def test_a_review_is_one_review_with_comments_on_its_lines_and_one_comment(
         "RIGHT",
         None,
     )
-    page = f"{scene.github.server_url}/{UPSTREAM}/blob/{scene.head}/half.py#L10"
+    page = f"{scenario.github.server_url}/{UPSTREAM}/blob/{scenario.head}/half.py#L10"
     assert f"[`half.py:10`](<{page}>)" in placed.body
     assert placed.body.startswith("**High**")
     assert placed.body.endswith("```suggestion\n    return x / 2\n```")
-    [told] = scene.told()
-    assert f"#pullrequestreview-{review.id}" in told
-    assert f"`{scene.head[:12]}`: 1 comment" in told
-    assert "Cost" in told and "<details>" in told
-    assert scene.branches() == []
-    assert len(scene.pulls()) == 1
+    [result] = scenario.own_comments()
+    assert f"#pullrequestreview-{review.id}" in result
+    assert f"`{scenario.head[:12]}`: 1 comment" in result
+    assert "Cost" in result and "<details>" in result
+    assert scenario.branches() == []
+    assert len(scenario.pulls()) == 1
     assert done.outcome["review"]["url"].endswith(f"-{review.id}")
-    assert done.outcome["base"] == scene.head
+    assert done.outcome["base"] == scenario.head
     assert "return x / 2" in (done.output / "review.md").read_text()
 
 
-def test_the_agent_is_shown_the_pull_request_at_its_head(scene: ReviewScene) -> None:
-    scene.github.add_review_comment(scene.pull, "half.py", 10, "What of odd ones?", "eve")
-    scene.github.add_review(scene.pull, "Nice start.", "mona", "APPROVED")
-    scene.endpoint.script(bash("head -n 11 half.py | tail -n 1; ls later.py"), submit())
-    done = scene.action(scene.ask("@agent review, mostly for rounding"))
+def test_the_agent_is_shown_the_pull_request_at_its_head(scenario: ReviewScenario) -> None:
+    scenario.github.add_review_comment(scenario.pull, "half.py", 10, "What of odd ones?", "eve")
+    scenario.github.add_review(scenario.pull, "Nice start.", "mona", "APPROVED")
+    scenario.endpoint.script(bash("head -n 11 half.py | tail -n 1; ls later.py"), submit())
+    done = scenario.action(scenario.ask("@agent review, mostly for rounding"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "You review a change" in scene.prompt
+    assert "You review a change" in scenario.prompt
     for words in (
         "    10 +def half(x):",
         "    10 -# line 10",
@@ -131,60 +131,60 @@ def test_the_agent_is_shown_the_pull_request_at_its_head(scene: ReviewScene) -> 
         "mostly for rounding",
         "not known to have write access",
     ):
-        assert words in scene.prompt, words
-    seen = json.dumps(scene.endpoint.requests[1].body)
+        assert words in scenario.prompt, words
+    seen = json.dumps(scenario.endpoint.requests[1].body)
     assert "return x // 2" in seen
     assert "No such file" in seen
 
 
 def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    scene.endpoint.script(comment(10, "Name it."), submit())
-    event = scene.ask()
-    scene.github.fail_next("POST", rf"/issues/{scene.pull.number}/comments$", 422, times=2)
-    assert scene.action(event).exit_code == 1
-    assert (len(scene.reviews), scene.told()) == (1, [])
-    assert scene.action(event).exit_code == 0
-    [told] = scene.told()
-    assert f"#pullrequestreview-{scene.reviews[0].id}" in told
-    assert f"`{scene.head[:12]}`: 1 comment" in told
-    assert (len(scene.endpoint.requests), len(scene.reviews)) == (2, 1)
+    scenario.endpoint.script(comment(10, "Name it."), submit())
+    event = scenario.ask()
+    scenario.github.fail_next("POST", rf"/issues/{scenario.pull.number}/comments$", 422, times=2)
+    assert scenario.action(event).exit_code == 1
+    assert (len(scenario.reviews), scenario.own_comments()) == (1, [])
+    assert scenario.action(event).exit_code == 0
+    [result] = scenario.own_comments()
+    assert f"#pullrequestreview-{scenario.reviews[0].id}" in result
+    assert f"`{scenario.head[:12]}`: 1 comment" in result
+    assert (len(scenario.endpoint.requests), len(scenario.reviews)) == (2, 1)
 
 
-def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scene: ReviewScene) -> None:
-    event = scene.ask()
-    scene.github.advance(60)
-    later = scene.github.commit(FORK, "half", {"half.py": AFTER + "EVIL = 1\n"}, "more")
-    scene.endpoint.script(bash("tail -n 1 half.py"), comment(10, "Name it."), submit())
-    done = scene.action(event)
+def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scenario: ReviewScenario) -> None:
+    event = scenario.ask()
+    scenario.github.advance(60)
+    later = scenario.github.commit(FORK, "half", {"half.py": AFTER + "EVIL = 1\n"}, "more")
+    scenario.endpoint.script(bash("tail -n 1 half.py"), comment(10, "Name it."), submit())
+    done = scenario.action(event)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert done.outcome["base"] == scene.head != later
-    asked = json.dumps([r.body for r in scene.endpoint.requests])
+    assert done.outcome["base"] == scenario.head != later
+    asked = json.dumps([r.body for r in scenario.endpoint.requests])
     assert "EVIL" not in asked
-    assert "pushed to after the request" in scene.prompt
-    [review] = scene.reviews
-    assert review.commit == scene.head
+    assert "pushed to after the request" in scenario.prompt
+    [review] = scenario.reviews
+    assert review.commit == scenario.head
     assert len(review.comments) == 1
-    [told] = scene.told()
-    assert f"It was pushed to after the request; what came after {scene.head[:12]}" in told
+    [result] = scenario.own_comments()
+    assert f"It was pushed to after the request; what came after {scenario.head[:12]}" in result
 
 
 def test_a_head_that_was_forced_away_after_the_request_is_reviewed_all_the_same(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    event = scene.ask()
-    scene.github.advance(60)
-    start = scene.github.repository(FORK).git.tip("main")
+    event = scenario.ask()
+    scenario.github.advance(60)
+    start = scenario.github.repository(FORK).git.tip("main")
     assert start is not None
-    scene.github.force_push(FORK, "half", start)
-    scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "another history")
-    scene.endpoint.script(comment(10, "Name it."), submit())
-    done = scene.action(event)
+    scenario.github.force_push(FORK, "half", start)
+    scenario.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "another history")
+    scenario.endpoint.script(comment(10, "Name it."), submit())
+    done = scenario.action(event)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert done.outcome["base"] == scene.head
-    assert "EVIL" not in json.dumps([r.body for r in scene.endpoint.requests])
-    [review] = scene.reviews
+    assert done.outcome["base"] == scenario.head
+    assert "EVIL" not in json.dumps([r.body for r in scenario.endpoint.requests])
+    [review] = scenario.reviews
     assert review.comments == []
     assert "half.py:10" in review.body
     assert "Name it." in review.body
@@ -192,108 +192,114 @@ def test_a_head_that_was_forced_away_after_the_request_is_reviewed_all_the_same(
 
 
 def test_where_a_forks_pushes_cannot_be_seen_a_review_is_to_name_the_commit(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    event = scene.ask()
-    scene.github.add_comment(scene.pull, "bump", "eve")
-    scene.github.fail_next("GET", r"/activity$", 404)
-    assert scene.action(event).exit_code == 5
-    assert not scene.endpoint.requests
-    assert "ask in a review of it" in scene.told()[0]
+    event = scenario.ask()
+    scenario.github.add_comment(scenario.pull, "bump", "eve")
+    scenario.github.fail_next("GET", r"/activity$", 404)
+    assert scenario.action(event).exit_code == 5
+    assert not scenario.endpoint.requests
+    assert "ask in a review of it" in scenario.own_comments()[0]
 
 
-def test_a_comment_on_the_code_pins_what_its_event_names(scene: ReviewScene) -> None:
-    said = scene.github.add_review_comment(
-        scene.pull, "half.py", 10, "@agent review, and look at this name", "mona"
+def test_a_comment_on_the_code_pins_what_its_event_names(scenario: ReviewScenario) -> None:
+    said = scenario.github.add_review_comment(
+        scenario.pull, "half.py", 10, "@agent review, and look at this name", "mona"
     )
-    event = scene.github.event_review_comment(said)
-    scene.github.advance(60)
-    scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "more")
-    scene.endpoint.script(submit(verdict="approve"))
+    event = scenario.github.event_review_comment(said)
+    scenario.github.advance(60)
+    scenario.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "more")
+    scenario.endpoint.script(submit(verdict="approve"))
     allowed = {"RESOLVER_REVIEW_VERDICTS": "approve"}
-    done = scene.action(event, "pull_request_review_comment", **allowed)
+    done = scenario.action(event, "pull_request_review_comment", **allowed)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert done.outcome["base"] == scene.head
-    assert "look at this name" in scene.prompt
+    assert done.outcome["base"] == scenario.head
+    assert "look at this name" in scenario.prompt
     assert [r.content for r in said.reactions] == ["eyes"]
-    assert len(scene.told()) == 1 and [r.state for r in scene.reviews] == ["APPROVED"]
+    assert len(scenario.own_comments()) == 1 and [r.state for r in scenario.reviews] == ["APPROVED"]
 
 
-def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(scene: ReviewScene) -> None:
-    assert scene.pull.pull is not None
-    scene.pull.pull.refused_lines.add(("half.py", 11))
-    scene.endpoint.script(
+def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(
+    scenario: ReviewScenario,
+) -> None:
+    assert scenario.pull.pull is not None
+    scenario.pull.pull.refused_lines.add(("half.py", 11))
+    scenario.endpoint.script(
         comment(10, "taken"),
         comment(11, "refused by GitHub", suggestion="    return x / 2"),
         comment(29, "far away"),
         tool_call("review_comment", {"path": "other.py", "line": 1, "body": "another file"}),
         submit(),
     )
-    done = scene.action(scene.ask())
+    done = scenario.action(scenario.ask())
     assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scene.reviews
+    [review] = scenario.reviews
     assert [c.body for c in review.comments] == ["taken"]
     for words in ("refused by GitHub", "far away", "another file", "return x / 2"):
         assert words in review.body, words
-    page = f"{scene.github.server_url}/{UPSTREAM}/blob/{scene.head}"
+    page = f"{scenario.github.server_url}/{UPSTREAM}/blob/{scenario.head}"
     assert f"[`other.py:1`](<{page}/other.py#L1>)" in review.body
     assert "1 of these was meant for a line on which GitHub did not accept a comment" in review.body
-    assert [r.state for r in scene.pull.reviews] == ["COMMENTED"], "a draft was left"
-    noted = [m.get("content") for m in scene.endpoint.requests[-1].body["messages"]]
+    assert [r.state for r in scenario.pull.reviews] == ["COMMENTED"], "a draft was left"
+    noted = [m.get("content") for m in scenario.endpoint.requests[-1].body["messages"]]
     assert any("its parts on that side: 7-14" in str(each) for each in noted)
     assert any("other.py is not a file of the diff" in str(each) for each in noted)
 
 
-def test_what_an_open_conversation_says_is_not_said_again(scene: ReviewScene) -> None:
-    scene.github.add_review_comment(scene.pull, "half.py", 10, "half is a poor name here", "eve")
-    scene.endpoint.script(
+def test_what_an_open_conversation_says_is_not_said_again(scenario: ReviewScenario) -> None:
+    scenario.github.add_review_comment(
+        scenario.pull, "half.py", 10, "half is a poor name here", "eve"
+    )
+    scenario.endpoint.script(
         comment(10, "The name half is poor: a better name says what it is half of."),
         comment(11, "This rounds down."),
         submit(),
     )
-    assert scene.action(scene.ask()).exit_code == 0
-    [review] = scene.reviews
+    assert scenario.action(scenario.ask()).exit_code == 0
+    [review] = scenario.reviews
     assert [c.body for c in review.comments] == ["This rounds down."]
     assert "open review threads already say the same" in review.body
 
 
-def test_a_question_about_a_pull_request_is_answered_at_its_head(scene: ReviewScene) -> None:
-    scene.endpoint.script(bash("sed -n 11p half.py"), finish("Because `half.py:11` does."))
-    done = scene.action(scene.ask("@agent why does half() round down?"))
+def test_a_question_about_a_pull_request_is_answered_at_its_head(scenario: ReviewScenario) -> None:
+    scenario.endpoint.script(bash("sed -n 11p half.py"), finish("Because `half.py:11` does."))
+    done = scenario.action(scenario.ask("@agent why does half() round down?"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert "You answer a question" in scene.prompt
-    assert "    11 +    return x // 2" in scene.prompt
-    [told] = scene.told()
-    assert f"/blob/{scene.head}/half.py#L11" in told
-    assert scene.pull.reviews == []
+    assert "You answer a question" in scenario.prompt
+    assert "    11 +    return x // 2" in scenario.prompt
+    [comment] = scenario.own_comments()
+    assert f"/blob/{scenario.head}/half.py#L11" in comment
+    assert scenario.pull.reviews == []
 
 
-def test_who_has_opened_a_pull_request_gets_no_work_on_it_for_that(scene: ReviewScene) -> None:
-    head = scene.github.repository(FORK).git.tip("half")
-    done = scene.action(scene.ask("@agent please fix the rounding", author="zoe"))
+def test_who_has_opened_a_pull_request_gets_no_work_on_it_for_that(
+    scenario: ReviewScenario,
+) -> None:
+    head = scenario.github.repository(FORK).git.tip("half")
+    done = scenario.action(scenario.ask("@agent please fix the rounding", author="zoe"))
     assert done.exit_code == 5
-    assert not scene.endpoint.requests
-    assert scene.github.repository(FORK).git.tip("half") == head
-    assert "no write access" in scene.told()[0]
+    assert not scenario.endpoint.requests
+    assert scenario.github.repository(FORK).git.tip("half") == head
+    assert "no write access" in scenario.own_comments()[0]
 
 
-def test_a_stranger_gets_no_review(scene: ReviewScene) -> None:
-    done = scene.action(scene.ask(author="zoe"))
+def test_a_stranger_gets_no_review(scenario: ReviewScenario) -> None:
+    done = scenario.action(scenario.ask(author="zoe"))
     assert done.exit_code == 5
-    assert not scene.endpoint.requests
-    assert scene.pull.reviews == []
+    assert not scenario.endpoint.requests
+    assert scenario.pull.reviews == []
 
 
-def test_the_tags_do_the_same(scene: ReviewScene) -> None:
+def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
     text = (
         'Found one.\n\n<review_comment path="half.py" line="11" start_line="10">\n<body>\nIt '
         "rounds.\n</body>\n<suggestion>\ndef half(x):\n    return x / 2\n</suggestion>\n"
         '</review_comment>\n\n<submit_review verdict="comment">\nFine otherwise.\n</submit_review>'
     )
-    scene.endpoint.script(reply(text))
-    done = scene.action(scene.ask(), RESOLVER_DIALECT="tags")
+    scenario.endpoint.script(reply(text))
+    done = scenario.action(scenario.ask(), RESOLVER_DIALECT="tags")
     assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scene.reviews
+    [review] = scenario.reviews
     [placed] = review.comments
     assert (placed.start_line, placed.line) == (10, 11)
     assert placed.body.endswith("```suggestion\ndef half(x):\n    return x / 2\n```")
@@ -301,58 +307,58 @@ def test_the_tags_do_the_same(scene: ReviewScene) -> None:
 
 
 def test_the_command_line_reviews_and_publishes_only_where_it_is_wanted(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    scene.endpoint.script(comment(11, "This rounds down."), submit())
-    target = f"{UPSTREAM}#{scene.pull.number}"
-    dry = scene.line.call("resolve", target, "--agent", "ReviewerAgent", "--no-publish")
+    scenario.endpoint.script(comment(11, "This rounds down."), submit())
+    target = f"{UPSTREAM}#{scenario.pull.number}"
+    dry = scenario.line.call("resolve", target, "--agent", "ReviewerAgent", "--no-publish")
     assert dry.exit_code == 0, dry.stderr
-    assert scene.pull.reviews == scene.told() == []
+    assert scenario.pull.reviews == scenario.own_comments() == []
     written = (dry.output / "review.md").read_text()
     assert "This rounds down." in written
     assert "`half.py:11`" in written
     assert "review.md" in dry.stderr
     assert (dry.outcome["review"]["placed"], dry.outcome["review"]["url"]) == (1, "")
-    scene.endpoint.script(comment(11, "This rounds down."), submit())
-    done = scene.line.call("resolve", target, "--agent", "ReviewerAgent")
+    scenario.endpoint.script(comment(11, "This rounds down."), submit())
+    done = scenario.line.call("resolve", target, "--agent", "ReviewerAgent")
     assert done.exit_code == 0, done.stderr
-    assert scene.reviews[0].commit == scene.head
-    assert f"pullrequestreview-{scene.reviews[0].id}" in done.stderr
+    assert scenario.reviews[0].commit == scenario.head
+    assert f"pullrequestreview-{scenario.reviews[0].id}" in done.stderr
 
 
-def test_a_review_that_was_cut_off_goes_on_from_its_log(scene: ReviewScene) -> None:
-    scene.endpoint.script(comment(11, "This rounds down."), submit())
-    target = f"{UPSTREAM}#{scene.pull.number}"
-    scene.github.fail_next("POST", r"/reviews$", 403, body={"message": "Forbidden"})
-    cut = scene.line.call("resolve", target, "--agent", "ReviewerAgent")
+def test_a_review_that_was_cut_off_goes_on_from_its_log(scenario: ReviewScenario) -> None:
+    scenario.endpoint.script(comment(11, "This rounds down."), submit())
+    target = f"{UPSTREAM}#{scenario.pull.number}"
+    scenario.github.fail_next("POST", r"/reviews$", 403, body={"message": "Forbidden"})
+    cut = scenario.line.call("resolve", target, "--agent", "ReviewerAgent")
     assert cut.exit_code == 1
-    assert scene.reviews == []
-    scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
-    asked = len(scene.endpoint.requests)
-    done = scene.line.call("resolve", "--resume", str(cut.output))
+    assert scenario.reviews == []
+    scenario.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
+    asked = len(scenario.endpoint.requests)
+    done = scenario.line.call("resolve", "--resume", str(cut.output))
     assert done.exit_code == 0, done.stderr
-    assert len(scene.endpoint.requests) == asked
-    [review] = scene.reviews
-    assert (review.commit, len(review.comments)) == (scene.head, 1)
+    assert len(scenario.endpoint.requests) == asked
+    [review] = scenario.reviews
+    assert (review.commit, len(review.comments)) == (scenario.head, 1)
 
 
 def test_a_review_that_a_limit_cut_off_goes_on_when_asked_and_is_published_once(
-    scene: ReviewScene,
+    scenario: ReviewScenario,
 ) -> None:
-    scene.endpoint.script(comment(11, "This rounds down."), bash("true"))
-    first = scene.action(scene.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
-    assert (first.exit_code, scene.reviews) == (4, [])
-    assert "limit" in scene.told()[0]
+    scenario.endpoint.script(comment(11, "This rounds down."), bash("true"))
+    first = scenario.action(scenario.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
+    assert (first.exit_code, scenario.reviews) == (4, [])
+    assert "limit" in scenario.own_comments()[0]
     assert any(isinstance(event, ReviewComment) for event in first.events)
-    scene.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
-    scene.endpoint.script(submit())
-    again = scene.ask("@agent continue")
-    done = scene.action(again)
+    scenario.github.commit(FORK, "half", {"half.py": "EVIL = 1\n"}, "meanwhile")
+    scenario.endpoint.script(submit())
+    again = scenario.ask("@agent continue")
+    done = scenario.action(again, **WATCHED)
     assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scene.reviews
-    assert (review.commit, [c.line for c in review.comments]) == (scene.head, [11])
-    assert "reviewed this" in scene.told()[1]
-    asked = len(scene.endpoint.requests)
-    assert scene.action(again).exit_code == 0
-    assert len(scene.endpoint.requests) == asked
-    assert (len(scene.reviews), len(scene.told())) == (1, 2)
+    [review] = scenario.reviews
+    assert (review.commit, [c.line for c in review.comments]) == (scenario.head, [11])
+    assert "reviewed this" in scenario.own_comments()[1]
+    asked = len(scenario.endpoint.requests)
+    assert scenario.action(again, **WATCHED).exit_code == 0
+    assert len(scenario.endpoint.requests) == asked
+    assert (len(scenario.reviews), len(scenario.own_comments())) == (1, 2)

@@ -27,7 +27,7 @@ def settings(services: str = "", **environment: str) -> Settings:
     return load_settings({}, given)
 
 
-class Scene:
+class Scenario:
     """A stream with a state, and models that talk to the endpoint."""
 
     def __init__(self, given: Settings, recording: list[Any] | None = None) -> None:
@@ -39,7 +39,7 @@ class Scene:
             given, recording or [], self.state, "run", redact
         )
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.state.events if isinstance(event, kind)]
 
 
@@ -51,19 +51,22 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     model_endpoint: ModelEndpoint,
 ) -> None:
     answer_by_name(model_endpoint)
-    scene = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
+    scenario = Scenario(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     texts = [
-        scene.open_model(scene.stream, service).complete(HELLO).text
+        scenario.open_model(scenario.stream, service).complete(HELLO).text
         for service in ("agent", "condenser", "judge")
     ]
     assert texts == ["I am main", "I am small", "I am main"]
-    assert len(scene.told(ModelReplied)) == 1
-    assert [event.service for event in scene.told(ServiceReplied)] == ["condenser", "judge"]
-    assert scene.state.iterations == 1
-    assert {name: one.calls for name, one in scene.state.services.items()} == {
+    assert len(scenario.events_of(ModelReplied)) == 1
+    assert [event.service for event in scenario.events_of(ServiceReplied)] == ["condenser", "judge"]
+    assert scenario.state.iterations == 1
+    assert {name: one.calls for name, one in scenario.state.services.items()} == {
         "agent": 1, "condenser": 1, "judge": 1,
     }  # fmt: skip
-    assert {name: one.calls for name, one in scene.state.metrics.items()} == {"main": 2, "small": 1}
+    assert {name: one.calls for name, one in scenario.state.metrics.items()} == {
+        "main": 2,
+        "small": 1,
+    }
 
 
 def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEndpoint) -> None:
@@ -74,9 +77,9 @@ def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEn
         RESOLVER_TEMPERATURE="0.7",
         RESOLVER_SEED="5",
     )
-    scene = Scene(given)
-    scene.open_model(scene.stream, "judge").complete(HELLO)
-    scene.open_model(scene.stream).complete(HELLO)
+    scenario = Scenario(given)
+    scenario.open_model(scenario.stream, "judge").complete(HELLO)
+    scenario.open_model(scenario.stream).complete(HELLO)
     judge, agent = (request.body for request in model_endpoint.requests)
     assert (judge["model"], judge["temperature"], judge["seed"]) == ("small", 0.0, 5)
     assert (agent["model"], agent["temperature"], agent["seed"]) == ("main", 0.7, 5)
@@ -91,8 +94,8 @@ def test_a_service_at_another_address_is_sent_no_key_but_its_own(
         (f"{{condenser: {{base_url: '{model_endpoint.url}'}}}}", "none"),
         (f"{{condenser: {{base_url: '{model_endpoint.url}', api_key: {OTHER_KEY}}}}}", OTHER_KEY),
     ):
-        scene = Scene(settings(services, LLM_BASE_URL="http://127.0.0.1:9/v1"))
-        scene.open_model(scene.stream, "condenser").complete(HELLO)
+        scenario = Scenario(settings(services, LLM_BASE_URL="http://127.0.0.1:9/v1"))
+        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
         assert model_endpoint.requests[-1].headers["authorization"] == f"Bearer {sent}"
 
 
@@ -111,12 +114,12 @@ def test_a_key_that_is_not_accepted_is_told_with_the_services_setting(
     given = settings(
         f"{{condenser: {{model: small, api_key: {OTHER_KEY}}}}}", LLM_BASE_URL=model_endpoint.url
     )
-    scene = Scene(given)
+    scenario = Scenario(given)
     with pytest.raises(ModelAuthError) as raised:
-        scene.open_model(scene.stream, "condenser").complete(HELLO)
+        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
     assert "RESOLVER_SERVICES (condenser)" in raised.value.next_step
     with pytest.raises(ModelAuthError) as raised:
-        scene.open_model(scene.stream).complete(HELLO)
+        scenario.open_model(scenario.stream).complete(HELLO)
     assert "LLM_API_KEY" in raised.value.next_step
 
 
@@ -125,13 +128,15 @@ def test_an_agent_has_its_own_model_before_that_of_all_agents(
 ) -> None:
     answer_by_name(model_endpoint)
     given = settings("{agent: large, ReadOnlyAgent: small}", LLM_BASE_URL=model_endpoint.url)
-    scene = Scene(given)
+    scenario = Scenario(given)
     asked = {
-        name: scene.open_model(scene.stream, agent=name).complete(HELLO).text
+        name: scenario.open_model(scenario.stream, agent=name).complete(HELLO).text
         for name in ("CodeActAgent", "ReadOnlyAgent")
     }
     assert asked == {"CodeActAgent": "I am large", "ReadOnlyAgent": "I am small"}
-    assert len(scene.told(ModelReplied)) == 2, "what an agent is told is a step, whoever it is"
+    assert len(scenario.events_of(ModelReplied)) == 2, (
+        "what an agent is told is a step, whoever it is"
+    )
 
 
 def test_a_definitions_model_gives_way_to_the_operators() -> None:
@@ -152,15 +157,18 @@ def test_a_rule_on_who_asks_chooses_the_model_without_a_switch(
         LLM_BASE_URL=model_endpoint.url,
         RESOLVER_MODEL_RULES="images=eyes,service:condenser=small,agent:ReadOnlyAgent=reader",
     )
-    scene = Scene(given)
-    condenser = scene.open_model(scene.stream, "condenser")
-    reader = scene.open_model(scene.stream, agent="ReadOnlyAgent")
+    scenario = Scenario(given)
+    condenser = scenario.open_model(scenario.stream, "condenser")
+    reader = scenario.open_model(scenario.stream, agent="ReadOnlyAgent")
     assert condenser.complete(HELLO).text == "I am small"
     assert reader.complete(HELLO).text == "I am reader"
-    assert scene.open_model(scene.stream, agent="CodeActAgent").complete(HELLO).text == "I am main"
-    assert scene.told(ModelSwitched) == []
+    assert (
+        scenario.open_model(scenario.stream, agent="CodeActAgent").complete(HELLO).text
+        == "I am main"
+    )
+    assert scenario.events_of(ModelSwitched) == []
     assert condenser.complete(LOOK).text == "I am eyes", "the rule before it goes first"
-    (switch,) = scene.told(ModelSwitched)
+    (switch,) = scenario.events_of(ModelSwitched)
     assert (switch.service, switch.from_model, switch.to_model) == ("condenser", "small", "eyes")
 
 
@@ -173,9 +181,9 @@ def test_a_rule_of_a_service_that_there_is_not_is_told() -> None:
 
 def test_retries_say_which_service_they_are_of(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(error(503, "busy", retry_after=0), reply("there"))
-    scene = Scene(settings(LLM_BASE_URL=model_endpoint.url))
-    scene.open_model(scene.stream, "judge").complete(HELLO)
-    (retry,) = scene.told(ModelRetried)
+    scenario = Scenario(settings(LLM_BASE_URL=model_endpoint.url))
+    scenario.open_model(scenario.stream, "judge").complete(HELLO)
+    (retry,) = scenario.events_of(ModelRetried)
     assert retry.service == "judge"
 
 
@@ -207,11 +215,11 @@ def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
         LLM_BASE_URL=model_endpoint.url,
         RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001, output_cost_per_token: 0.001}",
     )
-    scene = Scene(given)
-    scene.open_model(scene.stream, "condenser").complete(HELLO)
-    spent = scene.state.services["condenser"].priced
+    scenario = Scenario(given)
+    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
+    spent = scenario.state.services["condenser"].priced
     assert spent > 0
-    assert scene.state.priced == spent
+    assert scenario.state.priced == spent
 
 
 @pytest.mark.parametrize(
@@ -255,21 +263,26 @@ def test_services_are_no_matter_of_the_repository() -> None:
 def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
     script = tmp_path / "script.yml"
     script.write_text("agent: [one, two]\ncondenser: [short]\nReadOnlyAgent: [read]\n")
-    scene = Scene(settings(LLM_MODEL=f"scripted:{script}"))
-    agent, condenser = scene.open_model(scene.stream), scene.open_model(scene.stream, "condenser")
+    scenario = Scenario(settings(LLM_MODEL=f"scripted:{script}"))
+    agent, condenser = (
+        scenario.open_model(scenario.stream),
+        scenario.open_model(scenario.stream, "condenser"),
+    )
     said = [agent.complete(HELLO).text, condenser.complete(HELLO).text, agent.complete(HELLO).text]
     assert said == ["one", "short", "two"]
-    assert scene.open_model(scene.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
+    assert (
+        scenario.open_model(scenario.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
+    )
     with pytest.raises(ReplayExhausted):
-        scene.open_model(scene.stream, "judge").complete(HELLO)
+        scenario.open_model(scenario.stream, "judge").complete(HELLO)
 
 
 def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None:
     (tmp_path / "script.yml").write_text("- one\n")
-    scene = Scene(settings(LLM_MODEL=f"scripted:{tmp_path}/script.yml"))
+    scenario = Scenario(settings(LLM_MODEL=f"scripted:{tmp_path}/script.yml"))
     with pytest.raises(ReplayExhausted):
-        scene.open_model(scene.stream, "condenser").complete(HELLO)
-    assert scene.open_model(scene.stream).complete(HELLO).text == "one"
+        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
+    assert scenario.open_model(scenario.stream).complete(HELLO).text == "one"
 
 
 def test_a_service_may_be_scripted_beside_a_live_model(
@@ -278,9 +291,9 @@ def test_a_service_may_be_scripted_beside_a_live_model(
     answer_by_name(model_endpoint)
     (tmp_path / "script.yml").write_text("- short\n")
     services = f"{{condenser: 'scripted:{tmp_path}/script.yml'}}"
-    scene = Scene(settings(services, LLM_BASE_URL=model_endpoint.url))
-    assert scene.open_model(scene.stream, "condenser").complete(HELLO).text == "short"
-    assert scene.open_model(scene.stream).complete(HELLO).text == "I am main"
+    scenario = Scenario(settings(services, LLM_BASE_URL=model_endpoint.url))
+    assert scenario.open_model(scenario.stream, "condenser").complete(HELLO).text == "short"
+    assert scenario.open_model(scenario.stream).complete(HELLO).text == "I am main"
 
 
 def test_recorded_replies_are_given_back_by_service_and_in_order(
@@ -288,12 +301,12 @@ def test_recorded_replies_are_given_back_by_service_and_in_order(
 ) -> None:
     numbers = iter(range(10))
     model_endpoint.answer_with(lambda body: reply(f"{body['model']} {next(numbers)}"))
-    live = Scene(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
+    live = Scenario(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     order = ("agent", "condenser", "agent", "condenser", "condenser")
     models = {name: live.open_model(live.stream, name) for name in set(order)}
     said = [models[name].complete(HELLO).text for name in order]
 
-    again = Scene(settings(LLM_MODEL="replay:log"), live.state.events)
+    again = Scenario(settings(LLM_MODEL="replay:log"), live.state.events)
     models = {name: again.open_model(again.stream, name) for name in set(order)}
     assert [models[name].complete(HELLO).text for name in order] == said
     with pytest.raises(ReplayExhausted):

@@ -44,9 +44,9 @@ def test_a_setup_is_run_once_and_its_environment_kept_for_the_next_run(
     )
     for done in (first, second):
         assert done.exit_code == 0, done.stderr
-        told = json.dumps(model_endpoint.requests[-1].body)
-        assert "tool works" in told
-        assert f"ready-{tmp_path.name}" in told
+        request = json.dumps(model_endpoint.requests[-1].body)
+        assert "tool works" in request
+        assert f"ready-{tmp_path.name}" in request
         changed = git(checkout, "diff", "--name-only", "main", done.outcome["branch"])
         assert changed == "run.sh"
     assert (len(setups(first)), len(setups(second))) == (1, 0)
@@ -61,9 +61,9 @@ def test_a_failing_setup_is_told_to_the_agent_and_in_the_pull_request(
     model_endpoint.script(bash(FIX), finish("Say right"))
     done = command_line.call_resolve(checkout)
     assert done.exit_code == 0, done.stderr
-    told = json.dumps(model_endpoint.requests[0].body)
-    assert "no such package" in told
-    assert "exit code 3" in told
+    request = json.dumps(model_endpoint.requests[0].body)
+    assert "no such package" in request
+    assert "exit code 3" in request
     body = done.outcome["pull_request"]["body"]
     assert "no such package" in body
     assert ".openhands/setup.sh" in body

@@ -14,7 +14,7 @@ from resolver.events.observations import RecallResult
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint, tool_call, tool_calls
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
-from tests.runs.test_github import FILES, FIX, REPOSITORY, SUMMARY, Scene
+from tests.runs.test_github import FILES, FIX, REPOSITORY, SUMMARY, Scenario
 
 TASK = """---
 name: release-notes
@@ -41,35 +41,35 @@ SKILLS = {
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scene]:
-    made = Scene(github, command_line, model_endpoint)
+) -> Iterator[Scenario]:
+    made = Scenario(github, command_line, model_endpoint)
     github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
     yield made
 
 
-def told(events: list[Event]) -> dict[str, RecallResult]:
+def loaded_skills(events: list[Event]) -> dict[str, RecallResult]:
     """What the run loaded by itself, by name."""
     asked = {e.id for e in events if isinstance(e, Recall) and e.source is Source.ENVIRONMENT}
     return {e.name: e for e in events if isinstance(e, RecallResult) and e.cause in asked}
 
 
-def prompts(scene: Scene | CommandLine) -> list[str]:
+def prompts(scenario: Scenario | CommandLine) -> list[str]:
     """The messages of each request."""
-    return [json.dumps(request.body["messages"]) for request in scene.endpoint.requests]
+    return [json.dumps(request.body["messages"]) for request in scenario.endpoint.requests]
 
 
 def view(path: str) -> Any:
     return tool_call("str_replace_editor", {"command": "view", "path": path})
 
 
-def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> None:
-    scene.mention("zoe", "Did you react to this?")
-    scene.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
-    done = scene.resolve()
+def test_instructions_and_skills_come_when_they_are_called_for(scenario: Scenario) -> None:
+    scenario.mention("zoe", "Did you react to this?")
+    scenario.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
+    done = scenario.resolve()
     assert done.exit_code == 0, done.stderr
-    loaded = told(done.events)
+    loaded = loaded_skills(done.events)
     assert list(loaded) == [
         "AGENTS.md", "the list of skills", "adding", "python", "web/AGENTS.md", "web/app/AGENTS.md",
     ]  # fmt: skip
@@ -77,12 +77,14 @@ def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> 
     assert loaded["adding"].sources == (".agents/skills/adding.md",)
     assert loaded["python"].why == "calc.py was changed"
     assert loaded["web/app/AGENTS.md"].why == "web/app/main.js was touched"
-    first, second, third, fourth = prompts(scene)
+    first, second, third, fourth = prompts(scenario)
     assert "HOUSE-WORD" in first and "ADDING-WORD" in first
     assert "GLOB-WORD" not in first and "GLOB-WORD" in second
     assert "APP-WORD" not in second and "APP-WORD" in third
     assert "REACT-WORD" not in fourth and "TASK-WORD" not in fourth
-    for before, after in zip(scene.endpoint.requests, scene.endpoint.requests[1:], strict=False):
+    for before, after in zip(
+        scenario.endpoint.requests, scenario.endpoint.requests[1:], strict=False
+    ):
         earlier, later = before.body["messages"], after.body["messages"]
         assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
         assert before.body["tools"] == after.body["tools"]
@@ -90,53 +92,55 @@ def test_instructions_and_skills_come_when_they_are_called_for(scene: Scene) -> 
     assert "AGENTS.md" in trace and "adding" in trace and "“subtracts” was said" in trace
 
 
-def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scene: Scene) -> None:
+def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scenario: Scenario) -> None:
     bad = {".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nBAD-WORD subtracts"}
-    scene.github.commit(REPOSITORY, "main", bad, "Break one")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    event = scene.github.event_issue_comment(
-        scene.mention(text='@agent /release-notes since="v1.2 ${style}"')
+    scenario.github.commit(REPOSITORY, "main", bad, "Break one")
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    event = scenario.github.event_issue_comment(
+        scenario.mention(text='@agent /release-notes since="v1.2 ${style}"')
     )
-    done = scene.action(event)
+    done = scenario.action(event)
     assert done.exit_code == 0, done.stdout + done.stderr
-    task = told(done.events)["release-notes"]
+    task = loaded_skills(done.events)["release-notes"]
     assert task.content == "TASK-WORD: write short notes since v1.2 ${style}."
     assert (task.about, task.why) == ("task", "asked for as /release-notes")
-    assert "the work to do" in prompts(scene)[0]
-    [comment] = scene.bot_comments()
+    assert "the work to do" in prompts(scenario)[0]
+    [comment] = scenario.bot_comments()
     assert ".agents/skills/bad.md:3" in comment and "left out" in comment
-    assert "BAD-WORD" not in "".join(prompts(scene))
+    assert "BAD-WORD" not in "".join(prompts(scenario))
 
 
 @pytest.mark.parametrize(
     ("words", "said"), [("", "`since` is missing"), ("since=a sinse=b", "no input `sinse`")]
 )
 def test_a_task_without_its_inputs_is_refused_with_all_of_them(
-    scene: Scene, words: str, said: str
+    scenario: Scenario, words: str, said: str
 ) -> None:
-    mention = scene.mention(text=f"@agent /release-notes {words}")
-    done = scene.action(scene.github.event_issue_comment(mention))
+    mention = scenario.mention(text=f"@agent /release-notes {words}")
+    done = scenario.action(scenario.github.event_issue_comment(mention))
     assert done.exit_code == 5, done.stdout + done.stderr
-    [comment] = scene.bot_comments()
+    [comment] = scenario.bot_comments()
     for part in (said, "since", "required", "the tag before", "style", "default short"):
         assert part in comment, comment
-    assert not scene.work_done()
+    assert not scenario.work_done()
 
 
-def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scene: Scene) -> None:
-    done = scene.action(scene.github.event_issue_comment(scene.mention(text="@agent /release")))
+def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scenario: Scenario) -> None:
+    done = scenario.action(
+        scenario.github.event_issue_comment(scenario.mention(text="@agent /release"))
+    )
     assert done.exit_code == 2
-    assert "/release-notes" in scene.bot_comments()[0]
+    assert "/release-notes" in scenario.bot_comments()[0]
 
 
-def test_the_agent_asks_for_skills_itself(scene: Scene) -> None:
-    scene.endpoint.script(
+def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
+    scenario.endpoint.script(
         tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
         tool_calls([("recall", {"query": "tests that are flaky"}), ("recall", {"query": "zzz"})]),
         FIX,
         finish(SUMMARY),
     )
-    done = scene.resolve()
+    done = scenario.resolve()
     assert done.exit_code == 0, done.stderr
     agents = [e for e in done.events if isinstance(e, Recall) and e.source is Source.AGENT]
     answers = {e.cause: e for e in done.events if isinstance(e, RecallResult)}
@@ -147,8 +151,8 @@ def test_the_agent_asks_for_skills_itself(scene: Scene) -> None:
     assert "No skill fits zzz" in nothing.content
 
 
-def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scene: Scene) -> None:
-    scene.github.create_repository(
+def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scenario: Scenario) -> None:
+    scenario.github.create_repository(
         "octo/.github",
         {
             ".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD",
@@ -156,63 +160,65 @@ def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scene: Scene) 
             "AGENTS.md": "ORG-INSTRUCTIONS",
         },
     )
-    scene.github.create_repository(
+    scenario.github.create_repository(
         "octo/.agents",
         {"skills/sums/SKILL.md": "---\nname: sums\ntriggers: [subtracts]\n---\nSUMS-WORD"},
     )
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.resolve()
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.resolve()
     assert done.exit_code == 0, done.stderr
-    loaded = told(done.events)
+    loaded = loaded_skills(done.events)
     assert loaded["house"].sources == ("octo/.github: .agents/skills/house.md",)
     assert loaded["sums"].content == "SUMS-WORD"
     assert loaded["adding"].content == "ADDING-WORD"
-    assert "ORG-INSTRUCTIONS" not in prompts(scene)[0]
+    assert "ORG-INSTRUCTIONS" not in prompts(scenario)[0]
 
 
 def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
-    scene: Scene,
+    scenario: Scenario,
 ) -> None:
-    scene.github.create_repository(
+    scenario.github.create_repository(
         "octo/.github", {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"}
     )
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.line.call("resolve", scene.target, RESOLVER_ENABLE_ORGANIZATION_SKILLS="false")
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.line.call(
+        "resolve", scenario.target, RESOLVER_ENABLE_ORGANIZATION_SKILLS="false"
+    )
     assert done.exit_code == 0, done.stderr
-    assert "ORG-WORD" not in prompts(scene)[0]
-    asked = {r.path for r in scene.github.requests if "octo/.github" in r.path}
+    assert "ORG-WORD" not in prompts(scenario)[0]
+    asked = {r.path for r in scenario.github.requests if "octo/.github" in r.path}
     its = "/repos/octo/.github"
     assert asked <= {its, f"{its}/contents/"}, "for a template, and nothing else"
 
 
-def test_a_repository_that_the_token_cannot_read_gives_no_skills(scene: Scene) -> None:
-    scene.github.create_repository(
+def test_a_repository_that_the_token_cannot_read_gives_no_skills(scenario: Scenario) -> None:
+    scenario.github.create_repository(
         "octo/.github",
         {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
         private=True,
     )
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.resolve()
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.resolve()
     assert done.exit_code == 0, done.stderr
-    assert "ORG-WORD" not in prompts(scene)[0]
+    assert "ORG-WORD" not in prompts(scenario)[0]
 
 
 @pytest.mark.parametrize("target_is_private", [False, True])
 def test_private_skills_are_for_private_repositories(
-    scene: Scene, *, target_is_private: bool
+    scenario: Scenario, *, target_is_private: bool
 ) -> None:
-    scene.github.create_repository(
+    scenario.github.create_repository(
         "octo/.github",
         {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
         private=True,
     )
-    scene.github.grant("resolver-bot", "octo/.github", "read")
-    scene.github.repository(REPOSITORY).private = target_is_private
-    token = scene.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
-    scene.endpoint.script(FIX, finish(SUMMARY))
-    done = scene.line.call("resolve", scene.target, GITHUB_TOKEN=token)
+    scenario.github.grant("resolver-bot", "octo/.github", "read")
+    scenario.github.repository(REPOSITORY).private = target_is_private
+    token = scenario.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.line.call("resolve", scenario.target, GITHUB_TOKEN=token)
     assert done.exit_code == 0, done.stderr
-    assert ("ORG-WORD" in prompts(scene)[0]) is target_is_private
+    assert ("ORG-WORD" in prompts(scenario)[0]) is target_is_private
 
 
 EVIL = {
@@ -226,20 +232,20 @@ EVIL = {
 }
 
 
-def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scene: Scene) -> None:
-    github = scene.github
+def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scenario: Scenario) -> None:
+    github = scenario.github
     github.create_repository("eve/calc", parent=REPOSITORY)
     github.commit("eve/calc", "evil", EVIL, "Bring evil")
     pull = github.create_pull(REPOSITORY, "eve:evil", "It subtracts", author="eve")
     github.advance(5)
     comment = github.add_comment(pull, "@agent review", "mona")
-    scene.endpoint.script(
+    scenario.endpoint.script(
         bash("cat web/AGENTS.md evil/AGENTS.md AGENTS.md"),
         tool_call("submit_review", {"summary": "It subtracts.", "verification": "read"}),
     )
-    done = scene.action(github.event_issue_comment(comment))
+    done = scenario.action(github.event_issue_comment(comment))
     assert done.exit_code == 0, done.stdout + done.stderr
-    loaded = told(done.events)
+    loaded = loaded_skills(done.events)
     assert loaded["AGENTS.md"].content == "HOUSE-WORD: use tabs."
     assert loaded["adding"].content == "ADDING-WORD"
     assert loaded["python"].why == "calc.py was changed"
@@ -265,7 +271,7 @@ def test_links_are_not_followed(
     model_endpoint.script(FIX, finish(SUMMARY))
     done = command_line.call_resolve(checkout)
     assert done.exit_code == 0, done.stderr
-    assert told(done.events) == {}
+    assert loaded_skills(done.events) == {}
     assert "LINKED-WORD" not in "".join(prompts(command_line))
 
 

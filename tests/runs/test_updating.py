@@ -7,7 +7,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
-from tests.runs.test_pulls import FORK, LINES, UPSTREAM, PullScene, right
+from tests.runs.test_pulls import FORK, LINES, UPSTREAM, PullScenario, right
 
 OURS = LINES.replace("# line 10\n", "# ten, as the pull request says\n")
 THEIRS = LINES.replace("# line 10\n", "# ten, as main says\n")
@@ -16,7 +16,7 @@ RESOLVED = finish("Keep both words\n\nBoth lines stay.")
 WORKFLOW = ".github/workflows/ci.yml"
 
 
-class UpdateScene(PullScene):
+class UpdateScenario(PullScenario):
     """The pull request and main have gone on."""
 
     def conflict(self, branch: str = "half", repository: str = UPSTREAM) -> tuple[str, str]:
@@ -35,267 +35,303 @@ class UpdateScene(PullScene):
 
 
 @pytest.fixture
-def scene(
+def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[UpdateScene]:
-    yield UpdateScene(github, command_line, model_endpoint)
+) -> Iterator[UpdateScenario]:
+    yield UpdateScenario(github, command_line, model_endpoint)
 
 
-def test_a_clean_merge_is_done_without_a_model(scene: UpdateScene) -> None:
+def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None:
     """A whole run, because no model may be asked; test_commands.py has the other requests."""
-    main = scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n", WORKFLOW: "on: push\n"})
-    right(scene.ask("@agent update"))
-    assert scene.parents() == [scene.head, main]
-    assert scene.git("rev-parse", "half^{tree}") == scene.merge_tree(scene.head, main)
-    assert scene.endpoint.requests == []
-    [told] = scene.told()
-    assert "Resolver merged `main` into `half`" in told and "no conflict" in told
-    assert scene.git("log", "-1", "--format=%s", "half") == "Merge branch 'main' into half"
+    main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n", WORKFLOW: "on: push\n"})
+    right(scenario.ask("@agent update"))
+    assert scenario.parents() == [scenario.head, main]
+    assert scenario.git("rev-parse", "half^{tree}") == scenario.merge_tree(scenario.head, main)
+    assert scenario.endpoint.requests == []
+    [comment] = scenario.own_comments()
+    assert "Resolver merged `main` into `half`" in comment and "no conflict" in comment
+    assert scenario.git("log", "-1", "--format=%s", "half") == "Merge branch 'main' into half"
 
 
-def test_what_is_up_to_date_stays_as_it_is(scene: UpdateScene) -> None:
-    scene.ask("@agent update")
-    tip = scene.tip()
-    done = scene.ask("@agent update")
+def test_what_is_up_to_date_stays_as_it_is(scenario: UpdateScenario) -> None:
+    scenario.ask("@agent update")
+    tip = scenario.tip()
+    done = scenario.ask("@agent update")
     assert done.exit_code == 3
-    assert scene.tip() == tip and "nothing to merge" in scene.told()[-1]
+    assert scenario.tip() == tip and "nothing to merge" in scenario.own_comments()[-1]
 
 
-def test_the_same_update_again_is_not_done_again(scene: UpdateScene) -> None:
-    scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    event = scene.event("@agent update")
-    scene.github.fail_next("PATCH", r"/issues/comments/\d+$", 422, times=99)
-    scene.github.fail_next("POST", rf"/issues/{scene.pull.number}/comments$", 422, times=99)
-    assert scene.action(event).exit_code == 1
-    tip = scene.tip()
-    scene.github.app.faults = type(scene.github.app.faults)()
-    scene.github.commit(UPSTREAM, "main", {"newer.py": "x = 1\n"})
-    right(scene.action(event))
-    assert scene.tip() == tip and tip[:12] in scene.told()[-1]
+def test_the_same_update_again_is_not_done_again(scenario: UpdateScenario) -> None:
+    scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
+    event = scenario.event("@agent update")
+    scenario.github.fail_next("PATCH", r"/issues/comments/\d+$", 422, times=99)
+    scenario.github.fail_next("POST", rf"/issues/{scenario.pull.number}/comments$", 422, times=99)
+    assert scenario.action(event).exit_code == 1
+    tip = scenario.tip()
+    scenario.github.app.faults = type(scenario.github.app.faults)()
+    scenario.github.commit(UPSTREAM, "main", {"newer.py": "x = 1\n"})
+    right(scenario.action(event))
+    assert scenario.tip() == tip and tip[:12] in scenario.own_comments()[-1]
 
 
-def test_a_clean_update_of_what_was_pushed_meanwhile_holds_that_too(scene: UpdateScene) -> None:
-    event = scene.event("@agent update")
-    theirs = scene.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
-    main = scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    right(scene.action(event))
-    assert scene.parents() == [theirs, main]
+def test_a_clean_update_of_what_was_pushed_meanwhile_holds_that_too(
+    scenario: UpdateScenario,
+) -> None:
+    event = scenario.event("@agent update")
+    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
+    main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
+    right(scenario.action(event))
+    assert scenario.parents() == [theirs, main]
 
 
-def test_conflicts_are_resolved_and_become_a_merge_commit(scene: UpdateScene) -> None:
-    head, main = scene.conflict()
-    scene.endpoint.script(
+def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenario) -> None:
+    head, main = scenario.conflict()
+    scenario.endpoint.script(
         bash("git log --format=%s HEAD^2 -1; git status --short; cat lines.py | sed -n 8,16p"),
         bash(BOTH),
         RESOLVED,
     )
-    right(scene.ask("@agent resolve the merge conflicts"))
-    assert scene.parents() == [head, main]
-    text = scene.git("show", "half:lines.py")
+    right(scenario.ask("@agent resolve the merge conflicts"))
+    assert scenario.parents() == [head, main]
+    text = scenario.git("show", "half:lines.py")
     assert "as the pull request says\n# ten, as main says" in text and "<<<<" not in text
-    assert scene.git("show", f"half:{WORKFLOW}") == "on: push"
-    assert "half.py" in scene.git("ls-tree", "--name-only", "half")
+    assert scenario.git("show", f"half:{WORKFLOW}") == "on: push"
+    assert "half.py" in scenario.git("ls-tree", "--name-only", "half")
     for words in ("lines.py", "CONFLICT (content)", main, "Bring pull request"):
-        assert words in scene.prompt, words
-    seen = str(scene.endpoint.requests[1].body)
+        assert words in scenario.prompt, words
+    seen = str(scenario.endpoint.requests[1].body)
     assert "ten of main" in seen and f"<<<<<<< {head}" in seen
-    [told] = scene.told()
-    assert "- `lines.py`: merged by the agent\n" in told and "Keep both words" in told
-    assert "left as git merged it" not in told
+    [comment] = scenario.own_comments()
+    assert "- `lines.py`: merged by the agent\n" in comment and "Keep both words" in comment
+    assert "left as git merged it" not in comment
 
 
-def test_a_marker_that_is_left_stops_the_merge(scene: UpdateScene) -> None:
-    head, _ = scene.conflict()
-    scene.endpoint.script(bash("echo looked"), RESOLVED)
-    done = scene.ask("@agent update")
+def test_a_marker_that_is_left_stops_the_merge(scenario: UpdateScenario) -> None:
+    head, _ = scenario.conflict()
+    scenario.endpoint.script(bash("echo looked"), RESOLVED)
+    done = scenario.ask("@agent update")
     assert done.exit_code == 5, done.stdout
-    assert scene.tip() == head
-    assert "unresolved conflicts are left in lines.py" in scene.told()[-1]
+    assert scenario.tip() == head
+    assert "unresolved conflicts are left in lines.py" in scenario.own_comments()[-1]
 
 
-def test_a_binary_conflict_that_nobody_touched_is_told_so(scene: UpdateScene) -> None:
-    scene.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
-    scene.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
-    scene.endpoint.script(finish("Take it\n\nDone."))
-    right(scene.ask("@agent update"))
-    told = scene.told()[-1]
-    assert "- `logo.bin`: **left as git merged it**, the version of `half`. The agent" in told
-    assert "not verified:** it contains a conflict that the agent did not edit." in told
-    assert "resolved them" not in told
+def test_a_binary_conflict_that_nobody_touched_is_told_so(scenario: UpdateScenario) -> None:
+    scenario.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
+    scenario.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
+    scenario.endpoint.script(finish("Take it\n\nDone."))
+    right(scenario.ask("@agent update"))
+    comments = scenario.own_comments()[-1]
+    assert "- `logo.bin`: **left as git merged it**, the version of `half`. The agent" in comments
+    assert "not verified:** it contains a conflict that the agent did not edit." in comments
+    assert "resolved them" not in comments
 
 
-def test_what_the_agent_calls_unfinished_is_not_merged(scene: UpdateScene) -> None:
-    head, _ = scene.conflict()
-    scene.endpoint.script(bash(BOTH), finish("I can't tell which one is right.", completed=False))
-    done = scene.ask("@agent update")
+def test_what_the_agent_calls_unfinished_is_not_merged(scenario: UpdateScenario) -> None:
+    head, _ = scenario.conflict()
+    scenario.endpoint.script(
+        bash(BOTH), finish("I can't tell which one is right.", completed=False)
+    )
+    done = scenario.ask("@agent update")
     assert done.exit_code == 5, done.stdout
-    assert scene.tip() == head
+    assert scenario.tip() == head
 
 
-def test_the_resolution_of_a_conflict_can_be_to_leave_what_is_there(scene: UpdateScene) -> None:
-    scene.github.commit(UPSTREAM, "half", {"lines.py": OURS}, "ten")
-    scene.github.commit(UPSTREAM, "main", {"lines.py": None}, "gone")
-    scene.endpoint.script(finish("The file is still needed."))
-    right(scene.ask("@agent update"))
-    assert len(scene.parents()) == 2 and "as the pull" in scene.git("show", "half:lines.py")
+def test_the_resolution_of_a_conflict_can_be_to_leave_what_is_there(
+    scenario: UpdateScenario,
+) -> None:
+    scenario.github.commit(UPSTREAM, "half", {"lines.py": OURS}, "ten")
+    scenario.github.commit(UPSTREAM, "main", {"lines.py": None}, "gone")
+    scenario.endpoint.script(finish("The file is still needed."))
+    right(scenario.ask("@agent update"))
+    assert len(scenario.parents()) == 2 and "as the pull" in scenario.git("show", "half:lines.py")
 
 
-def smuggled(scene: UpdateScene, *answers: Answer) -> str:
-    head, _ = scene.conflict()
-    scene.endpoint.script(bash(BOTH), *answers, RESOLVED)
-    done = scene.ask("@agent update")
+def smuggled(scenario: UpdateScenario, *answers: Answer) -> str:
+    head, _ = scenario.conflict()
+    scenario.endpoint.script(bash(BOTH), *answers, RESOLVED)
+    done = scenario.ask("@agent update")
     assert done.exit_code == 5, done.stdout
-    assert scene.tip() == head
-    return scene.told()[-1]
+    assert scenario.tip() == head
+    return scenario.own_comments()[-1]
 
 
-def test_a_merge_does_not_carry_an_edit_of_a_workflow(scene: UpdateScene) -> None:
-    told = smuggled(scene, bash(f"echo 'run: evil' >> {WORKFLOW}"))
-    assert WORKFLOW in told and "protected" in told
+def test_a_merge_does_not_carry_an_edit_of_a_workflow(scenario: UpdateScenario) -> None:
+    result = smuggled(scenario, bash(f"echo 'run: evil' >> {WORKFLOW}"))
+    assert WORKFLOW in result and "protected" in result
 
 
-def test_a_merge_does_not_take_a_workflow_of_the_base_away(scene: UpdateScene) -> None:
-    assert WORKFLOW in smuggled(scene, bash(f"rm {WORKFLOW}"))
+def test_a_merge_does_not_take_a_workflow_of_the_base_away(scenario: UpdateScenario) -> None:
+    assert WORKFLOW in smuggled(scenario, bash(f"rm {WORKFLOW}"))
 
 
-def test_a_merge_does_not_put_a_link_in_the_place_of_the_workflows(scene: UpdateScene) -> None:
+def test_a_merge_does_not_put_a_link_in_the_place_of_the_workflows(
+    scenario: UpdateScenario,
+) -> None:
     link = (
         "mkdir w; mv .github/workflows/* w; rmdir .github/workflows; ln -s ../w .github/workflows"
     )
-    assert "protected" in smuggled(scene, bash(link))
+    assert "protected" in smuggled(scenario, bash(link))
 
 
-def test_rewriting_the_sandboxs_history_does_not_change_what_is_judged(scene: UpdateScene) -> None:
+def test_rewriting_the_sandboxs_history_does_not_change_what_is_judged(
+    scenario: UpdateScenario,
+) -> None:
     amend = (
         f"echo evil >> {WORKFLOW}; git -c user.name=x -c user.email=x@x commit -qam evil; "
         "git update-ref HEAD HEAD^1; rm -rf .git/hooks"
     )
-    assert WORKFLOW in smuggled(scene, bash(amend))
+    assert WORKFLOW in smuggled(scenario, bash(amend))
 
 
-def in_workflow(scene: UpdateScene) -> tuple[str, str]:
-    scene.github.commit(UPSTREAM, "main", {WORKFLOW: LINES})
-    scene.github.commit(UPSTREAM, "half", {WORKFLOW: OURS}, "ci", "mona")
-    head = scene.tip()
-    return head, scene.github.commit(UPSTREAM, "main", {WORKFLOW: THEIRS}, "ci of main")
+def in_workflow(scenario: UpdateScenario) -> tuple[str, str]:
+    scenario.github.commit(UPSTREAM, "main", {WORKFLOW: LINES})
+    scenario.github.commit(UPSTREAM, "half", {WORKFLOW: OURS}, "ci", "mona")
+    head = scenario.tip()
+    return head, scenario.github.commit(UPSTREAM, "main", {WORKFLOW: THEIRS}, "ci of main")
 
 
-def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(scene: UpdateScene) -> None:
-    head, main = in_workflow(scene)
-    scene.endpoint.script(bash(f"git checkout HEAD^2 -- {WORKFLOW}"), RESOLVED)
-    right(scene.ask("@agent update"))
-    assert scene.parents() == [head, main]
-    assert scene.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
+def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(
+    scenario: UpdateScenario,
+) -> None:
+    head, main = in_workflow(scenario)
+    scenario.endpoint.script(bash(f"git checkout HEAD^2 -- {WORKFLOW}"), RESOLVED)
+    right(scenario.ask("@agent update"))
+    assert scenario.parents() == [head, main]
+    assert scenario.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
 
 
-def test_a_conflict_in_a_workflow_is_ended_no_other_way(scene: UpdateScene) -> None:
+def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario) -> None:
     """A whole run, because the policy has to know how the merge was made; test_merging.py has what
     counts as the base's own file."""
-    head, _ = in_workflow(scene)
-    scene.endpoint.script(bash(f"git checkout HEAD^1 -- {WORKFLOW}"), RESOLVED)
-    done = scene.ask("@agent update")
+    head, _ = in_workflow(scenario)
+    scenario.endpoint.script(bash(f"git checkout HEAD^1 -- {WORKFLOW}"), RESOLVED)
+    done = scenario.ask("@agent update")
     assert done.exit_code == 5, done.stdout
-    assert scene.tip() == head and WORKFLOW in scene.told()[-1]
+    assert scenario.tip() == head and WORKFLOW in scenario.own_comments()[-1]
 
 
-def test_a_change_beside_the_conflicts_is_told(scene: UpdateScene) -> None:
-    scene.conflict()
-    scene.endpoint.script(bash(f"{BOTH}; echo '# more' >> half.py"), RESOLVED)
-    right(scene.ask("@agent update"))
-    assert "Resolving the conflicts also changed files that had none: half.py" in scene.told()[-1]
+def test_a_change_beside_the_conflicts_is_told(scenario: UpdateScenario) -> None:
+    scenario.conflict()
+    scenario.endpoint.script(bash(f"{BOTH}; echo '# more' >> half.py"), RESOLVED)
+    right(scenario.ask("@agent update"))
+    assert (
+        "Resolving the conflicts also changed files that had none: half.py"
+        in scenario.own_comments()[-1]
+    )
 
 
 def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
-    scene: UpdateScene,
+    scenario: UpdateScenario,
 ) -> None:
-    scene.conflict()
-    event = scene.event("@agent update")
-    theirs = scene.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
-    scene.endpoint.script(bash(BOTH), RESOLVED)
-    right(scene.action(event))
-    assert scene.tip() == theirs
-    beside = scene.pulls()[-1]
+    scenario.conflict()
+    event = scenario.event("@agent update")
+    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
+    scenario.endpoint.script(bash(BOTH), RESOLVED)
+    right(scenario.action(event))
+    assert scenario.tip() == theirs
+    beside = scenario.pulls()[-1]
     assert beside.pull.base == "half"
-    assert len(scene.parents(beside.pull.head)) == 2
+    assert len(scenario.parents(beside.pull.head)) == 2
 
 
-def test_a_forks_pull_request_is_brought_up_to_date_there(scene: UpdateScene) -> None:
-    pull = scene.from_fork()
-    before = scene.tip(repository=FORK)
-    main = scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    right(scene.ask("@agent update", on=pull))
-    assert scene.parents(repository=FORK) == [before, main]
+def test_a_forks_pull_request_is_brought_up_to_date_there(scenario: UpdateScenario) -> None:
+    pull = scenario.from_fork()
+    before = scenario.tip(repository=FORK)
+    main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
+    right(scenario.ask("@agent update", on=pull))
+    assert scenario.parents(repository=FORK) == [before, main]
 
 
-def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scene: UpdateScene) -> None:
-    pull = scene.from_fork(editable=False)
-    before, _ = scene.conflict(repository=FORK)
-    done = scene.ask("@agent update", on=pull)
+def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scenario: UpdateScenario) -> None:
+    pull = scenario.from_fork(editable=False)
+    before, _ = scenario.conflict(repository=FORK)
+    done = scenario.ask("@agent update", on=pull)
     assert done.exit_code == 5
-    assert scene.endpoint.requests == [] and scene.tip(repository=FORK) == before
-    assert "does not let maintainers edit" in scene.told(pull)[-1]
+    assert scenario.endpoint.requests == [] and scenario.tip(repository=FORK) == before
+    assert "does not let maintainers edit" in scenario.own_comments(pull)[-1]
 
 
-def test_an_issue_can_not_be_updated(scene: UpdateScene) -> None:
-    done = scene.ask("@agent /update", on=scene.issue)
+def test_an_issue_can_not_be_updated(scenario: UpdateScenario) -> None:
+    done = scenario.ask("@agent /update", on=scenario.issue)
     assert done.exit_code == 5
-    assert "only a pull request can be updated" in scene.told(scene.issue)[-1]
+    assert "only a pull request can be updated" in scenario.own_comments(scenario.issue)[-1]
 
 
-def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(scene: UpdateScene) -> None:
-    head, main = scene.conflict()
-    scene.github.fail_next("*", r"git-receive-pack", 500, times=99)
-    scene.endpoint.script(bash(BOTH), RESOLVED)
-    failed = scene.ask(
+def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(
+    scenario: UpdateScenario,
+) -> None:
+    head, main = scenario.conflict()
+    scenario.github.fail_next("*", r"git-receive-pack", 500, times=99)
+    scenario.endpoint.script(bash(BOTH), RESOLVED)
+    failed = scenario.ask(
         "@agent update", RESOLVER_KEEP_LOG="false", RESOLVER_RETRY_SECONDS="{github_writes: 0}"
     )
-    assert failed.exit_code == 1 and scene.tip() == head
-    scene.github.app.faults = type(scene.github.app.faults)()
-    scene.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
-    done = scene.line.call("publish", failed.output)
+    assert failed.exit_code == 1 and scenario.tip() == head
+    scenario.github.app.faults = type(scenario.github.app.faults)()
+    scenario.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
+    done = scenario.line.call("publish", failed.output)
     assert done.exit_code == 0, done.stderr
-    assert scene.parents() == [head, main]
-    assert len(scene.endpoint.requests) == 2
+    assert scenario.parents() == [head, main]
+    assert len(scenario.endpoint.requests) == 2
 
 
-def test_an_update_that_ended_at_a_limit_goes_on_from_its_log(scene: UpdateScene) -> None:
-    head, main = scene.conflict()
-    scene.endpoint.script(bash("echo looked"))
-    limit = scene.ask("@agent update", **{"INPUT_MAX-ITERATIONS": "1"})
-    assert limit.exit_code == 4 and scene.tip() == head
-    scene.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
-    scene.endpoint.script(bash(BOTH), RESOLVED)
-    right(scene.ask("@agent continue +5 iterations"))
-    assert scene.parents() == [head, main]
-    assert len(scene.endpoint.requests) == 3
+def test_a_signed_merge_whose_answer_was_lost_is_recognized(scenario: UpdateScenario) -> None:
+    """A whole run, because the second attempt starts from what the first one has stored."""
+    head, main = scenario.conflict()
+    scenario.line.environment["RESOLVER_SIGNED_COMMITS"] = "true"
+    scenario.github.cut_next("PATCH", r"/git/refs/heads/", times=99, after=True)
+    scenario.endpoint.script(bash(BOTH), RESOLVED)
+    settings = {"RESOLVER_KEEP_LOG": "false", "RESOLVER_RETRY_SECONDS": "{github_writes: 0}"}
+    failed = scenario.ask("@agent update", **settings)
+    assert failed.exit_code == 1 and scenario.parents() == [head, main]
+    tip = scenario.tip()
+    scenario.github.app.faults = type(scenario.github.app.faults)()
+    done = scenario.line.call("publish", failed.output)
+    assert done.exit_code == 0, done.stderr
+    assert scenario.tip() == tip
+    assert not any(branch.startswith("agent/") for branch in scenario.git("branch").split())
 
 
-def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scene: UpdateScene) -> None:
-    pull = scene.from_fork()
-    before, _ = scene.conflict(repository=FORK)
-    scene.token = scene.github.token_for("resolver-bot", UPSTREAM)
-    done = scene.ask("@agent update", on=pull, GITHUB_TOKEN=scene.token)
+def test_an_update_that_ended_at_a_limit_goes_on_from_its_log(scenario: UpdateScenario) -> None:
+    head, main = scenario.conflict()
+    scenario.endpoint.script(bash("echo looked"))
+    limit = scenario.ask("@agent update", **{"INPUT_MAX-ITERATIONS": "1"})
+    assert limit.exit_code == 4 and scenario.tip() == head
+    scenario.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
+    scenario.endpoint.script(bash(BOTH), RESOLVED)
+    right(scenario.ask("@agent continue +5 iterations"))
+    assert scenario.parents() == [head, main]
+    assert len(scenario.endpoint.requests) == 3
+
+
+def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scenario: UpdateScenario) -> None:
+    pull = scenario.from_fork()
+    before, _ = scenario.conflict(repository=FORK)
+    scenario.token = scenario.github.token_for("resolver-bot", UPSTREAM)
+    done = scenario.ask("@agent update", on=pull, GITHUB_TOKEN=scenario.token)
     assert done.exit_code == 5, done.stdout
-    assert scene.endpoint.requests == [] and scene.tip(repository=FORK) == before
-    assert "the token may not push there" in scene.told(pull)[-1]
+    assert scenario.endpoint.requests == [] and scenario.tip(repository=FORK) == before
+    assert "the token may not push there" in scenario.own_comments(pull)[-1]
 
 
-def test_what_somebody_else_has_merged_meanwhile_is_not_told_as_ours(scene: UpdateScene) -> None:
-    event = scene.event("@agent update")
-    main = scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    scene.github.force_push(UPSTREAM, "half", main)
-    theirs = scene.github.commit(UPSTREAM, "half", {"half.py": "x = 1\n"}, "on main", "mona")
-    done = scene.action(event)
+def test_what_somebody_else_has_merged_meanwhile_is_not_told_as_ours(
+    scenario: UpdateScenario,
+) -> None:
+    event = scenario.event("@agent update")
+    main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
+    scenario.github.force_push(UPSTREAM, "half", main)
+    theirs = scenario.github.commit(UPSTREAM, "half", {"half.py": "x = 1\n"}, "on main", "mona")
+    done = scenario.action(event)
     assert done.exit_code == 3, done.stdout
-    assert scene.tip() == theirs and "Resolver merged" not in scene.told()[-1]
+    assert scenario.tip() == theirs and "Resolver merged" not in scenario.own_comments()[-1]
 
 
-def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(scene: UpdateScene) -> None:
+def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(scenario: UpdateScenario) -> None:
     name = "@zoe/fix-#1"
-    scene.github.commit(UPSTREAM, name, {"half.py": "x = 1\n"}, "Add half()", "mona")
-    pull = scene.github.create_pull(UPSTREAM, name, "Add half()", "", author="mona")
-    scene.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    right(scene.ask("@agent update", on=pull))
-    subject = scene.git("log", "-1", "--format=%s", f"refs/heads/{name}")
+    scenario.github.commit(UPSTREAM, name, {"half.py": "x = 1\n"}, "Add half()", "mona")
+    pull = scenario.github.create_pull(UPSTREAM, name, "Add half()", "", author="mona")
+    scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
+    right(scenario.ask("@agent update", on=pull))
+    subject = scenario.git("log", "-1", "--format=%s", f"refs/heads/{name}")
     assert subject.startswith("Merge branch 'main' into ")
     assert "@zoe" not in subject and "#1" not in subject

@@ -24,7 +24,23 @@ MORE = """
     def test_add(self):
         self.assertEqual(calc.add(1, 2), 3)
 """
-FILES = {"calc.py": CODE, "tests/__init__.py": "", "tests/test_calc.py": TEST}
+PYTHON_TEST = """\
+import sys
+import unittest
+
+
+class PythonTest(unittest.TestCase):
+    def test_project(self):
+        self.assertEqual(sys.base_prefix, "/usr")
+"""
+STEP = "{run: npm run e2e test, env: {KEY: '${{ secrets.KEY }}'}}"
+FILES = {
+    "calc.py": CODE,
+    "tests/__init__.py": "",
+    "tests/test_calc.py": TEST,
+    "package.json": "{}",
+    ".github/workflows/ci.yml": f"on: push\njobs: {{e2e: {{steps: [{STEP}]}}}}\n",
+}
 FIX = "sed -i 's/a - b/a + b/' calc.py"
 ADD_TEST = f"cat >> tests/test_calc.py <<'END'{MORE}END"
 BREAK = "sed -i 's/a + a/a * a/' calc.py"
@@ -61,6 +77,8 @@ def test_a_fix_with_a_test_is_verified(
     assert counts == {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0}
     assert (check["head"]["passed"], check["fixed"]) == (2, [NEW])
     assert "**Verified:** 1 test fails without the change and passes with it" in text_of(done)
+    assert "Not executed: `npm run e2e test`. " in text_of(done)
+    assert "runs the script e2e, which package.json does not have" in text_of(done)
     changed = [e.changed.paths for e in done.events if isinstance(e, CmdOutput) and e.changed]
     assert changed == [("calc.py",), ("tests/test_calc.py",)]
     # The executions are in the log, and the trace shows them.
@@ -158,16 +176,33 @@ def test_a_changed_dependency_is_verified_in_an_environment_prepared_from_the_ch
         "wheels/plus.py": "SIGN = 1\n",
         ".agents/setup.sh": f"set -e\n{install}export PYTHONPATH=$PWD/site\n",
         ".gitignore": "site/\n",
+        "tests/test_python.py": PYTHON_TEST,
     }
     options = ("--runtime", "docker", "--image", python_image)
     checkout = make_checkout(command_line.folder / "calc", files)
-    model_endpoint.script(bash(f"printf plus > requirements.txt; {ADD_TEST}"), finish("Add"))
+    model_endpoint.script(
+        bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Add"),
+        bash("printf plus > requirements.txt"), finish("Add"),
+    )  # fmt: skip
     done = command_line.call_resolve(checkout, *options, RESOLVER_VERIFY="true")
     assert done.exit_code == 0, done.stdout + done.stderr
     evidence = done.outcome["evidence"]
     assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW]), evidence
-    # A set-up that fails with the change leaves nothing to verify it in.
-    model_endpoint.script(bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Break"))
-    broken = command_line.call_resolve(checkout, *options, RESOLVER_VERIFY="true")
+    # The image has no `python`, so that its `python3` executes the tests.
+    assert [check["base"]["failed"] for check in evidence["checks"]] == [0], evidence
+    # The set-up failed with the first form of the change, which the agent was told.
+    rounds = [e for e in done.events if isinstance(e, VerificationCompleted)]
+    sent = [(e.evidence.reason, e.sent_to_agent) for e in rounds]
+    assert sent == [("environment", True), ("", False)]
+    asked = str(model_endpoint.requests[2].body["messages"][-1]["content"])
+    assert "the set-up of the project was executed on it again, and failed" in asked
+    assert "wheels/none.py" in asked
+    # A set-up that goes on failing with the change leaves nothing to verify it in.
+    model_endpoint.script(
+        bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Break"), finish("Break")
+    )
+    broken = command_line.call_resolve(
+        checkout, *options, RESOLVER_VERIFY="true", RESOLVER_VERIFICATION_ROUNDS="1"
+    )
     assert broken.outcome["evidence"]["reason"] == "environment"
     assert "the change alters `requirements.txt`, and the set-up fails with it" in text_of(broken)

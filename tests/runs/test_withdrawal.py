@@ -15,17 +15,23 @@ from resolver.github.context.request_status import (
     RequestText,
     read_request_status,
 )
+from resolver.github.events.listening import RequestNames
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Trigger, TriggerKind
-from resolver.runs.conversation.watch import CommentWatch
-from resolver.runs.withdrawal import find_change_since_delivery, find_withdrawal
+from resolver.runs.conversation.watch import (
+    CommentWatch,
+    find_change_since_delivery,
+    find_withdrawal,
+)
+from tests.parts.events import Events, Payload
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scene, scene
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario, scenario
 from tests.runs.test_request_counts import SELDOM
+from tests.runs.test_starting import BOT
 
-__all__ = ["scene"]
+__all__ = ["scenario"]
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 ASKED = RequestText("@agent please fix this")
@@ -37,10 +43,12 @@ def asked(kind: TriggerKind = TriggerKind.ISSUE_COMMENT, **fields: Any) -> Trigg
     ).model_copy(update=fields)
 
 
-COMMENT, LABEL, OPENED = (
+COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
     TriggerKind.ISSUE_COMMENT,
     TriggerKind.ISSUE_LABELED,
     TriggerKind.ISSUE_OPENED,
+    TriggerKind.ISSUE_ASSIGNED,
+    TriggerKind.REVIEW_REQUESTED,
 )
 
 
@@ -60,12 +68,22 @@ COMMENT, LABEL, OPENED = (
         (LABEL, RequestStatus(labels=("bug",)), "label agent was removed"),
         (OPENED, RequestStatus(issue=ASKED), ""),
         (OPENED, RequestStatus(issue=RequestText("It is 0.")), "edited"),
+        (ASSIGNED, RequestStatus(requested_accounts=("zoe", "Our-Agent[bot]")), ""),
+        (ASSIGNED, RequestStatus(requested_accounts=("zoe",)), "the assignment of #1 was removed"),
+        (REVIEW, RequestStatus(requested_accounts=("our-agent[bot]",)), ""),
+        (REVIEW, RequestStatus(requested_accounts=("octo/core",)), ""),
+        (
+            REVIEW,
+            RequestStatus(requested_accounts=("octo/docs", "zoe")),
+            "a review of #1 was removed",
+        ),
     ],
 )
 def test_a_request_stands_until_it_is_taken_back(
     kind: TriggerKind, status: RequestStatus, withdrawal: str
 ) -> None:
-    found = find_withdrawal(asked(kind), status, "@agent", "agent")
+    names = RequestNames("@agent", "agent", ["our-agent[bot]", "Octo/core"])
+    found = find_withdrawal(asked(kind), status, names)
     assert withdrawal in found and bool(found) == bool(withdrawal)
 
 
@@ -74,33 +92,39 @@ def test_an_old_delivery_has_to_be_what_the_comment_says() -> None:
     statuses = [
         RequestStatus(comment=RequestText(ASKED.body, at), has_comment=True) for at in edits
     ]
-    found = [find_change_since_delivery(asked(), each, "@agent", "agent") for each in statuses]
+    found = [
+        find_change_since_delivery(asked(), each, RequestNames("@agent", "agent"))
+        for each in statuses
+    ]
     assert found == ["", "", "the comment that asked for it was edited since"]
 
 
-def lock(scene: Scene, issue: Issue) -> None:
+def lock(scenario: Scenario, issue: Issue) -> None:
     issue.locked = True
-    scene.github.world.note(issue, "locked", issue.author)
+    scenario.github.world.note(issue, "locked", issue.author)
 
 
-def test_the_state_of_a_request_is_read_in_one_query(scene: Scene) -> None:
-    comment = scene.mention()
+def test_the_state_of_a_request_is_read_in_one_query(scenario: Scenario) -> None:
+    comment = scenario.mention()
     trigger = asked(
         comment_id=comment.id,
-        comment_node=scene.github.event_issue_comment(comment)["comment"]["node_id"],
+        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
         at=comment.created_at,
     )
-    urls = (scene.github.api_url, scene.github.server_url, scene.github.graphql_url)
-    access = GitHubAccess(scene.token, *urls, attempts=0)
-    status = read_request_status(access, trigger)
+    urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
+    access = GitHubAccess(scenario.token, *urls, attempts=0)
+    repository = access.client().get_repo(REPOSITORY)
+    status = read_request_status(access, repository, trigger)
     assert status.comment == ASKED and status.has_comment and status.exists
-    scene.issue.locked = True
-    assert not read_request_status(access, trigger).locked, "it was locked before the request"
-    lock(scene, scene.issue)
-    scene.github.add_label(scene.issue, "agent")
-    scene.issue.state = "closed"
-    scene.issue.comments.clear()
-    status = read_request_status(access, trigger)
+    scenario.issue.locked = True
+    assert not read_request_status(access, repository, trigger).locked, (
+        "it was locked before the request"
+    )
+    lock(scenario, scenario.issue)
+    scenario.github.add_label(scenario.issue, "agent")
+    scenario.issue.state = "closed"
+    scenario.issue.comments.clear()
+    status = read_request_status(access, repository, trigger)
     assert status == RequestStatus(
         closed=True,
         locked=True,
@@ -108,10 +132,28 @@ def test_the_state_of_a_request_is_read_in_one_query(scene: Scene) -> None:
         issue=RequestText("2 + 2 gives 0."),
         has_comment=True,
     )
-    assert not read_request_status(access, asked(number=99)).exists
+    assert not read_request_status(access, repository, asked(number=99)).exists
 
 
-def withdraw(scene: Scene, comment: Comment, how: Callable[[], object]) -> list[str]:
+def test_who_is_assigned_or_asked_for_a_review_is_read(scenario: Scenario) -> None:
+    github, world = scenario.github, scenario.github.world
+    github.commit(REPOSITORY, "topic", {"calc.py": "x = 1\n"})
+    pull = github.create_pull(REPOSITORY, "topic", "Add x", "", author="mona")
+    assert pull.pull is not None
+    scenario.issue.assignees.append(world.accounts["mona"])
+    pull.pull.reviewers.append(world.accounts["mona"])
+    pull.pull.teams.append("core")
+    urls = (github.api_url, github.server_url, github.graphql_url)
+    forge = GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+    assert forge.request_status(asked(ASSIGNED)).requested_accounts == ("mona",)
+    review = asked(REVIEW, number=pull.number, is_pull_request=True)
+    assert forge.request_status(review).requested_accounts == ("mona", "octo/core")
+    assert forge.request_status(asked(LABEL)).requested_accounts == ()
+
+
+def withdraw(
+    scenario: Scenario, payload: Payload, how: Callable[[], object], event: str = "issue_comment"
+) -> list[str]:
     """Run with `how` called before the agent's last reply; return the bot's comments."""
 
     def ended(_: dict[str, Any]) -> Answer:
@@ -119,25 +161,31 @@ def withdraw(scene: Scene, comment: Comment, how: Callable[[], object]) -> list[
         return finish(SUMMARY)
 
     answers: list[Callable[[dict[str, Any]], Answer]] = [lambda _: FIX, ended]
-    scene.endpoint.answer_with(lambda body: answers.pop(0)(body))
-    done = scene.action(scene.github.event_issue_comment(comment), **SELDOM)
+    scenario.endpoint.answer_with(lambda body: answers.pop(0)(body))
+    done = scenario.action(payload, event, **SELDOM)
     assert done.exit_code == 1, done.stdout + done.stderr
-    assert not scene.branches() and not scene.pulls()
-    return scene.bot_comments()
+    assert not scenario.branches() and not scenario.pulls()
+    return scenario.bot_comments()
 
 
-def test_the_result_of_a_deleted_request_is_kept_and_not_published(scene: Scene) -> None:
-    comment = scene.mention()
-    [told] = withdraw(scene, comment, lambda: scene.issue.comments.remove(comment))
-    assert "the comment that asked for it was deleted while the run was working" in told
-    assert "@agent publish" in told
+@pytest.mark.attack
+def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Scenario) -> None:
+    """The request is deleted while the run works: the result is kept and not published."""
+    comment = scenario.mention()
+    payload = scenario.github.event_issue_comment(comment)
+    [result] = withdraw(scenario, payload, lambda: scenario.issue.comments.remove(comment))
+    assert "the comment that asked for it was deleted while the run was working" in result
+    assert "@agent publish" in result
 
 
-def test_the_result_is_not_published_for_somebody_who_lost_write_access(scene: Scene) -> None:
-    [told] = withdraw(
-        scene, scene.mention(), lambda: scene.github.grant("mona", REPOSITORY, "read")
+@pytest.mark.attack
+def test_the_result_is_not_published_for_somebody_who_lost_write_access(scenario: Scenario) -> None:
+    """The requester loses write access while the run works: nothing is published."""
+    payload = scenario.github.event_issue_comment(scenario.mention())
+    [result] = withdraw(
+        scenario, payload, lambda: scenario.github.grant("mona", REPOSITORY, "read")
     )
-    assert "mona has no write access" in told and "while the run was working" in told
+    assert "mona has no write access" in result and "while the run was working" in result
 
 
 class Polls(threading.Event):
@@ -154,16 +202,16 @@ class Polls(threading.Event):
         return False
 
 
-def watch(scene: Scene, act: Callable[[Comment], object]) -> Control:
+def watch(scenario: Scenario, act: Callable[[Comment], object]) -> Control:
     """Poll twice, with `act` called in between; return what the run was asked."""
-    comment, control = scene.mention(), Control()
+    comment, control = scenario.mention(), Control()
     trigger = asked(
         comment_id=comment.id,
-        comment_node=scene.github.event_issue_comment(comment)["comment"]["node_id"],
+        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
         at=comment.created_at,
     )
-    urls = (scene.github.api_url, scene.github.server_url, scene.github.graphql_url)
-    forge = GitHubForge(GitHubAccess(scene.token, *urls, attempts=0), REPOSITORY)
+    urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
+    forge = GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
     settings = load_settings({}, {})
     CommentWatch(trigger, control, lambda: forge, [1], settings, 1.0).run(
         Polls(lambda: act(comment))
@@ -171,20 +219,31 @@ def watch(scene: Scene, act: Callable[[Comment], object]) -> Control:
     return control
 
 
-def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scene: Scene) -> None:
-    control = watch(scene, lambda comment: scene.issue.comments.remove(comment))
+@pytest.mark.attack
+def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scenario: Scenario) -> None:
+    """The request is deleted while the agent works: the run stops."""
+    control = watch(scenario, lambda comment: scenario.issue.comments.remove(comment))
     assert control.take() == Stop(reason="the comment that asked for it was deleted")
 
 
-def test_the_poll_of_comments_lets_a_reworded_request_go_on(scene: Scene) -> None:
-    control = watch(scene, lambda c: scene.github.edit_comment(c, "@agent please fix this!"))
+def test_the_poll_of_comments_lets_a_reworded_request_go_on(scenario: Scenario) -> None:
+    control = watch(scenario, lambda c: scenario.github.edit_comment(c, "@agent please fix this!"))
     assert control.is_empty
 
 
-def test_an_old_delivery_of_a_deleted_comment_starts_nothing(scene: Scene) -> None:
-    event = scene.github.event_issue_comment(scene.mention())
-    scene.issue.comments.clear()
-    done = scene.action(event, RESOLVER_MAX_DELIVERY_AGE_SECONDS="0")
+@pytest.mark.attack
+def test_an_old_delivery_of_a_deleted_comment_starts_nothing(scenario: Scenario) -> None:
+    """A delivery arrives days after its comment was deleted: no run starts."""
+    event = scenario.github.event_issue_comment(scenario.mention())
+    scenario.issue.comments.clear()
+    done = scenario.action(event, RESOLVER_MAX_DELIVERY_AGE_SECONDS="0")
     assert done.exit_code == 5, done.stdout + done.stderr
     assert "the comment that asked for it was deleted" in done.stderr
-    assert not scene.work_done() and not scene.bot_comments()
+    assert not scenario.work_done() and not scenario.bot_comments()
+
+
+def test_the_result_for_an_issue_that_was_unassigned_is_not_published(scenario: Scenario) -> None:
+    events = Events(scenario.github, REPOSITORY)
+    payload = events.subject(scenario.issue, "assigned", "mona", assignee=events.account(BOT))
+    [result] = withdraw(scenario, payload, scenario.issue.assignees.clear, "issues")
+    assert "the assignment of " in result and "was removed while the run was working" in result

@@ -64,5 +64,5 @@ def test_an_external_page_is_loaded_through_the_proxy_only(
         refused = sandbox.execute(BrowseURL(url="http://evil.test/"))
         assert "the host is not on the allow-list" in refused.content
         sandbox.execute(BrowseInteractive(code="noop(5000)"))
-    told = sandbox.take_connections()
-    assert {(c.host, c.allowed) for c in told} == {(NAME, True), ("evil.test", False)}
+    connections = sandbox.take_connections()
+    assert {(c.host, c.allowed) for c in connections} == {(NAME, True), ("evil.test", False)}

@@ -3,12 +3,20 @@
 import io
 import os
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import SandboxError
-from resolver.runtime.disk import open_below, remove_tree, unpack_below
+from resolver.runtime.disk import (
+    DiskWatch,
+    bytes_below,
+    open_below,
+    remove_tree,
+    unpack_below,
+)
+from tests.parts.nested_folders import make_nested_folders
 
 
 def a_tar(*members: tarfile.TarInfo) -> tarfile.TarFile:
@@ -88,6 +96,29 @@ def test_removing_copes_with_folders_without_permissions(tmp_path: Path) -> None
     remove_tree(base)
     assert not base.exists()
     assert kept.stat().st_mode & 0o777 == 0o755
+
+
+def test_folders_nested_beyond_the_longest_path_are_measured_and_removed(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    (base / "0").mkdir(parents=True)
+    make_nested_folders(base / "0", 60, b"x" * 50_000)
+    make_nested_folders(base, 1)
+    assert bytes_below(base) >= 50_000
+    remove_tree(base)
+    assert not base.exists()
+
+
+def test_folders_too_deep_to_be_measured_end_the_sandbox(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    make_nested_folders(base, 1100)
+    killed = threading.Event()
+    watch = DiskWatch(lambda: bytes_below(base), killed.set, 10**9, pause=0.01)
+    assert killed.wait(60)
+    watch.close()
+    assert "nested folders so deeply" in watch.reason
+    remove_tree(base)
+    assert not base.exists()
 
 
 class open_folder:

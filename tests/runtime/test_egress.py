@@ -86,8 +86,10 @@ def test_other_hosts_are_refused_with_a_reason(host: str, port: int, says: str) 
         LIST.find(host, port)
 
 
+@pytest.mark.attack
 @given(st.text(max_size=40), st.integers(0, 70000))
 def test_no_other_text_is_ever_allowed(host: str, port: int) -> None:
+    """Any text is tried as a host: only exact names of the list are allowed."""
     try:
         rule = AllowList.parse(["pypi.org", "*.wild.example"]).find(host, port)
     except ValueError:
@@ -181,8 +183,10 @@ def test_no_special_address_is_allowed(address: object) -> None:
         assert refusal_reason(str(address)) or str(address).startswith(("64:ff9b:", "::ffff:"))
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1"])
 def test_a_listed_name_with_a_private_address_is_refused(address: str) -> None:
+    """An allowed name resolves to a private address: refused."""
     policy = let_out("rebound.example", known={"rebound.example": ["151.101.0.223", address]})
     with pytest.raises(EgressRefusal, match="address") as refused:
         policy.dial("rebound.example", 443)
@@ -199,7 +203,10 @@ def test_a_name_with_this_machines_address_is_refused() -> None:
             let_out("me.example", known={"me.example": [address]}).dial("me.example", 80)
 
 
+@pytest.mark.attack
 def test_a_name_is_resolved_once_and_that_address_is_used() -> None:
+    """An allowed name resolves to another address a moment later (DNS rebinding): the checked one
+    is used."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         answers = iter([["127.0.0.1"], ["127.0.0.2"], ["169.254.169.254"]])

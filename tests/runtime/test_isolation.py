@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,10 +63,12 @@ def secret_holder() -> subprocess.Popen[bytes]:
         process.kill()
 
 
+@pytest.mark.attack
 @every_sandbox
 def test_no_host_process_is_visible(
     sandbox: Runtime, secret_holder: subprocess.Popen[bytes]
 ) -> None:
+    """A program lists processes: those of the host are not visible."""
     assert cell(sandbox, SEARCH).strip() == "found []"
     listed = run(sandbox, "echo /proc/[0-9]*").content.split()
     assert len(listed) < 20
@@ -95,9 +98,11 @@ def test_the_only_network_interface_is_loopback_and_it_works(sandbox: Runtime) -
     assert "reached" in cell(sandbox, loopback)
 
 
+@pytest.mark.attack
 @every_sandbox
 @pytest.mark.parametrize("address", ["1.1.1.1", "169.254.169.254", "172.17.0.1"])
 def test_nothing_outside_is_reachable(sandbox: Runtime, address: str) -> None:
+    """A program connects to anything outside: unreachable."""
     code = f"import socket; socket.create_connection(({address!r}, 80), 3)"
     assert "unreachable" in cell(sandbox, code)
 
@@ -121,8 +126,10 @@ def test_every_process_that_could_be_traced_is_behind_the_filter(sandbox: Runtim
     assert others and {line.split()[0] for line in others} == {own.split()[1]}
 
 
+@pytest.mark.attack
 @every_sandbox
 def test_no_capability_is_left_and_none_can_be_gained(sandbox: Runtime) -> None:
+    """A program uses or gains capabilities: there are none."""
     status = run(sandbox, 'while read -r l; do echo "$l"; done < /proc/self/status').content
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
@@ -130,8 +137,10 @@ def test_no_capability_is_left_and_none_can_be_gained(sandbox: Runtime) -> None:
     assert fields["NoNewPrivs"].strip() == "1"
 
 
+@pytest.mark.attack
 @every_sandbox
 def test_the_engine_socket_can_not_be_used(sandbox: Runtime) -> None:
+    """A program connects to the Docker engine's socket: it can't."""
     code = (
         "import socket\n"
         "for path in ('/run/docker.sock', '/var/run/docker.sock'):\n"
@@ -165,18 +174,24 @@ def test_the_toolbox_is_read_only(sandbox: Runtime) -> None:
     assert run(sandbox, "echo x > /opt/resolver/sandbox/__main__.py").exit_code != 0
 
 
+@pytest.mark.attack
 @in_container
 def test_nothing_of_the_host_is_mounted_but_the_toolbox(
-    sandbox: Runtime, engine: docker.DockerClient
+    sandbox_kind: str, new_machine: Callable[..., Machine], engine: docker.DockerClient
 ) -> None:
-    (container,) = engine.containers.list(filters={"label": "resolver.run=test"})[:1]
+    """A program looks for mounts of the host: there is only the read-only toolbox."""
+    name = f"test-mounts-{uuid.uuid4().hex}"
+    with Runtime(new_machine(sandbox_kind, run=name), command_timeout=30):
+        [container] = engine.containers.list(filters={"label": f"resolver.run={name}"})
     assert [(m["Destination"], m["RW"]) for m in container.attrs["Mounts"]] == [
         ("/opt/resolver", False)
     ]
 
 
+@pytest.mark.attack
 @in_python_container
 def test_the_memory_limit_is_enforced_and_the_sandbox_survives(sandbox: Runtime) -> None:
+    """A program uses more memory than allowed: it is ended, and the sandbox survives."""
     eat = "python3 -c 'x = b\"x\" * (900 << 20)'"
     assert run(sandbox, eat).exit_code not in (0, None)
     assert run(sandbox, "echo alive").content.strip() == "alive"
@@ -197,10 +212,12 @@ def test_the_process_limit_is_enforced(
         assert int(found.split()[-1]) < 40
 
 
+@pytest.mark.attack
 @in_python_container
 def test_a_fork_bomb_ends_with_the_sandbox(
     sandbox_kind: str, new_machine: Callable[..., Machine], engine: docker.DockerClient
 ) -> None:
+    """A fork bomb: its processes end with the sandbox."""
     bounded = Runtime(new_machine(sandbox_kind, pids=60, run="bomb"), command_timeout=5)
     with contextlib.suppress(SandboxError), bounded as sandbox:
         sandbox.execute(CmdRun(command="b() { b | b & }; b", timeout=2))

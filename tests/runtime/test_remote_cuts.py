@@ -71,8 +71,8 @@ def test_archives_survive_broken_connections(hostile: Forwarder, tmp_path: Path)
         chunks = (content[at : at + 100_000] for at in range(0, len(content), 100_000))
         sandbox._machine.put_archive(sandbox.root, wrap_file("in", chunks))
         code = "import hashlib; hashlib.sha256(open('in', 'rb').read()).hexdigest()"
-        told = sandbox.execute(IPythonRunCell(code=code))
-        assert hashlib.sha256(content).hexdigest() in told.content
+        result = sandbox.execute(IPythonRunCell(code=code))
+        assert hashlib.sha256(content).hexdigest() in result.content
         sandbox.fetch(f"{sandbox.root}/in", tmp_path / "out", 10_000_000)
         hostile.cutter = lambda: None
     assert (tmp_path / "out").read_bytes() == content

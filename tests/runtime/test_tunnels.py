@@ -118,10 +118,15 @@ def test_a_connection_is_carried_and_counted(outside: Outside) -> None:
         data, closed = box.until_close(1)
         assert data.endswith(f"/x {NAME}:{outside.port}\n".encode())
         assert (closed.status, closed.reason) == (200, "")
-        [told] = box.taken()
-        assert (told.host, told.port, told.allowed, told.reason) == (NAME, outside.port, True, "")
-        assert (told.bytes_sent, told.bytes_received) == (len(asked), len(data))
-        assert 0 <= told.seconds < 10 and told.id == -1
+        [connections] = box.taken()
+        assert (connections.host, connections.port, connections.allowed, connections.reason) == (
+            NAME,
+            outside.port,
+            True,
+            "",
+        )
+        assert (connections.bytes_sent, connections.bytes_received) == (len(asked), len(data))
+        assert 0 <= connections.seconds < 10 and connections.id == -1
 
 
 def test_a_refusal_is_reported_to_both_sides() -> None:
@@ -129,9 +134,11 @@ def test_a_refusal_is_reported_to_both_sides() -> None:
         answer = box.open(1, "169.254.169.254", 80)
         assert (answer.method, answer.status) == ("tunnel_close", 403)
         assert answer.reason.endswith("(allowed: example.org)")
-        [told] = box.taken()
-        assert (told.host, told.allowed) == ("169.254.169.254", False)
-        assert "addresses are refused" in told.reason and "allowed:" not in told.reason
+        [connections] = box.taken()
+        assert (connections.host, connections.allowed) == ("169.254.169.254", False)
+        assert (
+            "addresses are refused" in connections.reason and "allowed:" not in connections.reason
+        )
 
 
 def test_a_download_waits_for_credit(outside: Outside) -> None:
@@ -258,8 +265,8 @@ def test_open_connections_are_logged_when_the_sandbox_ends(outside: Outside) -> 
     with inside(let_out(outside.entry)) as box:
         box.open(1, NAME, outside.port)
         box.client.close()
-        [told] = box.taken()
-        assert told.allowed and told.reason == "the sandbox was closed"
+        [connections] = box.taken()
+        assert connections.allowed and connections.reason == "the sandbox was closed"
     assert not [t for t in threading.enumerate() if t.name == "tunnels" and t.is_alive()]
 
 
@@ -320,8 +327,10 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_frame_ends_the_sandbox_with_a_clear_error(sent: bytes) -> None:
+    """The sandbox sends frames that break the protocol: it is ended with a clear error."""
     release = threading.Event()
 
     def resolve(host: str, port: int) -> list[str]:
@@ -336,7 +345,9 @@ def test_a_hostile_frame_ends_the_sandbox_with_a_clear_error(sent: bytes) -> Non
         release.set()
 
 
+@pytest.mark.attack
 def test_the_number_of_threads_is_limited_in_a_flood() -> None:
+    """The sandbox floods the host with connections: the number of threads is limited."""
     release = threading.Event()
     most = 0
 

@@ -1,6 +1,7 @@
 """Tests of filling the toolbox's volume."""
 
 import io
+import re
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -19,14 +20,33 @@ from resolver.runtime.volume import fill_volume, remove_other_versions, toolbox_
 pytestmark = pytest.mark.engine
 
 
+STARTED = re.compile(
+    r"bin/(python|resolver-idle)|sandbox/|lib/(ld-|lib(c|m|z|ffi|expat|gcc_s|python)[0-9.-])"
+    r"|lib/python[^/]*/([^/]+\.py$|__pycache__/|(collections|ctypes|encodings|lib-dynload|re)/)"
+)
+"""What the container's first program needs, where Python is a shared library too. The whole toolbox
+is 100 MB, and each test here writes it to the engine's disk."""
+
+
+@pytest.fixture(scope="module")
+def small_archive(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive in the order of the toolbox's, with what a container needs to start."""
+    path = tmp_path_factory.mktemp("toolbox") / "small.tar"
+    with tarfile.open(toolbox.archive()) as whole, tarfile.open(path, "w") as small:
+        for member in whole:
+            if STARTED.match(member.name):
+                small.addfile(member, whole.extractfile(member) if member.isfile() else None)
+    return path
+
+
 @pytest.fixture
 def own_toolbox(
-    engine: docker.DockerClient, toolbox: Toolbox, request: pytest.FixtureRequest, tmp_path: Path
+    engine: docker.DockerClient, small_archive: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Toolbox]:
-    """A toolbox whose volume nobody else uses, with the archive that is built already."""
+    """A toolbox whose volume nobody else uses."""
     own = Toolbox(tmp_path)
     own.key = f"test-{abs(hash(request.node.name))}"
-    (tmp_path / f"toolbox-{own.key}.tar").symlink_to(toolbox.archive())
+    (tmp_path / f"toolbox-{own.key}.tar").symlink_to(small_archive)
     yield own
     for volume in engine.volumes.list(filters={"name": volume_name(own)}):
         with suppress(docker.errors.NotFound):  # whoever fills another version takes it away

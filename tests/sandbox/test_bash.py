@@ -27,7 +27,7 @@ def _type(bash: Bash, text: str, timeout: float = 5) -> CommandResult:
     return bash.run(text, timeout, True)
 
 
-def _said(bash: Bash, command: str) -> tuple[str, int | None]:
+def _output_of(bash: Bash, command: str) -> tuple[str, int | None]:
     result = _run(bash, command)
     return result["output"], result["exit_code"]
 
@@ -80,7 +80,7 @@ def test_output_and_exit_code_are_exact(bash: Bash, command: str, output: str, c
     result = _run(bash, command)
     assert (result["output"], result["exit_code"]) == (output, code)
     assert result["notice"] == "" and not result["timed_out"]
-    assert _said(bash, "echo $?; echo usable") == (f"{code}\nusable\n", 0)
+    assert _output_of(bash, "echo $?; echo usable") == (f"{code}\nusable\n", 0)
 
 
 def test_state_is_kept_between_commands(bash: Bash, root: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_syntax_error_is_reported_before_anything_runs(
     result = _run(bash, command)
     assert result["exit_code"] == 2 and result["output"].startswith("bash: line ")
     assert "Nothing was run" in result["notice"] and not (root / "proof").exists()
-    assert _said(bash, "echo usable") == ("usable\n", 0)
+    assert _output_of(bash, "echo usable") == ("usable\n", 0)
 
 
 def test_an_unfinished_line_of_plain_words_is_an_error_too(bash: Bash) -> None:
@@ -134,7 +134,7 @@ def test_no_output_can_end_a_command(bash: Bash) -> None:
     printf '\000%s\000' "$(tr -d '\0' < /proc/$$/cmdline)"; echo tail; sh -c 'exit 9'"""
     result = _run(bash, command)
     assert result["output"].endswith("tail\n") and result["exit_code"] == 9
-    assert _said(bash, "echo next") == ("next\n", 0)
+    assert _output_of(bash, "echo next") == ("next\n", 0)
 
 
 def test_garbage_in_the_shells_pipes_costs_at_most_the_shell(bash: Bash) -> None:
@@ -196,7 +196,7 @@ def test_the_next_command_ends_the_one_before(bash: Bash, command: str) -> None:
 def test_an_interrupted_command_keeps_functions(bash: Bash) -> None:
     _run(bash, "f() { echo still; }")
     _run(bash, "sleep 60", 0.2)
-    assert _said(bash, "f") == ("still\n", 0)
+    assert _output_of(bash, "f") == ("still\n", 0)
 
 
 def test_input_answers_a_program_that_asks(bash: Bash) -> None:
@@ -252,18 +252,18 @@ def test_exit_reports_its_code_and_a_new_shell_starts(bash: Bash) -> None:
     result = _run(bash, "cd /usr; export NEW=\"a 'b'\n$c\"; echo bye; exit 3")
     assert (result["output"], result["exit_code"], result["cwd"]) == ("bye\n", 3, "/usr")
     assert "exited with code 3" in result["notice"]
-    assert _said(bash, 'echo $?; echo "$OLD $NEW $PWD"') == ("3\n1 a 'b'\n /usr\n", 0)
+    assert _output_of(bash, 'echo $?; echo "$OLD $NEW $PWD"') == ("3\n1 a 'b'\n /usr\n", 0)
 
 
 def test_a_failing_strict_script_does_not_poison_the_next_command(bash: Bash) -> None:
     result = _run(bash, "set -euo pipefail\nexport A=1\necho one\nfalse\necho two")
     assert (result["output"], result["exit_code"]) == ("one\n", 1)
-    assert _said(bash, "false; echo $A $UNSET") == ("1\n", 0)
+    assert _output_of(bash, "false; echo $A $UNSET") == ("1\n", 0)
 
 
 def test_a_strict_option_stays_on_as_in_any_shell(bash: Bash) -> None:
     _run(bash, "set -e")
-    assert _said(bash, "if false; then :; fi; echo $-")[0].startswith("eh")
+    assert _output_of(bash, "if false; then :; fi; echo $-")[0].startswith("eh")
     assert _run(bash, "false")["exit_code"] == 1
 
 
@@ -280,7 +280,10 @@ def test_a_strict_option_stays_on_as_in_any_shell(bash: Bash) -> None:
 def test_a_lost_shell_is_replaced_with_its_state(bash: Bash, command: str, code: int) -> None:
     _run(bash, "cd /usr; export A=1")
     assert _run(bash, command)["exit_code"] == code
-    assert _said(bash, "echo $A; [[ $PWD == /usr || $PWD == / ]] && echo there")[0] == "1\nthere\n"
+    assert (
+        _output_of(bash, "echo $A; [[ $PWD == /usr || $PWD == / ]] && echo there")[0]
+        == "1\nthere\n"
+    )
 
 
 def test_a_shell_killed_from_outside_is_detected(bash: Bash) -> None:
@@ -291,13 +294,13 @@ def test_a_shell_killed_from_outside_is_detected(bash: Bash) -> None:
 
 
 def test_a_background_job_does_not_delay_the_command(bash: Bash) -> None:
-    assert _said(bash, "sleep 400 & echo started") == ("started\n", 0)
-    assert "sleep 400" in _said(bash, "jobs")[0]
+    assert _output_of(bash, "sleep 400 & echo started") == ("started\n", 0)
+    assert "sleep 400" in _output_of(bash, "jobs")[0]
 
 
 def test_a_finished_job_prints_nothing(bash: Bash) -> None:
     _run(bash, "sleep 0.05 & false &")
-    assert _said(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
+    assert _output_of(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
 
 
 def test_a_job_writes_between_commands(bash: Bash, root: Path) -> None:
@@ -320,7 +323,7 @@ def test_jobs_outlive_a_shell_that_exits(bash: Bash, root: Path) -> None:
     )
     (root / "ended").touch()
     until((root / "proof").exists)
-    assert _said(bash, "cat proof") == ("alive\n", 0)
+    assert _output_of(bash, "cat proof") == ("alive\n", 0)
 
 
 def test_closing_leaves_no_process(bash: Bash) -> None:
@@ -341,7 +344,7 @@ def test_an_interrupt_from_another_thread_ends_the_command(bash: Bash) -> None:
 def test_a_removed_working_folder_is_survived(bash: Bash, root: Path) -> None:
     _run(bash, "mkdir gone; cd gone; rmdir ../gone")
     assert _run(bash, "exit 2")["exit_code"] == 2
-    assert _said(bash, "pwd") == (f"{root}\n", 0)
+    assert _output_of(bash, "pwd") == (f"{root}\n", 0)
 
 
 def test_a_removed_scratch_folder_is_created_again(bash: Bash, tmp_path: Path) -> None:
@@ -356,25 +359,25 @@ def test_a_nul_is_removed_with_a_notice(bash: Bash) -> None:
 
 
 def test_a_command_of_a_megabyte_runs(bash: Bash) -> None:
-    assert _said(bash, "wc -c <<'X'\n" + "y" * 1_000_000 + "\nX") == ("1000001\n", 0)
+    assert _output_of(bash, "wc -c <<'X'\n" + "y" * 1_000_000 + "\nX") == ("1000001\n", 0)
 
 
 def test_redefined_builtins_do_not_break_the_protocol(bash: Bash) -> None:
     _run(bash, "printf() { echo mine; }; declare() { :; }; alias builtin=false; PWD() { :; }")
-    assert _said(bash, "echo usable") == ("usable\n", 0)
+    assert _output_of(bash, "echo usable") == ("usable\n", 0)
 
 
 def test_a_terminal_left_in_raw_mode_is_harmless(bash: Bash) -> None:
     _run(bash, "stty raw -isig 2>/dev/null; true")
     assert _run(bash, "sleep 30", 0.3)["timed_out"]
-    assert _said(bash, "echo usable") == ("usable\n", 0)
+    assert _output_of(bash, "echo usable") == ("usable\n", 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60))
 def test_any_text_is_printed_as_it_is(bash: Bash, text: str) -> None:
     quoted = "'" + text.replace("'", "'\\''") + "'"
-    assert _said(bash, f"printf %s {quoted}") == (text, 0)
+    assert _output_of(bash, f"printf %s {quoted}") == (text, 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from resolver.sandbox.browser import Browser
-from resolver.sandbox.browser_page import Patience
+from resolver.sandbox.browser_page import PageTimeouts
 from resolver.sandbox.processes import Family
 from resolver.sandbox.wire import MAX_TEXT, BrowseResult
 from tests.sandbox.browsing import BASH, site
@@ -15,7 +15,7 @@ __all__ = ["site"]
 
 pytestmark = pytest.mark.chromium
 
-PATIENCE = Patience(answer=4, load=6, network=1)
+TIMEOUTS = PageTimeouts(answer=4, load=6, network=1)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def browser(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / "root").mkdir()
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CHROMIUM": chromium_program}
     live = Browser(
-        Family(), BASH, environment, str(folder / "root"), str(folder / "scratch"), PATIENCE
+        Family(), BASH, environment, str(folder / "root"), str(folder / "scratch"), TIMEOUTS
     )
     yield live
     live.close()

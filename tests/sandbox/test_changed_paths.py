@@ -1,11 +1,15 @@
 """Which files an action has changed, reported by a real server on a real repository."""
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from resolver.sandbox import setup_files
+from resolver.sandbox.changed_paths import TreeComparison
 from resolver.sandbox.directory_watches import DirectoryWatches
+from tests.parts.work import executed_lines
 from tests.sandbox.connection import Connection
 
 
@@ -127,3 +131,56 @@ def test_a_broken_repository_takes_the_report_but_not_the_result(
     (tmp_path / "scratch" / "repository.git" / "HEAD").unlink()
     result = repository.shell("echo x >>a.py; echo done")
     assert result["output"] == "done\n" and result["changed"] is None
+
+
+@pytest.mark.attack
+def test_the_work_for_nested_folders_grows_with_their_number(tmp_path: Path) -> None:
+    """A repository has a thousand folders within one another: each is looked at once, and the run
+    does not wait for minutes."""
+
+    def watch(depth: int) -> int:
+        place = tmp_path / str(depth)
+        (place / "root" / ("d/" * depth)).mkdir(parents=True)
+        (place / "index").touch()
+        folders = (str(place / "root"), str(place), str(place / "comparison"))
+        return executed_lines(lambda: TreeComparison(*folders, lambda *_: b"").close())
+
+    watch(1)  # the patterns of generated files are compiled once
+    assert watch(60) < 2.5 * watch(30)
+
+
+@pytest.mark.parametrize(
+    "patterns", [[b"/a b/venv/", b"*.pyc"], list(setup_files.PATTERNS)], ids=["few", "all"]
+)
+def test_the_work_for_a_path_grows_with_its_length(patterns: list[bytes]) -> None:
+    once, twice = (
+        executed_lines(partial(setup_files.is_generated, b"folder/" * depth + b"x", patterns))
+        for depth in (500, 1_000)
+    )
+    assert twice < 2.5 * once
+
+
+@pytest.mark.parametrize(
+    ("path", "outermost"),
+    [
+        ("src/a.py", None),
+        ("src/__pycache__/deep/a.pyc", "src/__pycache__/"),
+        ("src/a.pyc", "src/a.pyc"),
+        ("a [b]/venv/lib/x.py", "a [b]/venv/"),
+        ("a [b]/venv/lib/__pycache__/x.py", "a [b]/venv/"),
+        ("a [b]/venv2/x.py", None),
+        ("x/a [b]/venv/x.py", None),
+        ("__pycache__/a [b]/venv/x.py", "__pycache__/"),
+    ],
+)
+def test_a_generated_path_is_named_by_its_outermost_folder(
+    path: str, outermost: str | None
+) -> None:
+    new_files = [b"a [b]/venv/pyvenv.cfg", b"src/__pycache__/a.pyc"]
+    patterns = setup_files.find_patterns(new_files, list)
+    assert setup_files.is_generated(path.encode(), patterns) == (outermost is not None)
+    expected = path if outermost is None else outermost
+    assert setup_files.is_generated_itself(expected.rstrip("/").encode(), patterns) == (
+        outermost is not None
+    )
+    assert setup_files.name_left_out([path.encode()], patterns) == [expected.encode()]

@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox import wire
+from resolver.sandbox.actions import Actions
 from tests.parts.processes import count_running
 from tests.parts.waiting import until
 from tests.sandbox.conftest import BASH
 from tests.sandbox.connection import Connection
+
+METHODS = (*Actions.CHANGING_METHODS, *Actions.METHODS, "hello", "ping", "interrupt")
 
 
 def test_hello_returns_root_and_user(server: Connection, root: Path) -> None:
@@ -236,7 +239,7 @@ def test_any_lines_leave_the_server_alive(server: Connection) -> None:
             {"jsonrpc": st.just("2.0")},
             optional={
                 "id": st.integers(max_value=-1) | st.text(max_size=3) | st.none(),
-                "method": st.sampled_from(sorted(wire.METHODS - {"shutdown"})) | st.text(),
+                "method": st.sampled_from(METHODS) | st.text(),
                 "params": st.dictionaries(
                     st.sampled_from(["path", "view_range", "old_str", "timeout", "commit"]),
                     st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers()),

@@ -26,9 +26,11 @@ def test_sockets_of_the_sandbox_itself_work(family: str) -> None:
     assert _behind(code) == "open\n"
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("family", ["AF_VSOCK", "AF_PACKET", "AF_ALG", "AF_CAN"])
 @pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"])
 def test_other_socket_families_are_refused(family: str, kind: str) -> None:
+    """A program opens sockets of other families: refused."""
     code = f"import socket as s; s.socket(s.{family}, s.{kind})"
     assert "Address family not supported" in _behind(code)
 
@@ -55,7 +57,9 @@ def test_other_system_call_numbers_are_refused(call: str, number: int) -> None:
     assert _behind(code) == "True\n"
 
 
+@pytest.mark.attack
 def test_the_filter_can_not_be_removed() -> None:
+    """A program removes the filter of its system calls: it can't."""
     code = (
         "import ctypes, socket; libc = ctypes.CDLL(None)\n"
         "print(libc.prctl(22, 0, 0, 0, 0) != 0, libc.prctl(38, 0, 0, 0, 0) != 0)\n"

@@ -23,12 +23,12 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
     town.script(FIX, FIXED)
     town.says("mona", issue, "@agent please fix this")
     pull = town.pull()
-    [told] = town.answered(issue)
+    [comment] = town.answered(issue)
     assert town.page(issue) == [
         ("mona", "@agent please fix this"),
         ("resolver-bot", f"Resolver opened [#{pull.number}]: Make add add"),
     ]
-    assert "This run: $0.0002, 2 iterations" in told and "How it was made" in told
+    assert "How it was made: 2 iterations, $0.0002" in comment
     assert f"Fixes #{issue.number}" in (pull.body or "")
     assert "a + b" in town.content(pull, "calc.py")
     assert town.commits(pull) == ["Make add add"]
@@ -38,9 +38,9 @@ def test_a_question_is_answered_and_nothing_is_pushed(town: Town) -> None:
     issue = town.opens("zoe", "Does half round down?")
     town.script(bash("grep -n 'a // 2' calc.py"), finish("It does: `//` in calc.py:6 rounds down."))
     town.says("mona", issue, "@agent why does half(3) give 1?")
-    [told] = town.answered(issue)
-    assert "rounds down" in told
-    assert f"blob/{town.repository.git.tip('main')}/calc.py#L6" in told
+    [comment] = town.answered(issue)
+    assert "rounds down" in comment
+    assert f"blob/{town.repository.git.tip('main')}/calc.py#L6" in comment
     assert not town.pulls() and not town.forge.branches(town.repository)
 
 
@@ -71,7 +71,7 @@ def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
     )
     town.says("mona", issue, "@agent fix add")
     town.says("mona", issue, "@agent why does half round down?")
-    fixed, answered = sorted(town.answered(issue, 2), key=lambda told: "rounds down" in told)
+    fixed, answered = sorted(town.answered(issue, 2), key=lambda text: "rounds down" in text)
     assert fixed.startswith("Resolver opened") and "rounds down" in answered
     assert len(town.pulls()) == 1
 
@@ -196,13 +196,13 @@ def test_a_pull_request_from_a_fork(town: Town, editable: bool) -> None:
     town.says("zoe", pull, "@agent do it for me")
     town.answered(pull)
     town.says("mona", pull, "@agent please make it divide")
-    refusal, told = town.answered(pull, 2)
+    refusal, comment = town.answered(pull, 2)
     assert refusal.startswith("Sorry, zoe")
     if editable:
         assert "/ 2" in town.content(pull, "half.py")
         assert town.commits(pull) == ["Add half()", "Divide instead of rounding"]
     else:
         assert town.commits(pull) == ["Add half()"]
-        assert "+    return x / 2" in told and "git am" in told
+        assert "+    return x / 2" in comment and "git am" in comment
     assert not town.forge.branches(town.repository)
     assert town.pulls() == [pull]

@@ -118,8 +118,8 @@ class Town:
 
     def ended(self, thread: Issue) -> list[str]:
         """What our comments on the thread say of work that has ended."""
-        told = (c.body for c in self.forge.told(thread))
-        return [seen(body) for body in told if " ending=progress" not in body.split("\n")[0]]
+        comments = (c.body for c in self.forge.final_comments(thread))
+        return [seen(body) for body in comments if " ending=progress" not in body.split("\n")[0]]
 
     def page(self, thread: Issue) -> list[tuple[str, str]]:
         """Who said what on the thread, oldest first: earlier comments of Resolver the first "

@@ -1,4 +1,4 @@
-"""The labelled lists of commands, read; and how they are cut into the half that the rules were
+"""The labeled lists of commands, read; and how they are cut into the half that the rules were
 written with and the half that was held back."""
 
 import hashlib

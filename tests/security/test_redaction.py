@@ -66,6 +66,7 @@ secrets = st.text(
 contexts = st.text(max_size=40)
 
 
+@pytest.mark.attack
 @given(secret=secrets, before=contexts, after=contexts, which=st.integers(0, 10))
 @example("aaaaaa", "aaaa", "aaaa", 0)
 @example("ab" * 20, "b", "a", 0)
@@ -73,6 +74,8 @@ contexts = st.text(max_size=40)
 def test_no_form_of_a_secret_survives_in_any_context(
     secret: str, before: str, after: str, which: int
 ) -> None:
+    """A secret is written raw, in base64 at three offsets, in hex, as URL or JSON, in any
+    context: no form survives."""
     form = forms(secret)[which]
     # What stays may join into the form again only if the form has pieces of the mark in it.
     assume(not any(form.startswith(MARK[i:]) or form.endswith(MARK[:i]) for i in range(1, 10)))
@@ -91,6 +94,7 @@ def test_a_secret_inside_longer_base64_is_found_at_any_offset(
     assert MARK in result
 
 
+@pytest.mark.attack
 @given(
     start=st.integers(0, len(LONG_TOKEN) - 16),
     length=st.integers(16, 60),
@@ -100,6 +104,7 @@ def test_a_secret_inside_longer_base64_is_found_at_any_offset(
 def test_a_piece_of_sixteen_characters_is_found(
     start: int, length: int, before: str, after: str
 ) -> None:
+    """Only a piece of a secret is written: pieces of 16 characters are redacted."""
     piece = LONG_TOKEN[start : start + length]
     assert piece[:16] not in redactor.redact_text(before + piece + after)
     assert piece not in redactor(a.CmdRun(command=before + piece + after)).command

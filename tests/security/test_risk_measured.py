@@ -1,4 +1,4 @@
-"""Tests of the rates of false alarms and missed dangers on labelled lists."""
+"""Tests of the rates of false alarms and missed dangers on labeled lists."""
 
 import pytest
 
@@ -34,8 +34,8 @@ def test_false_alarms_on_ordinary_work_are_under_one_in_a_hundred(held_back: boo
 
 def test_ordinary_work_is_rarely_noted() -> None:
     found = levels(ORDINARY)
-    told = [c for c, level in found.items() if level is not RiskLevel.LOW]
-    assert len(told) <= len(found) / 50, told
+    result = [c for c, level in found.items() if level is not RiskLevel.LOW]
+    assert len(result) <= len(found) / 50, result
 
 
 @pytest.mark.parametrize("held_back", [False, True])

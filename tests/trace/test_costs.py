@@ -54,7 +54,7 @@ def test_a_retry_and_a_switch_name_their_service() -> None:
         ModelRetried(id=1, attempt=1, wait=1.0, reason="busy"),
         ModelSwitched(id=2, from_model="a", to_model="b", reason="down", service="condenser"),
     ]
-    told = render_text(events)
-    assert "The model call was retried by the judge (attempt 1, after 1.0 s): busy" in told
-    assert "The model call was retried (attempt 1, after 1.0 s): busy" in told
-    assert "From here on, b is used by the condenser instead of a: down" in told
+    text = render_text(events)
+    assert "The model call was retried by the judge (attempt 1, after 1.0 s): busy" in text
+    assert "The model call was retried (attempt 1, after 1.0 s): busy" in text
+    assert "From here on, b is used by the condenser instead of a: down" in text

@@ -1,5 +1,7 @@
 """Tests of the HTML trace: complete, self-contained and inert."""
 
+import base64
+import hashlib
 import re
 import threading
 import time
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -23,7 +25,9 @@ from tests.trace.sample import HOSTILE, PIXEL, hostile, numbered, realistic
 OURS = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2", "p",
     "dl", "dt", "dd", "div", "small", "span", "ol", "ul", "li", "code", "pre", "details", "summary",
-    "a", "img", "br", "hr", "em", "strong", "blockquote", "h3", "h4", "h5", "h6",
+    "a", "img", "br", "hr", "em", "strong", "blockquote", "h3", "h4", "h5", "h6", "b", "s", "nav",
+    "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "svg", "polyline", "kbd",
+    "input", "select", "option", "button", "script",
 }  # fmt: skip
 
 
@@ -37,7 +41,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))
-        if tag not in {"meta", "img", "br", "hr"}:
+        if tag not in {"meta", "img", "br", "hr", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -47,13 +51,18 @@ class Tags(HTMLParser):
 def check(html: str) -> None:
     tags = Tags(html)
     assert tags.open == []
-    assert {tag for tag, _ in tags.seen} <= OURS
+    names = [tag for tag, _ in tags.seen]
+    assert set(names) <= OURS and names.count("script") == 1
+    anchors = [attributes["id"] for _, attributes in tags.seen if "id" in attributes]
+    assert len(anchors) == len(set(anchors))
     for tag, attributes in tags.seen:
         assert not any(name.startswith("on") or name == "style" for name in attributes)
+        assert tag != "script" or not attributes
         if tag == "img":
             assert (attributes["src"] or "").startswith("data:image/")
         if tag == "a":
-            assert re.match("https?://", attributes["href"] or "")
+            target = attributes["href"] or ""
+            assert re.match("https?://", target) or target.removeprefix("#") in anchors
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -71,11 +80,14 @@ def test_the_policy_allows_the_page_s_own_style_and_data_images_alone() -> None:
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
     assert policy is not None
     assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
+        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; "
+        r"script-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
         r"base-uri 'none'; form-action 'none'",
         policy[1],
     )
-    assert "<script" not in html
+    [script] = re.findall(r"<script>(.*?)</script>", html, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy[1]
 
 
 def test_a_link_needs_to_be_a_web_address() -> None:
@@ -111,16 +123,20 @@ def opened(chromium: Browser, page_file: Path, html: str) -> tuple[Page, list[st
     return page, requests, events
 
 
+@pytest.mark.attack
 @pytest.mark.chromium
 def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
     chromium: Browser, tmp_path: Path
 ) -> None:
+    """A log contains scripts, handlers and remote resources: a browser runs and requests
+    nothing."""
     log = [event for text in (*HOSTILE, "\n".join(HOSTILE)) for event in hostile(text)]
     page, requests, events = opened(chromium, tmp_path / "trace.html", render_html(log))
     remote = [url for url in requests if not url.startswith("data:image/")]
     assert remote == [(tmp_path / "trace.html").as_uri()]
     assert events == []
-    assert page.locator("script, iframe, svg, object, embed, form, base, link").count() == 0
+    assert page.locator("iframe, object, embed, form, base, link").count() == 0
+    assert page.locator("script").count() == 1 and page.locator("svg:not(.chart)").count() == 0
     steps = sum(isinstance(entry, TraceStep) for entry in build_view(log).entries)
     assert page.locator("li.step").count() == steps > 100
     page.context.close()
@@ -194,3 +210,84 @@ def test_on_paper_folded_outputs_are_unfolded(chromium: Browser, tmp_path: Path)
     page.emulate_media(media="print")
     assert folded.evaluate("pre => pre.checkVisibility()")
     page.context.close()
+
+
+DIFF = """diff --git a/calc.py b/calc.py
+index 1..2 100644
+--- a/calc.py
++++ b/calc.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a - b
++    return "</pre><script>alert(1)</script>\u202e" + b
+diff --git a/x.png b/x.png
+Binary files differ
+"""
+
+
+def test_the_result_comes_before_the_steps() -> None:
+    html = render_html(realistic(), diff=DIFF)
+    check(html)
+    places = [html.index(part) for part in ('id="changes"', '<nav class="outline"', 'id="step-1"')]
+    assert places == sorted(places)
+    assert "<b>calc.py</b> +1 \u22121" in html and "<b>x.png</b>" in html
+    assert '<span class="h-k">return</span>' in html
+    assert "alert(1)</script>" not in html and "[U+202E]" in html
+
+
+@pytest.mark.parametrize(
+    "diff", ["", "no diff", "diff --git", "diff --git a b\n@@\n+++ b/\n", DIFF[:90]]
+)
+def test_any_text_is_a_diff(diff: str) -> None:
+    check(render_html(realistic(), diff=diff))
+
+
+def test_colours_of_the_terminal_are_kept_and_nothing_else_of_its_sequences() -> None:
+    output = "\x1b[1;31mfailed\x1b[0m <b> \x1b]0;title\x07\x1b[38;5;2mok\x1b[2J\x1b[m\x1b[9999;x\n"
+    events = numbered([a.CmdRun(command="x"), o.CmdOutput(content=output, exit_code=1)])
+    html = render_html(events)
+    check(html)
+    assert '<span class="t-bold t-red">failed</span> &lt;b&gt; ' in html
+    assert '<span class="t-green">ok</span>' in html
+    assert "0;title" not in html and "\x1b" not in html
+    many = "".join(f"\x1b[3{i % 8}mx" for i in range(9_000))
+    check(render_html(numbered([a.CmdRun(command="x"), o.CmdOutput(content=many)])))
+
+
+def test_the_agents_words_are_markdown_without_links_and_foreign_classes() -> None:
+    words = '**Bold** [x](https://evil.example)\n\n| a |\n| - |\n| b |\n\n```py "><x\nreturn 1\n```'
+    html = render_html(numbered([a.Think(content=words)]))
+    check(html)
+    assert "<strong>Bold</strong>" in html and "<td>b</td>" in html and "evil.example<" not in html
+    assert '<pre><code><span class="h-k">return</span> <span class="h-n">1</span>' in html
+
+
+@pytest.mark.chromium
+def test_keys_search_and_filter_find_steps_and_everything_is_there_without_scripts(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    page, _, problems = opened(chromium, tmp_path / "trace.html", render_html(realistic()))
+    steps, count = page.locator("main .timeline > li:visible"), page.locator("#count")
+    everything = steps.count()
+    page.keyboard.press("f")
+    failed = page.locator("li.current")
+    assert "bad" in (failed.get_attribute("class") or "")
+    assert page.url.endswith(f"#{failed.get_attribute('id')}")
+    page.keyboard.press("k")
+    assert page.url.endswith(f"#{page.locator('li.current').get_attribute('id')}")
+    page.keyboard.press("/")
+    page.keyboard.type("pytest")
+    expect(count).not_to_be_empty()
+    assert 0 < steps.count() < everything and count.inner_text().endswith(f"of {everything}")
+    page.locator("#search").fill("")
+    expect(count).to_be_empty()
+    page.locator("#filter").select_option(label="Failures")
+    assert set(steps.evaluate_all("all => all.map(li => li.matches('.bad, .error'))")) == {True}
+    assert problems == []
+    page.context.close()
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "trace.html").as_uri())
+    assert page.locator("main .timeline > li").count() == everything
+    assert not page.locator("#tools").is_visible()
+    context.close()

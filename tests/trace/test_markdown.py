@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
+from resolver.models.run import PlanItem
 from resolver.trace.markdown import (
     fenced,
     inline_code,
@@ -154,7 +155,7 @@ def test_the_full_trace_truncates_nothing() -> None:
 
 def test_a_comment_states_iterations_time_and_cost() -> None:
     comment = render_comment_trace(realistic(), GITHUB)
-    summary = "<summary>How it was made: 8 iterations</summary>"
+    summary = "<summary>How it was made: 8 iterations, at least $0.0287, 1 min 4 s</summary>"
     assert comment.startswith(f"<details>\n{summary}\n\n")
     assert comment.endswith("\n</details>\n")
     assert "❌ exit code 1" in comment
@@ -206,7 +207,30 @@ def test_texts_shrink_before_steps_are_left_out() -> None:
         for i in range(100)
     )
     comment = render_comment_trace(numbered([e for pair in commands for e in pair]), GITHUB)
-    assert all(f"`step {i}`" in comment for i in range(100))
+    assert all(f"<code>step {i}</code>" in comment for i in range(100))
+
+
+@pytest.mark.parametrize("limit", [12_000, 20_000, 30_000, 45_000, 60_000])
+def test_a_comment_uses_the_room_it_has(limit: int) -> None:
+    commands = (
+        (
+            a.CmdRun(command=f"step {i}", thought=f"Now step {i}."),
+            o.CmdOutput(content=f"<{i}>\n" * (10 if i % 7 else 2_000), exit_code=0),
+        )
+        for i in range(40)
+    )
+    events = numbered([event for pair in commands for event in pair])
+    assert 0.8 * limit < utf16_length(render_comment_trace(events, limit)) <= limit
+
+
+def test_a_comment_begins_with_the_plan_and_leaves_the_last_message_to_the_comment() -> None:
+    items = (PlanItem(title="look @octocat", status="done"), PlanItem(title="fix"))
+    plan = [a.PlanUpdate(items=items), o.PlanUpdated()]
+    events = numbered([*plan, a.CmdRun(command="ls"), a.Finish(message="All is well.")])
+    comment = render_comment_trace(events, GITHUB)
+    read(comment)
+    assert comment.index("✓ look @\u200boctocat") < comment.index("1. Plan")
+    assert "All is well" not in comment
 
 
 def test_a_limit_too_small_for_the_frame_gives_nothing() -> None:

@@ -1,12 +1,14 @@
 """Tests of the view that all renderers share: steps, notes and header."""
 
 from datetime import timedelta
+from typing import Literal
 
 from hypothesis import given
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
+from resolver.events.base import ActionBase
 from resolver.events.log import parse_logged_event
 from resolver.events.state import State
 from resolver.models.run import RunState
@@ -102,6 +104,27 @@ def test_a_command_that_still_runs_says_so() -> None:
 def test_an_action_without_its_observation_says_so() -> None:
     (step,) = steps_of(a.CmdRun(command="reboot"))
     assert step.badge == "no answer"
+
+
+class CountLines(ActionBase):
+    """An action of which the trace knows nothing."""
+
+    kind: Literal["count_lines"] = "count_lines"
+    observation = o.FileReadResult
+    path: str
+    pattern: str = ""
+
+
+def test_an_action_without_a_text_of_its_own_shows_its_fields() -> None:
+    answered, unanswered = steps_of(
+        CountLines(path="a.py", pattern="x"),
+        o.FileReadResult(content="7 lines", path="a.py", cause=0),
+        CountLines(path="b.py"),
+    )
+    assert (answered.verb, answered.subject) == ("Count lines", "a.py")
+    assert answered.action is not None and '"pattern": "x"' in answered.action.text
+    assert [block.text for block in answered.outputs] == ["7 lines"]
+    assert unanswered.badge == "no answer"
 
 
 def test_the_first_step_of_a_reply_carries_its_cost() -> None:

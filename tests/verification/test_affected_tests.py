@@ -17,6 +17,15 @@ PYTHON = {
     "tests/helpers.py": "from shop import bill\n",
 }  # fmt: skip
 WEB = {"web/src/bill.ts": "", "web/src/bill.test.ts": "import './bill'", "web/src/a.test.ts": ""}
+SCRIPTS = {
+    "bill.js": "", "test/bill.test.js": "require('../bill')", "test/a.test.js": "require('./x')",
+}  # fmt: skip
+MOCHA = {"package.json": '{"scripts": {"test": "mocha", "all": "mocha test"}}', **SCRIPTS}
+NODE = {
+    "package.json": '{"scripts": {"test": "node --test", "all": "node --test \'test/*.js\'", '
+    '"echo": "node --test && echo done"}}',
+    **SCRIPTS,
+}
 GO = {
     "go.mod": "module example.com/shop\n", "bill/bill.go": "package bill",
     "main.go": "package main",
@@ -37,7 +46,12 @@ RUST = {
         (PYTHON, "pytest", "pytest", ["tests/test_other.py", "gone.py"],
          "pytest tests/test_other.py"),
         (PYTHON, "pytest", "pytest", ["conftest.py", "shop/bill.py"], None),
-        (PYTHON, "pytest", "pytest tests", ["shop/bill.py"], None),
+        (PYTHON, "pytest", "pytest -q tests/", ["shop/bill.py"],
+         "pytest -q tests/test_bill.py tests/test_money.py"),
+        (PYTHON, "pytest", "pytest tests/test_bill.py shop", ["shop/bill.py"],
+         "pytest tests/test_bill.py"),
+        (PYTHON, "pytest", "pytest shop", ["shop/bill.py"], None),
+        (PYTHON, "pytest", "pytest tests/*.py", ["shop/bill.py"], None),
         (PYTHON, "pytest", "make test", ["shop/bill.py"], None),
         (PYTHON, "pytest", "pytest", ["README.md"], None),
         (PYTHON, "unittest", "python -m unittest", ["shop/bill.py"], None),
@@ -45,7 +59,13 @@ RUST = {
          "cd web && npm test -- --findRelatedTests src/bill.ts"),
         (WEB, "vitest", "cd web && npx vitest run", ["web/src/bill.ts"],
          "cd web && npx vitest run src/bill.test.ts"),
-        (WEB, "mocha", "npm test", ["web/src/bill.ts"], None),
+        (MOCHA, "mocha", "npm test", ["bill.js"], "npm test -- test/bill.test.js"),
+        (MOCHA, "mocha", "npx mocha", ["test/a.test.js"], "npx mocha test/a.test.js"),
+        (MOCHA, "mocha", "npm run all", ["bill.js"], None),
+        (NODE, "node", "npm test", ["bill.js"], "npm test -- test/bill.test.js"),
+        (NODE, "node", "node --test", ["bill.js"], "node --test test/bill.test.js"),
+        (NODE, "node", "npm run all", ["bill.js"], None),
+        (NODE, "node", "npm run echo", ["bill.js"], None),
         (GO, "go", "go test ./...", ["bill/bill.go"], "go test ./api ./bill"),
         (GO, "go", "go test -race ./...", ["main.go"], "go test -race ."),
         (GO, "go", "go test ./...", ["README.md"], None),
@@ -59,7 +79,7 @@ def test_only_the_affected_tests_are_run(
 ) -> None:
     check = ProjectCheck(name="unit", command=command, runner=runner)
     result = affected_check(check, changed, ProjectTree.from_files(files))
-    assert (result.command if result else None) == expected
+    assert (result.check.command if result else None) == expected
 
 
 def test_a_change_that_affects_very_many_tests_is_not_narrowed() -> None:
@@ -73,7 +93,7 @@ def test_a_path_is_never_an_option() -> None:
     tree = ProjectTree.from_files({"-x_test.py": "", "a b_test.py": ""})
     narrowed = affected_check(check, ["-x_test.py", "a b_test.py"], tree)
     assert narrowed is not None
-    assert narrowed.command == "pytest ./-x_test.py 'a b_test.py'"
+    assert narrowed.check.command == "pytest ./-x_test.py 'a b_test.py'"
 
 
 PATHS = st.lists(
@@ -88,4 +108,4 @@ def test_any_paths_give_a_result(changed: list[str], paths: list[str], runner: s
     check = ProjectCheck(name="unit", command=command, runner=runner)
     tree = ProjectTree.from_files(dict.fromkeys([*paths, "Cargo.toml"], "[package"))
     result = affected_check(check, changed, tree)
-    assert result is None or result.command != command
+    assert result is None or result.check.command != command

@@ -17,6 +17,7 @@ from resolver.models.verification import (
     CheckComparison,
     FlakyCase,
     TamperingFinding,
+    UnpreparedEnvironment,
     Verification,
 )
 from resolver.runs.verify import ChangeVerifier
@@ -86,7 +87,7 @@ def completed(log: RunLog) -> list[VerificationCompleted]:
 
 
 def test_the_agent_is_told_as_often_as_the_settings_allow(log: RunLog) -> None:
-    made = verifier(log, Script(REGRESSION), verification_rounds=2)
+    made = verifier(log, Script(REGRESSION), verify={"rounds": 2})
     words = [made.send_back(patch(number)) for number in (1, 2, 3)]
     assert ["test_a.py::old" in each for each in words] == [True, True, False]
     assert "assert 1 == 2" in words[0]
@@ -95,8 +96,9 @@ def test_the_agent_is_told_as_often_as_the_settings_allow(log: RunLog) -> None:
 
 
 def test_another_process_goes_on_counting(log: RunLog) -> None:
-    assert verifier(log, Script(REGRESSION), verification_rounds=1).send_back(patch(1))
-    assert not verifier(log, Script(REGRESSION), verification_rounds=1).send_back(patch(2))
+    once = {"rounds": 1}
+    assert verifier(log, Script(REGRESSION), verify=once).send_back(patch(1))
+    assert not verifier(log, Script(REGRESSION), verify=once).send_back(patch(2))
 
 
 def test_a_good_change_goes_back_to_nobody_and_is_verified_once(log: RunLog) -> None:
@@ -108,6 +110,29 @@ def test_a_good_change_goes_back_to_nobody_and_is_verified_once(log: RunLog) -> 
     # A resumed run concludes again, which adds nothing to the log.
     verifier(log, script).conclude(patch())
     assert len(completed(log)) == 1
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("setup_failed", "executed on it again, and failed"),
+        ("setup_timeout", "did not end in time"),
+        ("no_setup", ""),
+        ("image", ""),
+    ],
+)
+def test_a_set_up_that_fails_with_the_change_goes_back_to_the_agent(
+    log: RunLog, cause: str, words: str
+) -> None:
+    unprepared = UnpreparedEnvironment.model_validate(
+        {"paths": ("requirements.txt",), "cause": cause, "detail": "no matching distribution"}
+    )
+    found = Verification(verdict="not_verified", reason="environment", unprepared=unprepared)
+    made = verifier(log, Script(found), verify={"rounds": 1})
+    told = made.send_back(patch(1))
+    assert words in told and ("no matching distribution" in told) == bool(words)
+    assert made.send_back(patch(2)) == ""
+    assert made.conclude(patch(2)).reason == "environment"
 
 
 @pytest.mark.parametrize("reason", ["no_checks", "tampering", "sandbox_error", "failed_at_both"])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.check_settings import read_checks_setting
 from resolver.config.settings import load_settings, repository_settings
+from resolver.config.verification_settings import read_checks_setting
 from resolver.errors import UsageError
 
 FILE = b"""

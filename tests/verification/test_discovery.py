@@ -180,6 +180,8 @@ def test_workflows_that_no_change_starts_are_left_out(on: str) -> None:
         ("pytest --url https://api.example.com/x", "", "needs api.example.com, which is not on"),
         ("docker compose run web pytest", "", "starts containers"),
         ("pytest ${{ github.event.number }}", "", "which only GitHub can evaluate"),
+        ("npm run e2e", "    env: {KEY: '${{ secrets.API_KEY }}'}\n", "needs the secret API_KEY"),
+        ("make e2e", "", "runs it, and Resolver does not recognize it as a check"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_is_named_with_the_reason(run: str, job: str, reason: str) -> None:
@@ -187,6 +189,27 @@ def test_what_cannot_run_is_named_with_the_reason(run: str, job: str, reason: st
     assert result.checks == ()
     assert reason in result.omitted[0].reason
     assert result.omitted[0].command == run
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("npm run e2e test", "The job `unit` of .github/workflows/ci.yml runs the script e2e, "
+         "which package.json does not have."),
+        ("cd web && npm test", "runs the script test, which package.json does not have."),
+        ("npm run e2e -- --ci", "runs the script e2e, which"),
+        ("npm run smoke", "does not recognize it as a check"),
+        ("npm run integration -w web", "does not recognize it as a check"),
+        ("npm run build", "runs the script build, which"),
+        ("yarn test:e2e", "runs the script test:e2e, which"),
+        ("npm ci", ""),
+    ],
+)  # fmt: skip
+def test_a_script_that_package_json_does_not_have_is_named(run: str, expected: str) -> None:
+    files = {**package(lint="eslint .", smoke="./smoke.sh"), "web/package.json": "{}"}
+    omitted = discover({**files, **workflow(run)}).omitted
+    assert [each.command for each in omitted] == ([run] if expected else [])
+    assert all(expected in each.reason for each in omitted)
 
 
 def test_jobs_for_other_systems_only_are_named_with_the_reason() -> None:

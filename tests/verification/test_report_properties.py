@@ -1,10 +1,8 @@
 """Whatever a report contains, reading it raises nothing and yields bounded, unique cases."""
 
 import io
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from resolver.models.verification import MAX_MESSAGE, ReportFormat
 from resolver.verification.report_cases import MAX_FAULTS, MAX_ID
 from resolver.verification.reports import MAX_REPORT_BYTES, excerpt_of_output, read_reports
+from tests.parts.work import executed_lines
 from tests.verification.test_reports import (
     GRADLE,
     PHPUNIT,
@@ -141,28 +140,13 @@ LARGE: dict[str, tuple[ReportFormat, str, Callable[[int], str]]] = {
 }
 
 
-def executed_lines(report_format: ReportFormat, text: str) -> int:
-    """Return how many lines of Python reading the report executes."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        read_reports(report_format, {"r": text.encode()}, "", "/repo")
-    finally:
-        sys.settrace(before)
-    return count
-
-
 @pytest.mark.parametrize("name", LARGE)
 def test_the_work_grows_with_the_size_of_a_hostile_report_and_no_faster(name: str) -> None:
     report_format, start, write = LARGE[name]
-    once, twice = (executed_lines(report_format, start + write(size)) for size in (15_000, 30_000))
+    once, twice = (
+        executed_lines(partial(read_reports, report_format, {"r": text.encode()}, "", "/repo"))
+        for text in (start + write(size) for size in (15_000, 30_000))
+    )
     assert twice <= 2.2 * once + 100
 
 

@@ -1,6 +1,7 @@
 """Checks in a real sandbox: exit codes, reports, outputs and interruptions."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,9 @@ from resolver.runs.check_sandboxes import SandboxExecutor
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
+from resolver.runtime.toolbox import BASH
 from resolver.verification.sandbox_checks import execute_check
+from tests.verification.suite.local_sandbox import LocalSandbox
 
 JUNIT = '<testsuite><testcase file="a.py" classname="a" name="test_a"/></testsuite>'
 
@@ -78,6 +81,44 @@ def test_a_link_is_no_report(runtime: Runtime) -> None:
         report_format="junit",
     )
     assert (done.cases, done.report_complete) == ((), False)
+
+
+@pytest.fixture
+def image_programs(tmp_path: Path) -> Path:
+    """A folder with the programs of an image that has bash and `python3` alone."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "ln", "mkdir", "rm", "tail"):
+        found = shutil.which(name)
+        assert found is not None
+        (programs / name).symlink_to(found)
+    make_program(programs / "python3", "echo the project")
+    return programs
+
+
+def make_program(path: Path, text: str) -> None:
+    path.write_text(f"#!{shutil.which('bash')}\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [("echo own", (0, "own")), (None, (0, "the project")), ("gone", (127, "not found"))],
+)
+def test_python_is_that_of_the_project(
+    image_programs: Path, tmp_path: Path, own: str | None, expected: tuple[int, str]
+) -> None:
+    if own == "gone":
+        (image_programs / "python3").unlink()
+    elif own:
+        make_program(image_programs / "python", own)
+    # In a container, the toolbox is at the end of PATH.
+    path = f"{image_programs}:{Path(BASH).parent}"
+    sandbox = LocalSandbox(tmp_path / "sandbox", {}, {"PATH": path})
+    check = ProjectCheck(name="check", command="python -m unittest")
+    done = execute_check(sandbox, check, 60.0, lambda check, _: check)
+    assert done.exit_code == expected[0]
+    assert done.output.strip().endswith(expected[1])
 
 
 def test_an_interruption_during_the_set_up_executes_no_check() -> None:

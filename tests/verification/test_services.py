@@ -188,6 +188,12 @@ def test_a_job_whose_services_are_allowed_becomes_a_check() -> None:
     [check] = discover_checks(tree, services=ALLOWED).checks
     assert [each.name for each in check.services] == ["postgres"]
     assert check.environment == {"PORT": "5432"}
+    # A check that is found without the workflow and executes the same tests gets them, too.
+    tests = {"pytest.ini": "[pytest]\n", "tests/test_a.py": "def test_a(): pass\n"}
+    tree = ProjectTree.from_files({".github/workflows/ci.yml": WORKFLOW, **tests})
+    [found] = discover_checks(tree, services=ALLOWED).checks
+    assert found.command == "python -m pytest"
+    assert (found.services, found.environment) == (check.services, check.environment)
     plain_check = check.model_copy(update={"services": ()})
     assert execution_key("e", "t", check) != execution_key("e", "t", plain_check)
 

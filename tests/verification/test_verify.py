@@ -9,16 +9,19 @@ import pytest
 from resolver.errors import SandboxError, SetupFailed
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import (
+    CaseStatus,
     CheckExecution,
     ProjectCheck,
     UnpreparedEnvironment,
     Verification,
 )
+from resolver.verification.affected_tests import NarrowedCheck
+from resolver.verification.altered_tests import AlteredTests
 from resolver.verification.base_results import BaseResults
-from resolver.verification.failures import FAILED_BY_CHANGE, failing_checks
+from resolver.verification.failures import FAILED_BY_CHANGE, FailingTest, failing_checks
 from resolver.verification.runner import CheckRunner, TreeName
 from resolver.verification.selection import CheckSelection, only_tests
-from resolver.verification.verify import REPETITIONS, VerificationRequest, verify_change
+from resolver.verification.verify import MAX_SHARE, REPETITIONS, VerificationRequest, verify_change
 from tests.verification.scripted import (
     CHECK,
     TIMED_OUT,
@@ -29,11 +32,20 @@ from tests.verification.scripted import (
 )
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
+NEW = "run-tests test_a.py::new"
 Answers = Mapping[tuple[TreeName, str], Sequence[Answer]]
 
 
-def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck:
-    return check.model_copy(update={"command": PART})
+def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
+    return NarrowedCheck(check.model_copy(update={"command": PART}), MAX_SHARE)
+
+
+def mostly_affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
+    return NarrowedCheck(affected(check, at_base).check, 2 * MAX_SHARE)
+
+
+def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck:
+    return check.model_copy(update={"command": " ".join([check.command, *files])})
 
 
 def only(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck:
@@ -59,10 +71,11 @@ def verify(
             sandboxes.on_execute = lambda *_: runner.interrupt()
 
     request = VerificationRequest(
-        selection=selection or CheckSelection((CHECK,), (), affected, only),
+        selection=selection or CheckSelection((CHECK,), (), affected, in_files, only),
         options=runner_options(events, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
+        altered_tests=AlteredTests(dict.fromkeys(tests, frozenset({"new"}))),
         unprepared=unprepared,
         renamed_tests=renamed or {},
         started=started,
@@ -72,11 +85,10 @@ def verify(
 
 HONEST: Answers = {
     ("base", WHOLE): [result(old="passed")],
-    ("base_with_tests", PART): [result(old="passed", new="failed")],
-    ("base_with_tests", f"{WHOLE} test_a.py::new"): [result(new="failed")],
+    ("base_with_tests", NEW): [result(new="failed")],
     ("head", PART): [result(old="passed", new="passed")],
     ("head", WHOLE): [result(old="passed", new="passed")],
-    ("head", f"{WHOLE} test_a.py::new"): [result(new="passed")],
+    ("head", NEW): [result(new="passed")],
 }
 
 
@@ -101,6 +113,58 @@ def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
     head = [command for tree, command in sandboxes.executed if tree == "head"]
     assert head[:2] == [PART, WHOLE]
     assert sorted(sandboxes.opened) == ["base", "base_with_tests", "head"]
+
+
+def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_it() -> None:
+    sandboxes = ScriptedSandboxes(HONEST)
+    selection = CheckSelection((CHECK,), (), mostly_affected, in_files, only)
+    assert verify(sandboxes, selection=selection).verdict == "verified"
+    assert sandboxes.executed == [
+        ("head", WHOLE), ("base", WHOLE),
+        ("base_with_tests", NEW), ("head", NEW), ("base_with_tests", NEW),
+    ]  # fmt: skip
+
+
+def test_they_count_alone_where_the_time_does_not_suffice_for_the_whole_check() -> None:
+    answers = {
+        **HONEST,
+        ("base", WHOLE): [TIMED_OUT],
+        ("head", WHOLE): [TIMED_OUT],
+        ("base", PART): [result(old="passed")],
+    }
+    selection = CheckSelection((CHECK,), (), mostly_affected, in_files, only)
+    verified = verify(ScriptedSandboxes(answers), selection=selection, seconds=100.0)
+    assert (verified.verdict, verified.checks[0].scope) == ("verified", "affected")
+
+
+def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> None:
+    answers = {
+        **HONEST,
+        ("base_with_tests", PART): [result(old="passed", new="failed")],
+    }
+    selection = CheckSelection((CHECK,), (), affected, in_files)
+    sandboxes = ScriptedSandboxes(answers)
+    assert verify(sandboxes, selection=selection).reproduction == ("test_a.py::new",)
+    without_code = [command for tree, command in sandboxes.executed if tree == "base_with_tests"]
+    assert without_code == [PART, PART]
+
+
+@pytest.mark.parametrize(
+    ("without_code", "verdict"), [("failed", "verified"), ("passed", "not_verified")]
+)
+def test_a_test_that_failed_before_is_executed_with_the_changed_tests_alone(
+    without_code: CaseStatus, verdict: str
+) -> None:
+    answers = {
+        ("base", WHOLE): [result(old="failed")],
+        ("head", WHOLE): [result(old="passed")],
+        ("head", PART): [result(old="passed")],
+        ("base_with_tests", AGAIN): [result(old=without_code)],
+        ("head", AGAIN): [result(old="passed")],
+    }
+    verified = verify(ScriptedSandboxes(answers))
+    assert verified.verdict == verdict
+    assert verified.reason == ("" if verdict == "verified" else "tests_only")
 
 
 def test_a_fix_without_a_test_is_checked() -> None:
@@ -178,8 +242,14 @@ def test_nothing_that_the_change_executed_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_execution_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
-    timed_out = {**HONEST, ("base", WHOLE): [TIMED_OUT], ("base", PART): [TIMED_OUT]}
-    verify(ScriptedSandboxes(timed_out), base_results=BaseResults(tmp_path))
+    timed_out: Answers = {("base", WHOLE): [TIMED_OUT], ("head", WHOLE): [TIMED_OUT]}
+    selection = CheckSelection((CHECK,))
+    verify(
+        ScriptedSandboxes(timed_out),
+        tests=(),
+        selection=selection,
+        base_results=BaseResults(tmp_path),
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -278,12 +348,32 @@ def test_without_checks_nothing_is_verified() -> None:
 def test_the_agent_gets_the_failures_of_its_change() -> None:
     verified = verify(ScriptedSandboxes(broken()))
     assert verified.reason in FAILED_BY_CHANGE
-    [told] = failing_checks(verified)["checks"]  # type: ignore[misc]
-    assert told["broken"] == ("test_a.py::old",)
-    assert told["tests"] == [{"id": "test_a.py::old", "message": "assert 1 == 2"}]
-    assert told["output"] == "the end of the output"
+    [check] = failing_checks(verified).checks
+    assert check.broken == ("test_a.py::old",)
+    assert check.tests == (FailingTest("test_a.py::old", "assert 1 == 2"),)
+    assert check.output == "the end of the output"
 
 
 @pytest.mark.parametrize("name", ["--collect-only", "test_a.py", "-p no::x"])
 def test_a_name_that_is_no_test_of_pytest_is_never_an_argument(name: str) -> None:
     assert only_tests(CHECK.model_copy(update={"command": "pytest"}), [name]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python -m pytest -q tests/ more", "python -m pytest -q tests/a.py::b"),
+        ("pytest -k 'not slow' tests -x", "pytest -k 'not slow' -x tests/a.py::b"),
+        ("pytest --cov shop tests", "pytest --cov shop tests/a.py::b"),
+        ("cd web && uv run pytest --cov=shop tests", "cd web && uv run pytest --cov=shop "
+         "tests/a.py::b"),
+        ("pytest tests | tee log", None),
+        ("make test", None),
+    ],
+)  # fmt: skip
+def test_a_named_test_replaces_the_folders_that_the_command_names(
+    command: str, expected: str | None
+) -> None:
+    check = CHECK.model_copy(update={"command": command, "runner": "pytest"})
+    narrowed = only_tests(check, ["tests/a.py::b"])
+    assert (narrowed and narrowed.command) == expected

@@ -97,14 +97,14 @@ class Forge:
         return [i for i in list(repository.issues.values()) if i.pull is not None]
 
     @staticmethod
-    def written(issue: Issue) -> list[Comment]:
-        """Our comments on the issue."""
+    def own_comments(issue: Issue) -> list[Comment]:
+        """Comments of the bot on the issue."""
         return [c for c in list(issue.comments) if c.author.login == BOT]
 
     @staticmethod
-    def told(issue: Issue) -> list[Comment]:
+    def final_comments(issue: Issue) -> list[Comment]:
         """Those of them that are not of a run that waits or is at work."""
-        return [c for c in Forge.written(issue) if " ending=progress " not in c.body]
+        return [c for c in Forge.own_comments(issue) if " ending=progress " not in c.body]
 
     def done_once(self, issue: Issue) -> bool:
         """One branch, one pull request, one comment: and not more, which fails."""
@@ -112,10 +112,10 @@ class Forge:
         found = (
             len(self.branches(repository)),
             len(self.pulls(repository)),
-            len(self.written(issue)),
+            len(self.own_comments(issue)),
         )
         assert max(found) <= 1, (found, [c.body for c in issue.comments])
-        return found == (1, 1, 1) and len(self.told(issue)) == 1
+        return found == (1, 1, 1) and len(self.final_comments(issue)) == 1
 
 
 class Server:

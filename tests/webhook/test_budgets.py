@@ -25,7 +25,7 @@ PRICES = "{input_cost_per_token: 0.00002, output_cost_per_token: 0}"
 """US dollars a token of input. A call has about 5,000, as the estimate before it says too."""
 
 
-class Scene:
+class Scenario:
     """A server's work without its queue: one repository, a model with a price."""
 
     def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path) -> None:
@@ -72,72 +72,72 @@ class Scene:
 
 
 @pytest.fixture
-def scene(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scene:
-    return Scene(github, model_endpoint, tmp_path)
+def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scenario:
+    return Scenario(github, model_endpoint, tmp_path)
 
 
-def test_a_run_is_counted_once_with_what_its_log_says(scene: Scene) -> None:
-    runs, trigger = scene.runs(), scene.request(scene.issue())
-    assert runs.work_on(started(trigger, 1))["exit_code"] == 0
-    assert runs.work_on(started(trigger, 2))["state"] == "repeated"
+def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> None:
+    runs, trigger = scenario.runs(), scenario.request(scenario.issue())
+    assert runs.work_on(started(trigger, 1)).exit_code == 0
+    assert runs.work_on(started(trigger, 2)).state == "repeated"
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
-    outcome = json.loads((scene.log_of(trigger).parent / "outcome.json").read_text())
+    outcome = json.loads((scenario.log_of(trigger).parent / "outcome.json").read_text())
     assert total.cost == pytest.approx(outcome["cost"]) == pytest.approx(0.2)
     assert outcome["models"]["openai/scripted"]["cost"] == pytest.approx(0.2)
     assert outcome["services"]["agent"]["calls"] == 2
     assert (total.repository, total.runs, total.at_work) == ("octo/calc", 1, 0)
 
 
-def test_a_run_past_the_months_money_is_refused_in_one_comment(scene: Scene) -> None:
-    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.204}")
-    runs.work_on(started(scene.request(scene.issue()), 1))
-    issue = scene.issue()
-    trigger = scene.request(issue)
+def test_a_run_past_the_months_money_is_refused_in_one_comment(scenario: Scenario) -> None:
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.204}")
+    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    issue = scenario.issue()
+    trigger = scenario.request(issue)
     for attempt in (1, 2):
         done = runs.work_on(started(trigger, attempt))
-        assert (done["exit_code"], done["state"]) == (5, "refused")
-    [told] = scene.forge.told(issue)
-    assert "mona, Resolver did not start work on this" in told.body
-    assert r"have cost \$0.20 of the \$0.20 that a month may cost" in told.body
-    assert "Ask again on or after" in told.body
-    again = scene.request(issue)
+        assert (done.exit_code, done.state) == (5, "refused")
+    [comment] = scenario.forge.final_comments(issue)
+    assert "mona, Resolver did not start work on this" in comment.body
+    assert r"have cost \$0.20 of the \$0.20 that a month may cost" in comment.body
+    assert "Ask again on or after" in comment.body
+    again = scenario.request(issue)
     runs.work_on(started(again, 1))
-    assert len(scene.forge.told(issue)) == 2, "who asks again is answered again"
+    assert len(scenario.forge.final_comments(issue)) == 2, "who asks again is answered again"
     assert runs.ledger is not None
     assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
 
 
-def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scene: Scene) -> None:
-    scene.forge.github.add_user("eve")
-    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.2}")
-    runs.work_on(started(scene.request(scene.issue()), 1))
-    issue = scene.issue()
-    runs.work_on(started(scene.request(issue, "eve"), 1))
-    assert not any("$" in told.body for told in scene.forge.told(issue))
+def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scenario: Scenario) -> None:
+    scenario.forge.github.add_user("eve")
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.2}")
+    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    issue = scenario.issue()
+    runs.work_on(started(scenario.request(issue, "eve"), 1))
+    assert not any("$" in result.body for result in scenario.forge.final_comments(issue))
 
 
-def test_a_runs_budget_is_cut_to_what_is_left(scene: Scene) -> None:
-    runs = scene.runs(RESOLVER_COST_QUOTAS="{server_day: 0.55}")
-    runs.work_on(started(scene.request(scene.issue()), 1))
-    scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
-    issue = scene.issue("long")
-    trigger = scene.request(issue)
+def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{server_day: 0.55}")
+    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    scenario.plans.add("long", *[FIX] * 9, finish(SUMMARY))
+    issue = scenario.issue("long")
+    trigger = scenario.request(issue)
     runs.work_on(started(trigger, 1))
-    opening = json.loads(scene.log_of(trigger).read_text().splitlines()[0])
+    opening = json.loads(scenario.log_of(trigger).read_text().splitlines()[0])
     assert opening["limits"]["max_budget"] == pytest.approx(0.35)
-    [told] = scene.forge.told(issue)
-    assert "The budget of this run was reduced to $0.35" in told.body.replace("\\", "")
+    [comment] = scenario.forge.final_comments(issue)
+    assert "The budget of this run was reduced to $0.35" in comment.body.replace("\\", "")
 
 
-def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
+def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> None:
     """The run is told to go on by more than the month has."""
-    runs = scene.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.5}", RESOLVER_MAX_BUDGET="0.25")
-    scene.plans.add("long", *[FIX] * 9, finish(SUMMARY))
-    issue = scene.issue("long")
-    assert runs.work_on(started(scene.request(issue), 1))["state"] == "limit"
-    comment = scene.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
-    payload = scene.forge.github.event_issue_comment(comment)
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.5}", RESOLVER_MAX_BUDGET="0.25")
+    scenario.plans.add("long", *[FIX] * 9, finish(SUMMARY))
+    issue = scenario.issue("long")
+    assert runs.work_on(started(scenario.request(issue), 1)).state == "limit"
+    comment = scenario.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
+    payload = scenario.forge.github.event_issue_comment(comment)
     again = trigger_for_target(Settings(), "issue_comment", payload)
     assert isinstance(again, Trigger)
     runs.work_on(started(again, 1))
@@ -147,45 +147,47 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scene: Scene) -> None:
     assert total.runs == 2
 
 
-def test_a_failed_run_is_counted(scene: Scene) -> None:
-    runs = scene.runs()
-    scene.plans.add("breaks", FIX)  # the endpoint then refuses
-    assert runs.work_on(started(scene.request(scene.issue("breaks")), 1))["exit_code"] == 1
+def test_a_failed_run_is_counted(scenario: Scenario) -> None:
+    runs = scenario.runs()
+    scenario.plans.add("breaks", FIX)  # the endpoint then refuses
+    assert runs.work_on(started(scenario.request(scenario.issue("breaks")), 1)).exit_code == 1
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     assert (total.cost, total.at_work) == (pytest.approx(0.1), 0)
 
 
-def test_a_run_that_is_given_up_is_counted_from_its_log(scene: Scene) -> None:
-    runs, trigger = scene.runs(), scene.request(scene.issue())
+def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
+    runs, trigger = scenario.runs(), scenario.request(scenario.issue())
     runs.work_on(started(trigger, 1))
-    (scene.log_of(trigger).parent / "outcome.json").unlink()
+    (scenario.log_of(trigger).parent / "outcome.json").unlink()
     assert runs.ledger is not None
     run = run_id(trigger.key, trigger.at)
     runs.ledger.settle(run, "octo/calc", 0.0, 0, utc_now())
-    assert runs.work_on(started(trigger, crashes=MAX_CRASHES))["state"] == "error"
+    assert runs.work_on(started(trigger, crashes=MAX_CRASHES)).state == "error"
     (total,) = runs.ledger.totals(utc_now())
     assert total.cost == pytest.approx(0.2)
 
 
 def test_replies_without_a_price_are_said_to_be_unknown(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = scene.runs(RESOLVER_MODEL_OPTIONS="{output_cost_per_token: 0}")
-    runs.work_on(started(scene.request(scene.issue()), 1))
-    assert run_command(["costs"], scene.environment) == 0
+    runs = scenario.runs(RESOLVER_MODEL_OPTIONS="{output_cost_per_token: 0}")
+    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    assert run_command(["costs"], scenario.environment) == 0
     assert "unknown, 2 replies of unknown price" in capsys.readouterr().out
-    assert run_command(["costs", "--json"], scene.environment) == 0
+    assert run_command(["costs", "--json"], scenario.environment) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["cost"], row["priced"], row["unpriced_replies"]) == (None, 0.0, 2)
 
 
-def test_the_costs_are_shown_and_narrowed(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    ledger = SpendingLedger(scene.url)
+def test_the_costs_are_shown_and_narrowed(
+    scenario: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = SpendingLedger(scenario.url)
     before = utc_now() - timedelta(days=40)
     ledger.settle("a", "octo/calc", 1.25, 0, utc_now())
     ledger.settle("b", "octo/calc", 0.5, 1, before)
-    environment = scene.environment | {"RESOLVER_COST_QUOTAS": "{repository_month: 50}"}
+    environment = scenario.environment | {"RESOLVER_COST_QUOTAS": "{repository_month: 50}"}
     run_command(["costs", "--repository", "Octo/Calc"], environment)
     now, then = capsys.readouterr().out.splitlines()
     assert f"{utc_now():%Y-%m}  octo/calc" in now

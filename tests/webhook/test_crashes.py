@@ -1,7 +1,10 @@
 """A server that is killed or told to end in the middle of a run, and started again."""
 
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import docker
@@ -25,7 +28,7 @@ from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
 
 
-class Scene:
+class Scenario:
     """A server with one repository, whose first run gets stuck in a command."""
 
     def __init__(self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint) -> None:
@@ -54,41 +57,55 @@ def processes(word: str) -> list[int]:
     return found
 
 
+def stored_requests(database: Path) -> int:
+    """Return the number of requests that a server has stored."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return int(connection.execute("SELECT count(*) FROM resolver_requests").fetchone()[0])
+
+
 @pytest.fixture
-def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -> Iterator[Scene]:
-    made = Scene(tmp_path, github, model_endpoint)
+def scenario(
+    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
+) -> Iterator[Scenario]:
+    made = Scenario(tmp_path, github, model_endpoint)
     yield made
     made.server.close()
     made.server.check()
 
 
-def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: Scene) -> None:
-    server = scene.server
+def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(
+    scenario: Scenario,
+) -> None:
+    server = scenario.server
     sleeping = bash("sleep 4711.5", timeout=4)
-    scene.plans.add("stuck", sleeping)
+    scenario.plans.add("stuck", sleeping)
     server.start()
-    issue = scene.ask("stuck")
-    waiting = scene.forge.issue(scene.name, "waiting")
-    scene.plans.add("waiting", *plan_of_a_fix())
+    issue = scenario.ask("stuck")
+    waiting = scenario.forge.issue(scenario.name, "waiting")
+    scenario.plans.add("waiting", *plan_of_a_fix())
     until(lambda: processes("4711.5"))
-    assert server.deliver(scene.forge.mention(waiting))[0] == 202
+    assert server.deliver(scenario.forge.mention(waiting))[0] == 202
     server.end(signal.SIGKILL)
     until(lambda: not processes("4711.5"), 5)
-    assert not scene.forge.branches(issue.repository)
+    assert not scenario.forge.branches(issue.repository)
 
-    scene.plans.add("stuck", sleeping, *plan_of_a_fix(delay=0.8))
+    scenario.plans.add("stuck", sleeping, *plan_of_a_fix(delay=0.8))
     server.start()
-    until(lambda: len(scene.plans.times("stuck")) > 1)
+    until(lambda: len(scenario.plans.times("stuck")) > 1)
     assert server.end(signal.SIGTERM) == 0
     assert "stopped by SIGTERM" in server.log
-    assert not scene.forge.told(issue), "what goes on later is not told as an ending"
+    assert not scenario.forge.final_comments(issue), "what goes on later is not told as an ending"
 
     server.start()
-    until(lambda: scene.forge.told(issue) and scene.forge.told(waiting))
+    until(lambda: scenario.forge.final_comments(issue) and scenario.forge.final_comments(waiting))
     until(lambda: len(list(server.runs.glob("*/outcome.json"))) == 2)
-    assert len(scene.forge.told(issue)) == len(scene.forge.told(waiting)) == 1
-    assert len(scene.forge.branches(issue.repository)) == 2
-    assert len(scene.forge.pulls(issue.repository)) == 2
+    assert (
+        len(scenario.forge.final_comments(issue))
+        == len(scenario.forge.final_comments(waiting))
+        == 1
+    )
+    assert len(scenario.forge.branches(issue.repository)) == 2
+    assert len(scenario.forge.pulls(issue.repository)) == 2
     assert len(issue.comments[0].reactions) == 1
     assert "attempt 3" in server.log
     assert not list(server.runs.glob("*/earlier-*"))
@@ -100,25 +117,69 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(scene: 
     until(lambda: not list((server.runs / "tmp").iterdir()), 5)
 
 
-def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
-    server = scene.server
+@pytest.mark.attack
+def test_a_kill_while_a_delivery_is_stored_or_announced_loses_and_doubles_nothing(
+    scenario: Scenario,
+) -> None:
+    """The server is killed between storing and answering a delivery, and while it announces a
+    request that waits: nothing is lost, and nothing is done twice."""
+    server, forge = scenario.server, scenario.forge
+    database = server.folder / "resolver.db"
+    server.environment["RESOLVER_DATABASE_URL"] = f"sqlite:///{database}"
+    scenario.plans.add("stuck", *plan_of_a_fix(delay=600))
+    server.start()
+    stuck = forge.issue(scenario.name, "stuck")
+    payload = forge.mention(stuck)
+    with ThreadPoolExecutor() as sender:
+        answer = sender.submit(server.deliver, payload, delivery="d-1")
+        until(lambda: stored_requests(database) == 1)
+        server.end(signal.SIGKILL)
+        answer.exception()  # GitHub may have seen an answer or not
+
+    server.start()
+    assert server.deliver(payload, delivery="d-1") == (202, "stored")
+    until(lambda: scenario.plans.times("stuck"))
+    waiting = forge.issue(scenario.name, "waiting")
+    scenario.plans.add("waiting", *plan_of_a_fix())
+    hold = forge.github.hold_next("POST", rf"/issues/{waiting.number}/comments$")
+    assert server.deliver(forge.mention(waiting), delivery="d-2") == (202, "stored")
+    assert hold.reached.wait(60)
+    server.end(signal.SIGKILL)
+    hold.released.set()
+    until(lambda: forge.own_comments(waiting))
+
+    scenario.plans.add("stuck", *plan_of_a_fix())
+    server.start()
+    until(lambda: forge.final_comments(stuck) and forge.final_comments(waiting))
+    assert stored_requests(database) == 2
+    for issue in (stuck, waiting):
+        assert len(forge.own_comments(issue)) == 1
+        assert (
+            len([p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")])
+            == 1
+        )
+    assert len(forge.branches(stuck.repository)) == 2
+
+
+def test_what_a_killed_run_has_cost_is_counted_once(scenario: Scenario) -> None:
+    server = scenario.server
     server.environment |= {
         "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.00001, output_cost_per_token: 0}",
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
     ledger = SpendingLedger(parse_database_url(f"sqlite:///{server.folder}/resolver.db"))
     sleeping = bash("sleep 4714.5", timeout=2)
-    scene.plans.add("stuck", sleeping)
+    scenario.plans.add("stuck", sleeping)
     server.start()
-    issue = scene.ask("stuck")
+    issue = scenario.ask("stuck")
     until(lambda: processes("4714.5"))
     server.end(signal.SIGKILL)
     (killed,) = ledger.totals(utc_now())
     assert (killed.at_work, killed.reserved, killed.cost) == (1, 5.0, 0.0)
 
-    scene.plans.add("stuck", sleeping, *plan_of_a_fix())
+    scenario.plans.add("stuck", sleeping, *plan_of_a_fix())
     server.start()
-    until(lambda: scene.forge.told(issue))
+    until(lambda: scenario.forge.final_comments(issue))
     until(lambda: not ledger.totals(utc_now())[0].at_work)
     (total,) = ledger.totals(utc_now())
     [log] = server.runs.glob("*/events.jsonl")
@@ -128,14 +189,14 @@ def test_what_a_killed_run_has_cost_is_counted_once(scene: Scene) -> None:
     ledger.close()
 
 
-def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Scene) -> None:
-    server, forge = scene.server, scene.forge
+def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: Scenario) -> None:
+    server, forge = scenario.server, scenario.forge
     server.start()
 
     def killed_after(step: str, look: Callable[[Issue], object]) -> tuple[Issue, list[int]]:
-        scene.plans.add(step, *plan_of_a_fix())
-        issue = scene.ask(step)
-        until(lambda: scene.plans.times(step))
+        scenario.plans.add(step, *plan_of_a_fix())
+        issue = scenario.ask(step)
+        until(lambda: scenario.plans.times(step))
         if step == "push":  # the next look for a pull request is the one before it is opened
             forge.github.slow_next("GET", r"/pulls$", 3)
         until(lambda: look(issue))
@@ -143,14 +204,14 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Sce
         wanted = f"agent/issue-{issue.number}-plan-{step}"
         made = [b for b in forge.branches(issue.repository) if b == wanted]
         pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]
-        return issue, [len(made), len(pulls), len(forge.told(issue))]
+        return issue, [len(made), len(pulls), len(forge.final_comments(issue))]
 
     def finished(issue: Issue, ends: int) -> None:
         server.start()
         # a run whose outcome was written before the kill is only found to be done
         ended = (" ended with ", " was handled before")
         until(lambda: sum(map(server.log.count, ended)) >= ends)
-        assert len(forge.told(issue)) == 1
+        assert len(forge.final_comments(issue)) == 1
 
     pushed, found = killed_after("push", lambda issue: forge.branches(issue.repository))
     assert found == [1, 0, 0]
@@ -158,27 +219,27 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scene: Sce
     opened, found = killed_after("open", lambda i: len(forge.pulls(i.repository)) == 2)
     assert found == [1, 1, 0]
     finished(opened, 2)
-    told, found = killed_after("tell", forge.told)
+    comment, found = killed_after("tell", forge.final_comments)
     assert found == [1, 1, 1]
-    finished(told, 3)
-    steps = (("open", opened), ("push", pushed), ("tell", told))
+    finished(comment, 3)
+    steps = (("open", opened), ("push", pushed), ("tell", comment))
     names = {f"agent/issue-{issue.number}-plan-{step}" for step, issue in steps}
-    assert set(forge.branches(told.repository)) == names
-    assert len(forge.pulls(told.repository)) == 3
-    assert len(scene.plans.times("open")) == len(scene.plans.times("tell")) == 2
+    assert set(forge.branches(comment.repository)) == names
+    assert len(forge.pulls(comment.repository)) == 3
+    assert len(scenario.plans.times("open")) == len(scenario.plans.times("tell")) == 2
 
 
 @pytest.mark.engine
 def test_no_container_of_a_killed_run_is_left(
-    scene: Scene, engine: docker.DockerClient, python_image: str
+    scenario: Scenario, engine: docker.DockerClient, python_image: str
 ) -> None:
-    server = scene.server
+    server = scenario.server
     server.environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
     sleeping = bash("sleep 4712.5", timeout=4)
-    scene.plans.add("docked", sleeping)
+    scenario.plans.add("docked", sleeping)
     server.start()
-    issue = scene.forge.issue(scene.name, "docked")
-    payload = scene.forge.mention(issue)
+    issue = scenario.forge.issue(scenario.name, "docked")
+    payload = scenario.forge.mention(issue)
     trigger = trigger_for_target(Settings(), "issue_comment", payload)
     run = run_id(trigger.key, trigger.at)  # type: ignore[union-attr]
     mine = {"label": f"{RUN_LABEL}={run}"}
@@ -191,9 +252,9 @@ def test_no_container_of_a_killed_run_is_left(
         python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
     )
 
-    scene.plans.add("docked", sleeping, *plan_of_a_fix())
+    scenario.plans.add("docked", sleeping, *plan_of_a_fix())
     server.start()
-    until(lambda: scene.forge.done_once(issue), 60)
+    until(lambda: scenario.forge.done_once(issue), 60)
     until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=mine), 20)
     with pytest.raises(docker.errors.NotFound):
         left.reload()

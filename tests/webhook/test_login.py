@@ -97,7 +97,7 @@ def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(
 ) -> None:
     forge = Forge(github)
     Plans(model_endpoint).add("known", *plan_of_a_fix())
-    told = Events(github, forge.repository("octo/calc"))
+    result = Events(github, forge.repository("octo/calc"))
     ours, theirs = (forge.issue("octo/calc", "known") for _ in range(2))
     server = Server(tmp_path, forge, model_endpoint)
     server.start()
@@ -105,11 +105,11 @@ def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(
         github.slow_next("GET", r"/user$", 7.0, times=1)
         for issue, login in ((ours, BOT), (theirs, "mona")):
             sender = {"mona": "zoe"}.get(login, "mona")
-            payload = told.subject(issue, "assigned", sender, assignee=told.account(login))
+            payload = result.subject(issue, "assigned", sender, assignee=result.account(login))
             for _ in range(2):
                 assert server.deliver(payload, "issues", f"asks-{login}") == (202, "stored")
         until(lambda: forge.done_once(ours))
-        assert not forge.written(theirs)
+        assert not forge.own_comments(theirs)
         assert server.log.count(" starts for ") == 1
     finally:
         server.close()

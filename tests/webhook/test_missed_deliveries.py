@@ -14,7 +14,7 @@ from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDe
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.hook_deliveries import PAGE_SIZE, repository_hooks
-from resolver.runs.wiring.tokens import ForgeTokens
+from resolver.runs.wiring.sandbox import ForgeTokens
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App, Hook
 
@@ -22,7 +22,7 @@ NAME = "octo/calc"
 HOOK_URL = "https://agent.example/webhook"
 
 
-class Scene:
+class Scenario:
     """A webhook, the server that looks for what it missed, and what that has taken in."""
 
     def __init__(self, github: GitHubServer, sources: FindSources, hook: App | Hook, folder: Path):
@@ -74,61 +74,63 @@ def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
 
 
 @pytest.fixture(params=["app", "hook"])
-def scene(request: pytest.FixtureRequest, github: GitHubServer, tmp_path: Path) -> Iterator[Scene]:
+def scenario(
+    request: pytest.FixtureRequest, github: GitHubServer, tmp_path: Path
+) -> Iterator[Scenario]:
     github.create_repository(NAME, {"a.txt": "one\n"})
     sources, hook = (app_sources if request.param == "app" else hook_sources)(github)
-    made = Scene(github, sources, hook, tmp_path)
+    made = Scenario(github, sources, hook, tmp_path)
     yield made
     made.missed.close()
 
 
-def test_what_failed_is_taken_in_oldest_first_and_what_arrived_is_not(scene: Scene) -> None:
-    scene.attempt("first", 0, 1)
-    scene.attempt("fine", 202)
-    scene.attempt("second", 503, 2)
-    scene.attempt("repeated", 500)
-    scene.attempt("repeated", 202)
-    assert scene.look() == ["first", "second"]
-    assert scene.taken == [("first", "issue_comment", 1), ("second", "issue_comment", 2)]
+def test_what_failed_is_taken_in_oldest_first_and_what_arrived_is_not(scenario: Scenario) -> None:
+    scenario.attempt("first", 0, 1)
+    scenario.attempt("fine", 202)
+    scenario.attempt("second", 503, 2)
+    scenario.attempt("repeated", 500)
+    scenario.attempt("repeated", 202)
+    assert scenario.look() == ["first", "second"]
+    assert scenario.taken == [("first", "issue_comment", 1), ("second", "issue_comment", 2)]
 
 
-def test_a_later_look_reads_no_further_back_than_it_must(scene: Scene) -> None:
-    scene.attempt("old", 0)
-    scene.github.advance(timedelta(hours=1).total_seconds())
-    assert scene.look() == ["old"]
-    scene.attempt("new", 0)
-    scene.missed.close()
-    scene.missed = scene.restarted()
-    assert scene.look() == ["new"]
+def test_a_later_look_reads_no_further_back_than_it_must(scenario: Scenario) -> None:
+    scenario.attempt("old", 0)
+    scenario.github.advance(timedelta(hours=1).total_seconds())
+    assert scenario.look() == ["old"]
+    scenario.attempt("new", 0)
+    scenario.missed.close()
+    scenario.missed = scenario.restarted()
+    assert scenario.look() == ["new"]
 
 
-def test_what_github_no_longer_keeps_is_not_looked_for(scene: Scene) -> None:
-    scene.attempt("ancient", 0)
-    scene.github.advance(timedelta(days=4).total_seconds())
-    assert scene.look() == []
+def test_what_github_no_longer_keeps_is_not_looked_for(scenario: Scenario) -> None:
+    scenario.attempt("ancient", 0)
+    scenario.github.advance(timedelta(days=4).total_seconds())
+    assert scenario.look() == []
 
 
-def test_all_pages_are_read(scene: Scene) -> None:
-    scene.attempt("first", 0)
+def test_all_pages_are_read(scenario: Scenario) -> None:
+    scenario.attempt("first", 0)
     for number in range(PAGE_SIZE):
-        scene.attempt(f"fine-{number}", 202)
-    assert scene.look() == ["first"]
+        scenario.attempt(f"fine-{number}", 202)
+    assert scenario.look() == ["first"]
 
 
-def test_a_look_that_fails_is_made_again(scene: Scene) -> None:
-    scene.attempt("first", 0)
-    scene.broken = True
+def test_a_look_that_fails_is_made_again(scenario: Scenario) -> None:
+    scenario.attempt("first", 0)
+    scenario.broken = True
     with pytest.raises(DatabaseError):
-        scene.look()
-    scene.broken = False
-    scene.github.fail_next("GET", r"/deliveries/\d+$", 401, times=1)
+        scenario.look()
+    scenario.broken = False
+    scenario.github.fail_next("GET", r"/deliveries/\d+$", 401, times=1)
     with pytest.raises(ForgeError):
-        scene.look()
-    assert scene.look() == ["first"]
+        scenario.look()
+    assert scenario.look() == ["first"]
 
 
-def test_a_delivery_that_can_not_be_read_keeps_no_other_out(scene: Scene) -> None:
-    scene.attempt("lost", 0)
-    scene.attempt("second", 0)
-    scene.github.fail_next("GET", r"/deliveries/\d+$", 404, times=1)
-    assert scene.look() == ["second"]
+def test_a_delivery_that_can_not_be_read_keeps_no_other_out(scenario: Scenario) -> None:
+    scenario.attempt("lost", 0)
+    scenario.attempt("second", 0)
+    scenario.github.fail_next("GET", r"/deliveries/\d+$", 404, times=1)
+    assert scenario.look() == ["second"]

@@ -25,7 +25,7 @@ from tests.webhook.serving import Forge, Plans, plan_of_a_fix, started
 RETRY = timedelta(hours=1)
 
 
-class Scene:
+class Scenario:
     """A request of mona's, and the work on it without the queue."""
 
     def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path) -> None:
@@ -57,56 +57,64 @@ class Scene:
         )
 
     @property
-    def told(self) -> str:
+    def own_comment(self) -> str:
         """Our comment on the issue, which is one."""
-        [comment] = self.forge.told(self.issue)
+        [comment] = self.forge.final_comments(self.issue)
         return comment.body
 
 
 @pytest.fixture
-def scene(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scene:
-    return Scene(github, model_endpoint, tmp_path)
+def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scenario:
+    return Scenario(github, model_endpoint, tmp_path)
 
 
-def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(scene: Scene) -> None:
-    scene.plans.add("fix", error(503, "overloaded"))
+def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(
+    scenario: Scenario,
+) -> None:
+    scenario.plans.add("fix", error(503, "overloaded"))
     began = utc_now()
     for attempt in (1, 2):
         with pytest.raises(ResolverError) as outage:
-            scene.runs().work_on(started(scene.trigger, attempt, outage_began=began))
+            scenario.runs().work_on(started(scenario.trigger, attempt, outage_began=began))
         assert outage.value.cause == "provider_down"
-        assert "You don't need to do anything" in scene.told
-        assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scene.told
-        assert "Ask again" not in scene.told and "`@agent continue`" not in scene.told
-    scene.plans.add("fix", *plan_of_a_fix())
-    done = scene.runs().work_on(started(scene.trigger, 3, outage_began=began))
-    assert done["exit_code"] == 0
-    assert scene.forge.done_once(scene.issue)
-    assert "Resolver opened" in scene.told
+        assert "You don't need to do anything" in scenario.own_comment
+        assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scenario.own_comment
+        assert (
+            "Ask again" not in scenario.own_comment
+            and "`@agent continue`" not in scenario.own_comment
+        )
+    scenario.plans.add("fix", *plan_of_a_fix())
+    done = scenario.runs().work_on(started(scenario.trigger, 3, outage_began=began))
+    assert done.exit_code == 0
+    assert scenario.forge.done_once(scenario.issue)
+    assert "Resolver opened" in scenario.own_comment
 
 
-def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scene: Scene) -> None:
-    scene.plans.add("fix", error(503, "overloaded"))
+def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scenario: Scenario) -> None:
+    scenario.plans.add("fix", error(503, "overloaded"))
     with pytest.raises(ResolverError):
-        scene.runs().work_on(started(scene.trigger, 1))
-    stop = scene.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
-    scene.runs().threads.stopped(stop)
-    done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
-    assert done["state"] == "stopped"
-    assert "You don't need to do anything" not in scene.told and "mona stopped" in scene.told
+        scenario.runs().work_on(started(scenario.trigger, 1))
+    stop = scenario.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
+    scenario.runs().threads.stopped(stop)
+    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    assert done.state == "stopped"
+    assert (
+        "You don't need to do anything" not in scenario.own_comment
+        and "mona stopped" in scenario.own_comment
+    )
 
 
-def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scene: Scene) -> None:
-    scene.plans.add("fix", error(503, "overloaded"))
+def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scenario: Scenario) -> None:
+    scenario.plans.add("fix", error(503, "overloaded"))
     began = utc_now() - RETRY
-    done = scene.runs().work_on(started(scene.trigger, 9, outage_began=began))
-    assert done["exit_code"] == 1
-    assert "You don't need to do anything" not in scene.told
-    assert "continue" in scene.told
+    done = scenario.runs().work_on(started(scenario.trigger, 9, outage_began=began))
+    assert done.exit_code == 1
+    assert "You don't need to do anything" not in scenario.own_comment
+    assert "continue" in scenario.own_comment
 
 
-def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scene: Scene) -> None:
-    scene.plans.add("fix", *plan_of_a_fix())
+def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scenario: Scenario) -> None:
+    scenario.plans.add("fix", *plan_of_a_fix())
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
     down = {
@@ -115,19 +123,21 @@ def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scene: Scene
         "GITHUB_GRAPHQL_URL": nobody,
     }
     with pytest.raises(ResolverError) as outage:
-        scene.runs(**down).work_on(started(scene.trigger, 1))
+        scenario.runs(**down).work_on(started(scenario.trigger, 1))
     assert outage.value.cause == "forge_down"
-    done = scene.runs().work_on(started(scene.trigger, 2, outage_began=utc_now()))
-    assert done["exit_code"] == 0
-    assert scene.forge.done_once(scene.issue)
+    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    assert done.exit_code == 0
+    assert scenario.forge.done_once(scenario.issue)
 
 
-def test_the_waits_grow_up_to_a_bound_and_end(scene: Scene) -> None:
+def test_the_waits_grow_up_to_a_bound_and_end(scenario: Scenario) -> None:
     now = utc_now()
     waits = [
-        next_retry_wait(started(scene.trigger, attempt, outage_began=now), RETRY, now)
+        next_retry_wait(started(scenario.trigger, attempt, outage_began=now), RETRY, now)
         for attempt in (1, 2, 3, 50)
     ]
     assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
-    assert next_retry_wait(started(scene.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
-    assert next_retry_wait(started(scene.trigger), timedelta(0), now) is None
+    assert (
+        next_retry_wait(started(scenario.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
+    )
+    assert next_retry_wait(started(scenario.trigger), timedelta(0), now) is None

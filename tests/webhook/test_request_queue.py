@@ -208,7 +208,10 @@ def test_crashes_are_not_held_against_a_run_that_makes_progress(queue: SqlReques
         assert started.crashes == 0
 
 
+@pytest.mark.attack
 def test_crashes_without_progress_count_and_set_the_run_apart(queue: SqlRequestQueue) -> None:
+    """A request crashes the server each time: it is executed apart from others, and then given
+    up."""
     queue.add(run(1, "o/killer"))
     queue.add(run(2, "o/innocent"))
     assert len(begin(queue)) == 2
@@ -380,10 +383,10 @@ def test_a_full_database_is_named_and_takes_requests_again_later(
     event.listen(Engine, "connect", limit)
     try:
         full = SqlRequestQueue(url)
-        with pytest.raises(DatabaseError, match="database or disk is full") as told:
+        with pytest.raises(DatabaseError, match="database or disk is full") as caught:
             for number in range(1000):
                 full.add(run(number))
-        assert "has room" in told.value.next_step
+        assert "has room" in caught.value.next_step
         full.check()
         full.close()
     finally:

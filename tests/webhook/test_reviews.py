@@ -53,16 +53,16 @@ def test_each_way_of_asking_gives_one_review(
     said = github.event_issue_comment(github.add_comment(pull, "@agent review", "mona"))
     assert server.deliver(said)[0] == 202
     assert server.deliver(said)[0] == 202, "another delivery of the same event"
-    until(lambda: reviews(pull) == 1 and len(Forge.told(pull)) == 1)
+    until(lambda: reviews(pull) == 1 and len(Forge.final_comments(pull)) == 1)
     for thread in pull.review_comments:
         thread.resolved = True
     github.advance(5)
     on_code = github.add_review_comment(pull, "half.py", 11, "@agent review again", "mona")
     server.deliver(github.event_review_comment(on_code), "pull_request_review_comment")
-    until(lambda: reviews(pull) == 2 and len(Forge.told(pull)) == 2)
+    until(lambda: reviews(pull) == 2 and len(Forge.final_comments(pull)) == 2)
     submitted = github.add_review(pull, "@agent review", "mona")
     server.deliver(github.event_review(submitted), "pull_request_review")
-    until(lambda: reviews(pull) == 3 and len(Forge.told(pull)) == 3)
+    until(lambda: reviews(pull) == 3 and len(Forge.final_comments(pull)) == 3)
     assert [r.content for r in on_code.reactions] == ["eyes"]
     assert all("Name it." in c.body for c in pull.review_comments if c.author.login == BOT)
 
@@ -75,10 +75,14 @@ def test_a_review_that_a_limit_cut_off_goes_on_and_is_published(
     server.start()
     try:
         github.advance(5)
-        for words, told in (("@agent review", "limit"), ("@agent continue", "reviewed this")):
+        for words, expected in (("@agent review", "limit"), ("@agent continue", "reviewed this")):
             said = github.event_issue_comment(github.add_comment(pull, words, "mona"))
             server.deliver(said)
-            until(lambda told=told: told in "".join(c.body for c in Forge.told(pull)))
+            until(
+                lambda expected=expected: (
+                    expected in "".join(c.body for c in Forge.final_comments(pull))
+                )
+            )
             github.advance(5)
     finally:
         server.close()

@@ -11,7 +11,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review, ReviewComment
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import bash
-from tests.parts.waiting import until
+from tests.parts.waiting import PATIENCE_SECONDS, until
 from tests.webhook.serving import BOT, Forge, Plans, Server
 
 NAME = "octo/calc"
@@ -55,29 +55,32 @@ def ours(pull: Issue) -> list[ReviewComment]:
     return [c for c in list(pull.review_comments) if c.author.login == BOT]
 
 
-def told(pull: Issue) -> list[str]:
+def own_comments(pull: Issue) -> list[str]:
     return [c.body for c in list(pull.comments) if c.author.login == BOT]
 
 
 def is_over(pull: Issue) -> bool:
     """Whether all is answered, and the comment tells the end."""
-    return len(ours(pull)) == 3 and any("Change it" in body for body in told(pull))
+    return len(ours(pull)) == 3 and any("Change it" in body for body in own_comments(pull))
 
 
 def test_a_server_that_is_killed_between_two_replies_writes_each_once(
     github: GitHubServer, pull: Issue, review: Review, server: Server
 ) -> None:
-    github.slow_next("POST", r"/replies$", 1.5, times=2)
+    first, second = (github.hold_next("POST", r"/replies$") for _ in range(2))
     server.deliver(github.event_review(review), "pull_request_review")
-    until(lambda: len(ours(pull)) == 1)
+    first.released.set()
+    assert second.reached.wait(PATIENCE_SECONDS)
     server.end(signal.SIGKILL)
+    second.released.set()  # GitHub has received this one, and carries it out
+    until(lambda: len(ours(pull)) == 2)
     tip = pull.repository.git.tip("half")
     server.start()
     until(lambda: is_over(pull))
     assert pull.repository.git.tip("half") == tip
     assert all(f"/commits/{tip}" in c.body for c in ours(pull))
     assert sorted(c.in_reply_to or 0 for c in ours(pull)) == [c.id for c in review.comments]
-    assert len(told(pull)) == 1
+    assert len(own_comments(pull)) == 1
 
 
 def test_all_events_of_a_review_are_one_run(
@@ -97,7 +100,7 @@ def test_all_events_of_a_review_are_one_run(
     late = github.submit_review(pull, "@agent please address", "mona", lines)
     server.deliver(github.event_review(late), "pull_request_review")
     until(lambda: len(ours(pull)) == 6)
-    assert len(told(pull)) == 2
+    assert len(own_comments(pull)) == 2
     assert len(model_endpoint.requests) == 4
     commits = pull.repository.git.text("rev-list", "--count", "main..half").strip()
     assert commits == "2"

@@ -21,7 +21,7 @@ from tests.parts.github_server.state import Issue
 from tests.webhook.serving import Forge, started
 
 
-class Scene:
+class Scenario:
     """A request of mona's, and what would do it. No model listens: a run would fail."""
 
     def __init__(self, github: GitHubServer, folder: Path) -> None:
@@ -46,17 +46,17 @@ class Scene:
 
 
 @pytest.fixture
-def scene(github: GitHubServer, tmp_path: Path) -> Scene:
-    return Scene(github, tmp_path)
+def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
+    return Scenario(github, tmp_path)
 
 
-def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: Scene) -> None:
-    done = scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))
-    assert done["state"] == "error"
-    [told] = scene.forge.told(scene.issue)
-    assert "the server crashed 5 times during this run" in told.body
-    assert "ask again" in told.body
-    assert not scene.folder.exists()
+def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scenario: Scenario) -> None:
+    done = scenario.runs.work_on(started(scenario.request(), crashes=MAX_CRASHES))
+    assert done.state == "error"
+    [comment] = scenario.forge.final_comments(scenario.issue)
+    assert "the server crashed 5 times during this run" in comment.body
+    assert "ask again" in comment.body
+    assert not scenario.folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -67,74 +67,74 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scene: S
         (RequestsAhead(), "all run slots of this server are in use by other repositories"),
     ],
 )
-def test_who_waits_is_told_for_what(scene: Scene, ahead: RequestsAhead, words: str) -> None:
-    scene.runs.announce(scene.request(), ahead)
-    [told] = scene.forge.written(scene.issue)
-    assert f"**waiting**: {words}" in told.body
-    assert [each.content for each in scene.issue.comments[0].reactions] == ["eyes"]
+def test_who_waits_is_told_for_what(scenario: Scenario, ahead: RequestsAhead, words: str) -> None:
+    scenario.runs.announce(scenario.request(), ahead)
+    [comment] = scenario.forge.own_comments(scenario.issue)
+    assert f"**waiting**: {words}" in comment.body
+    assert [each.content for each in scenario.issue.comments[0].reactions] == ["eyes"]
 
 
-def page_of(scene: Scene, trigger: Trigger) -> str:
+def page_of(scenario: Scenario, trigger: Trigger) -> str:
     """Of its run, whose folder there is."""
     run = run_id(trigger.key, trigger.at)
-    page = Pages(scene.folder, "secret").page(run)
+    page = Pages(scenario.folder, "secret").page(run)
     assert page is not None
     return page
 
 
-def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scene: Scene) -> None:
-    trigger = scene.request()
-    (scene.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
-    assert "The run has started" in page_of(scene, trigger)
-    scene.runs.work_on(started(trigger, crashes=MAX_CRASHES))
-    page = page_of(scene, trigger)
+def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scenario: Scenario) -> None:
+    trigger = scenario.request()
+    (scenario.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
+    assert "The run has started" in page_of(scenario, trigger)
+    scenario.runs.work_on(started(trigger, crashes=MAX_CRASHES))
+    page = page_of(scenario, trigger)
     assert '"refresh"' not in page
     assert "The run ended before its first step" in page
 
 
 def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_more(
-    scene: Scene,
+    scenario: Scenario,
 ) -> None:
-    trigger = scene.request()
-    folder = scene.folder / run_id(trigger.key, trigger.at)
+    trigger = scenario.request()
+    folder = scenario.folder / run_id(trigger.key, trigger.at)
     folder.mkdir(parents=True)
-    scene.forge.github.advance(5)
-    stop = scene.request().model_copy(update={"command": Command.STOP})
-    scene.runs.threads.stopped(stop)
-    assert scene.runs.work_on(started(trigger, 2))["state"] == "stopped"
-    assert "The run ended before its first step" in page_of(scene, trigger)
+    scenario.forge.github.advance(5)
+    stop = scenario.request().model_copy(update={"command": Command.STOP})
+    scenario.runs.threads.stopped(stop)
+    assert scenario.runs.work_on(started(trigger, 2)).state == "stopped"
+    assert "The run ended before its first step" in page_of(scenario, trigger)
     outcome = json.loads((folder / "outcome.json").read_text())
     assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
     assert "mona stopped" in outcome["reason"]
 
 
-def test_giving_up_twice_is_told_once(scene: Scene) -> None:
-    trigger = scene.request()
+def test_giving_up_twice_is_told_once(scenario: Scenario) -> None:
+    trigger = scenario.request()
     for attempt in (6, 7):
-        scene.runs.work_on(started(trigger, attempt, crashes=MAX_CRASHES))
-    assert len(scene.forge.told(scene.issue)) == 1
+        scenario.runs.work_on(started(trigger, attempt, crashes=MAX_CRASHES))
+    assert len(scenario.forge.final_comments(scenario.issue)) == 1
 
 
 def test_somebody_without_write_access_is_told_nothing_of_the_servers_troubles(
-    scene: Scene,
+    scenario: Scenario,
 ) -> None:
-    scene.forge.github.add_user("eve")
-    scene.runs.work_on(started(scene.request("eve"), crashes=MAX_CRASHES))
-    assert not scene.forge.told(scene.issue)
+    scenario.forge.github.add_user("eve")
+    scenario.runs.work_on(started(scenario.request("eve"), crashes=MAX_CRASHES))
+    assert not scenario.forge.final_comments(scenario.issue)
 
 
-def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scene: Scene) -> None:
-    scene.folder.write_text("a file stands where the folder should be")
-    done = scene.runs.work_on(started(scene.request(), 1))
-    assert done["state"] == "error"
-    [told] = scene.forge.told(scene.issue)
-    assert "could not open the log" in told.body
-    assert str(scene.folder) not in told.body
+def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scenario: Scenario) -> None:
+    scenario.folder.write_text("a file stands where the folder should be")
+    done = scenario.runs.work_on(started(scenario.request(), 1))
+    assert done.state == "error"
+    [comment] = scenario.forge.final_comments(scenario.issue)
+    assert "could not open the log" in comment.body
+    assert str(scenario.folder) not in comment.body
 
 
-def test_a_forge_that_can_not_be_reached_is_no_exception(scene: Scene) -> None:
-    scene.forge.github.revoke(scene.forge.token)
-    assert scene.runs.work_on(started(scene.request(), crashes=MAX_CRASHES))["state"] == "error"
+def test_a_forge_that_can_not_be_reached_is_no_exception(scenario: Scenario) -> None:
+    scenario.forge.github.revoke(scenario.forge.token)
+    assert scenario.runs.work_on(started(scenario.request(), crashes=MAX_CRASHES)).state == "error"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
 
 
-class Scene:
+class Scenario:
     """A server and a repository; `sleeper` is an issue whose run is at work."""
 
     def __init__(self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint) -> None:
@@ -39,12 +39,14 @@ class Scene:
         assert self.server.deliver(payload) == (202, "stored")
 
     def first(self, issue: Issue) -> str:
-        return next((c.body for c in self.forge.written(issue)), "")
+        return next((c.body for c in self.forge.own_comments(issue)), "")
 
 
 @pytest.fixture
-def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -> Iterator[Scene]:
-    made = Scene(tmp_path, github, model_endpoint)
+def scenario(
+    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
+) -> Iterator[Scenario]:
+    made = Scenario(tmp_path, github, model_endpoint)
     try:
         made.start()
         yield made
@@ -53,46 +55,49 @@ def scene(tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint) -
     made.server.check()
 
 
-def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scene: Scene) -> None:
-    forge = scene.forge
-    waiting = forge.issue(scene.name, "waiting")
-    scene.plans.add("waiting", *plan_of_a_fix())
-    scene.ask(waiting)
-    until(lambda: scene.first(waiting))
-    told = scene.first(waiting)
-    assert "**waiting**: another run is ahead of it" in told and f"#{scene.sleeper.number}" in told
-    scene.server.end(signal.SIGKILL)
-    assert "working on this" in scene.first(scene.sleeper)
-    scene.server.start()
-    for issue in (scene.sleeper, waiting):
-        until(partial(forge.told, issue))
-        assert len(forge.written(issue)) == 1 and "Resolver opened" in scene.first(issue)
+def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scenario: Scenario) -> None:
+    forge = scenario.forge
+    waiting = forge.issue(scenario.name, "waiting")
+    scenario.plans.add("waiting", *plan_of_a_fix())
+    scenario.ask(waiting)
+    until(lambda: scenario.first(waiting))
+    result = scenario.first(waiting)
+    assert (
+        "**waiting**: another run is ahead of it" in result
+        and f"#{scenario.sleeper.number}" in result
+    )
+    scenario.server.end(signal.SIGKILL)
+    assert "working on this" in scenario.first(scenario.sleeper)
+    scenario.server.start()
+    for issue in (scenario.sleeper, waiting):
+        until(partial(forge.final_comments, issue))
+        assert len(forge.own_comments(issue)) == 1 and "Resolver opened" in scenario.first(issue)
     assert len(forge.pulls(waiting.repository)) == 2
 
 
-def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scene: Scene) -> None:
-    stranger = scene.forge.issue(scene.name, "stranger")
-    comment = scene.forge.github.add_comment(stranger, "@agent fix it", "eve")
-    payload = scene.forge.github.event_issue_comment(comment)
-    assert scene.server.deliver(payload) == (202, "stored")
-    until(lambda: scene.forge.told(stranger))
-    [told] = scene.forge.written(stranger)
-    assert "Sorry" in told.body
+def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scenario: Scenario) -> None:
+    stranger = scenario.forge.issue(scenario.name, "stranger")
+    comment = scenario.forge.github.add_comment(stranger, "@agent fix it", "eve")
+    payload = scenario.forge.github.event_issue_comment(comment)
+    assert scenario.server.deliver(payload) == (202, "stored")
+    until(lambda: scenario.forge.final_comments(stranger))
+    [result] = scenario.forge.own_comments(stranger)
+    assert "Sorry" in result.body
 
 
-def test_a_refused_push_is_published_by_a_comment(scene: Scene) -> None:
-    forge = scene.forge
+def test_a_refused_push_is_published_by_a_comment(scenario: Scenario) -> None:
+    forge = scenario.forge
     forge.github.fail_next("*", r"git-receive-pack", 403, times=1)
-    until(lambda: forge.told(scene.sleeper))
-    assert "`@agent publish`" in scene.first(scene.sleeper)
-    scene.ask(scene.sleeper, "@agent /ask what does it say?")
-    until(lambda: len(forge.told(scene.sleeper)) == 2)
-    asked = len(scene.plans.times("long"))
-    scene.ask(scene.sleeper, "@agent publish")
-    until(lambda: len(forge.told(scene.sleeper)) == 3)
-    assert "Resolver opened" in forge.told(scene.sleeper)[-1].body
-    scene.ask(scene.sleeper, "@agent publish")
-    until(lambda: len(forge.told(scene.sleeper)) == 4)
-    assert "nothing to publish" in forge.told(scene.sleeper)[-1].body
-    assert len(forge.pulls(scene.sleeper.repository)) == 1
-    assert len(scene.plans.times("long")) == asked
+    until(lambda: forge.final_comments(scenario.sleeper))
+    assert "`@agent publish`" in scenario.first(scenario.sleeper)
+    scenario.ask(scenario.sleeper, "@agent /ask what does it say?")
+    until(lambda: len(forge.final_comments(scenario.sleeper)) == 2)
+    asked = len(scenario.plans.times("long"))
+    scenario.ask(scenario.sleeper, "@agent publish")
+    until(lambda: len(forge.final_comments(scenario.sleeper)) == 3)
+    assert "Resolver opened" in forge.final_comments(scenario.sleeper)[-1].body
+    scenario.ask(scenario.sleeper, "@agent publish")
+    until(lambda: len(forge.final_comments(scenario.sleeper)) == 4)
+    assert "nothing to publish" in forge.final_comments(scenario.sleeper)[-1].body
+    assert len(forge.pulls(scenario.sleeper.repository)) == 1
+    assert len(scenario.plans.times("long")) == asked

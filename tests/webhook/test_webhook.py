@@ -102,6 +102,7 @@ def test_the_signature_is_the_one_that_github_documents() -> None:
     assert webhook_signature("It's a Secret to Everybody", b"Hello, World!") == known
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "given_signature",
     [
@@ -123,18 +124,23 @@ def test_the_signature_is_the_one_that_github_documents() -> None:
 def test_a_delivery_without_the_right_signature_is_not_let_in(
     app: App, given_signature: str | None
 ) -> None:
+    """A delivery has no signature, a wrong one, or that of another body: 401."""
     status, _ = app.deliver(b'{"a": 1}', X_Hub_Signature_256=given_signature)
     assert status == 401
     assert not app.taken
 
 
+@pytest.mark.attack
 def test_a_sha1_signature_alone_counts_nothing(app: App) -> None:
+    """A delivery is signed with the old SHA-1 header alone: 401."""
     legacy = "sha1=" + "a" * 40
     status, _ = app.deliver(b"{}", X_Hub_Signature_256=None, X_Hub_Signature=legacy)
     assert status == 401
 
 
+@pytest.mark.attack
 def test_an_unsigned_body_is_not_even_parsed(app: App) -> None:
+    """An unsigned body is malformed: it is refused before anything parses it."""
     status, said = app.deliver(b"[" * 100_000, X_Hub_Signature_256="sha256=" + "0" * 64)
     assert (status, said) == (401, b'{"detail":"the signature is wrong"}')
 
@@ -192,7 +198,9 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread(app: App, size: int)
         assert connection.recv(100).startswith((b"HTTP/1.1 413", b"HTTP/1.1 400"))
 
 
+@pytest.mark.attack
 def test_a_chunked_body_ends_at_the_limit(app: App) -> None:
+    """A body without a length never ends: it is cut off at the limit."""
     sent = 0
 
     def chunks() -> Iterator[bytes]:
@@ -241,7 +249,9 @@ def hurried() -> Iterator[App]:
     served.close()
 
 
+@pytest.mark.attack
 def test_a_slow_body_is_given_up(hurried: App) -> None:
+    """A body arrives a byte at a time: the server gives it up."""
     head = (
         "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
         f"X-Hub-Signature-256: {webhook_signature(SECRET, b'')}\r\n\r\n"
@@ -286,16 +296,20 @@ ANY_JSON = st.recursive(
 ).map(json.dumps)
 
 
+@pytest.mark.attack
 @FEW
 @given(st.binary(max_size=300) | ANY_JSON.map(str.encode), HEADERS)
 def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
     app: App, body: bytes, headers: dict[str, str]
 ) -> None:
+    """A signed body contains anything, such as half of a surrogate pair: it is accepted or
+    refused, never a server error."""
     given_headers = {"X-GitHub-Event": "issues", "X-GitHub-Delivery": "d-2"} | headers
     signed = given_headers | {"X-Hub-Signature-256": webhook_signature(SECRET, body)}
     assert app.send(body, signed)[0] in {202, 400}
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("written", "read"),
     [
@@ -307,6 +321,7 @@ def test_whatever_comes_signed_is_taken_or_refused_and_never_an_error(
     ],
 )
 def test_characters_that_no_database_stores_are_replaced(written: str, read: str) -> None:
+    """A signed body has a lone surrogate or NUL: it is replaced."""
     payload = parse_payload(f'{{"{written}": ["{written}"]}}'.encode())
     assert payload == {read: [read]}
 
@@ -338,7 +353,7 @@ def test_a_database_in_trouble_is_answered_503_and_logged_without_a_traceback(
         assert health(app) == (503, {"status": "the database can't be used"})
     finally:
         app.trouble = None
-    told = [record for record in caplog.records if "disk is full" in record.getMessage()]
-    assert len(told) == 2
+    result = [record for record in caplog.records if "disk is full" in record.getMessage()]
+    assert len(result) == 2
     assert not any(record.exc_info for record in caplog.records)
     assert app.deliver(b'{"a": 1}')[0] == 202

@@ -25,7 +25,7 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
     retry_end,
 )
-from resolver.entrypoints.webhook.worker import FOLLOW_UPS
+from resolver.entrypoints.webhook.worker import WorkResult
 from resolver.errors import ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.log import read_log
@@ -33,7 +33,7 @@ from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES_FOLDER
-from resolver.github.comments.report import Report, RunFailure
+from resolver.github.comments.report import CommentPreferences, Report, RunFailure
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
@@ -57,8 +57,7 @@ from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_out
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.resuming.continuation import EarlierRun
 from resolver.runs.stages import RunRequest, unlimited_budget
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.runs.wiring.tokens import ForgeTokens
+from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import IssuedTokens
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -155,9 +154,9 @@ class DeliveryRunner:
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
 
-    def work_on(self, started: StartedRequest) -> dict[str, Any]:
-        """Execute one request and return its result for the queue. Executing it again returns what
-        was done before.
+    def work_on(self, started: StartedRequest) -> WorkResult:
+        """Execute one request and return its result. Executing it again returns what was done
+        before.
 
         Raises ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
 
@@ -174,18 +173,18 @@ class DeliveryRunner:
         located = _locate(trigger, forge, settings, started.attempt)
         if isinstance(located, IgnoredEvent):
             logger.info("run %s is not started: %s", run, located.reason)
-            return {"run": run, "exit_code": 0, "state": "ignored"}
+            return WorkResult(run, 0, "ignored")
         trigger = located
         conversation = f"{trigger.repository}#{trigger.number}"
         logger.info("run %s starts for %s, attempt %d", run, conversation, started.attempt)
         if _is_done(self.folder / run, trigger, forge):
             logger.info("run %s was handled before", run)
             self._record_cost(trigger, run)
-            return {"run": run, "exit_code": 0, "state": "repeated"}
+            return WorkResult(run, 0, "repeated")
         if self._has_no_subject(trigger, run):
             report_no_active_run(trigger, forge, settings)
-            return {"run": run, "exit_code": 0, "state": "nothing"}
-        report = Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
+            return WorkResult(run, 0, "nothing")
+        report = _empty_report(trigger, run, settings)
         control = Control()
         self.at_work.enter(trigger, control)
         try:
@@ -199,7 +198,7 @@ class DeliveryRunner:
         finally:
             late_commands = self.at_work.leave(trigger)
             self._record_cost(trigger, run)
-        return {**result, FOLLOW_UPS: [late.model_dump_json() for late in late_commands]}
+        return replace(result, follow_ups=tuple(late_commands))
 
     def _start_run(
         self,
@@ -209,7 +208,7 @@ class DeliveryRunner:
         forge: Forge,
         control: Control,
         host: RunHost,
-    ) -> dict[str, Any]:
+    ) -> WorkResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
@@ -241,7 +240,7 @@ class DeliveryRunner:
             reason = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {reason}", cause=result.outage)
         logger.info("run %s ended with exit code %d", run, result.exit_code)
-        return {"run": run, "exit_code": result.exit_code, "state": result.outcome_file.state.value}
+        return WorkResult(run, result.exit_code, result.outcome_file.state.value)
 
     def _build_request(
         self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
@@ -311,7 +310,7 @@ class DeliveryRunner:
             if earlier < run and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> dict[str, Any]:
+    def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> WorkResult:
         """End a run because somebody stopped it before it started, or before it was resumed after a
         crash.
 
@@ -328,12 +327,12 @@ class DeliveryRunner:
             report = report.model_copy(update={"failure": failure, "continues": is_kept})
             self._post_comment(report, forge)
             write_cancelled_outcome(folder, report)
-        return {"run": report.run, "exit_code": 1, "state": "stopped"}
+        return WorkResult(report.run, 1, "stopped")
 
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
 
-    def _give_up(self, report: Report, cause: str, forge: Forge) -> dict[str, Any]:
+    def _give_up(self, report: Report, cause: str, forge: Forge) -> WorkResult:
         """Report in the conversation that there will be no run, unless an earlier attempt has
         published."""
         logger.error("giving up on run %s: %s", report.run, cause)
@@ -343,7 +342,7 @@ class DeliveryRunner:
         report = report.model_copy(update={"failure": failure})
         self._post_comment(report, forge)
         write_cancelled_outcome(self.folder / report.run, report)
-        return {"run": report.run, "exit_code": 1, "state": "error"}
+        return WorkResult(report.run, 1, "error")
 
     def _post_comment(self, report: Report, forge: Forge) -> None:
         try:
@@ -370,9 +369,15 @@ def _locate(
         return IgnoredEvent(error.what)
 
 
+def _empty_report(trigger: Trigger, run: str, settings: Settings) -> Report:
+    """Return the report of a run of which nothing is known yet."""
+    preferences = CommentPreferences.from_settings(settings)
+    return Report(trigger=trigger, run=run, model=settings.model, comment_preferences=preferences)
+
+
 def _page_of(settings: Settings, run: str) -> str:
-    secret = settings.webhook_secret
-    return page_url(settings.public_url, secret.get_secret_value(), run) if secret else ""
+    secret = settings.server.webhook_secret
+    return page_url(settings.server.public_url, secret.get_secret_value(), run) if secret else ""
 
 
 def measure_progress(folder: Path, trigger: Trigger) -> int:

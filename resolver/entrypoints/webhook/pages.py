@@ -23,7 +23,7 @@ from fastapi.responses import HTMLResponse
 from resolver.config.templates import render
 from resolver.errors import LogError
 from resolver.events.log import Event, open_log_file, parse_line
-from resolver.runs.output import EVENTS, OUTCOME
+from resolver.runs.output import EVENTS, OUTCOME, PATCH, read_diff
 from resolver.trace.html import content_policy, render_html
 
 REFRESH_SECONDS = 10
@@ -160,7 +160,8 @@ def _render(log: Path, stamp: _Stamp) -> str:
         unread=lines.unread,
     )
     refresh = 0 if stamp.ended else REFRESH_SECONDS
-    return render_html(events, refresh, [line for line in notices.splitlines() if line])
+    diff = read_diff(log.parent / PATCH) if stamp.ended else ""
+    return render_html(events, refresh, [line for line in notices.splitlines() if line], diff)
 
 
 class _Lines:

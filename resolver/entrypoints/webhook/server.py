@@ -46,8 +46,7 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
 from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
 from resolver.runs.wiring.models import preload_models
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.runs.wiring.tokens import access_of
+from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -79,8 +78,8 @@ def serve_webhook(
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
-    url = parse_database_url(settings.database_url)
-    folder = DataFolder(Path(settings.data_dir))
+    url = parse_database_url(settings.server.database_url)
+    folder = DataFolder(Path(settings.server.data_dir))
     if url.get_backend_name() == "sqlite":
         lock_file(Path(f"{url.database}.lock"))
     listening = listen(host, port)
@@ -114,7 +113,7 @@ def serve_webhook(
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
     preload_models(settings)
-    pages = Pages(folder.path, secret) if settings.public_url else None
+    pages = Pages(folder.path, secret) if settings.server.public_url else None
     _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
 
 
@@ -128,11 +127,13 @@ def _delivery_sources(
     """
     if settings.has_app:
         yield machine.tokens.app(settings).deliveries()
-    elif settings.public_url and settings.github_token is not None:
+    elif settings.server.public_url and settings.github_token is not None:
         access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
         for repository in queue.repositories():
             try:
-                yield from repository_hooks(access, repository, f"{settings.public_url}/webhook")
+                yield from repository_hooks(
+                    access, repository, f"{settings.server.public_url}/webhook"
+                )
             except ForgeError as error:
                 if error.cause not in {"not_found", "permission"}:
                     raise
@@ -182,7 +183,8 @@ def _check(settings: Settings) -> str:
     Raises UsageError if a setting that deliveries need is missing.
     """
     require_model(settings)
-    if settings.webhook_secret is None or not settings.webhook_secret.get_secret_value():
+    secret = settings.server.webhook_secret
+    if secret is None or not secret.get_secret_value():
         raise UsageError(
             "there is no webhook secret, so requests can't be verified to come from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
@@ -193,7 +195,7 @@ def _check(settings: Settings) -> str:
             "there is no GitHub token",
             "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
         )
-    return settings.webhook_secret.get_secret_value()
+    return secret.get_secret_value()
 
 
 def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:

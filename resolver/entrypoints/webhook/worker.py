@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos import error as dbos_error
@@ -78,12 +78,20 @@ RETRY_SECONDS = 5.0
 
 MAX_PARALLEL_NOTICES = 4
 
-FOLLOW_UPS = "left"
-"""Key of a run's result with a list of triggers, as JSON, that are to be executed after it."""
 
-Work = Callable[[StartedRequest], dict[str, Any]]
-"""Executes a run and returns its result, as JSON. Must be idempotent. If it raises an error with a
-cause in `OUTAGES`, the request is deferred and executed again later."""
+@dataclass(frozen=True)
+class WorkResult:
+    """The result of an executed request. follow_ups: runs that are to be executed after it."""
+
+    run: str
+    exit_code: int
+    state: str
+    follow_ups: tuple[Trigger, ...] = ()
+
+
+Work = Callable[[StartedRequest], WorkResult]
+"""Executes a run and returns its result. Must be idempotent. If it raises an error with a cause in
+`OUTAGES`, the request is deferred and executed again later."""
 
 Unfinished = Callable[[Trigger], Collection[Trigger]]
 """Returns the triggers of runs that are waiting or active for the same issue or pull request."""
@@ -218,7 +226,10 @@ class Worker:
         self._wake.set()
 
     def _add(self, id: str, kind: RequestKind, trigger: str, login: str = "") -> None:
-        self._queue.add(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
+        self._enqueue(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
+
+    def _enqueue(self, request: NewRequest) -> None:
+        self._queue.add(request)
         self._wake.set()
 
     def _dispatch(self) -> None:
@@ -307,10 +318,9 @@ class Worker:
     def _execute(self, started: StartedRequest) -> None:
         request, handlers = started.request, self._handlers
         if request.kind is RequestKind.RUN:
-            for number, follow_up in enumerate(handlers.work(started).get(FOLLOW_UPS, [])):
-                self._persist(
-                    partial(self._add, f"{request.id}.{number}", RequestKind.RUN, follow_up)
-                )
+            for number, follow_up in enumerate(handlers.work(started).follow_ups):
+                new_request = NewRequest(f"{request.id}.{number}", RequestKind.RUN, follow_up)
+                self._persist(partial(self._enqueue, new_request))
         elif request.kind is RequestKind.COMMAND:
             run = handlers.obey(request.trigger, self._unfinished)
             if run is not None:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import jwt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.hook_deliveries import HookDeliveries
+from resolver.github.events.listening import starting_actions
+from resolver.models.base import DeferredModel
 
 logger = logging.getLogger("resolver.github")
 
@@ -35,16 +37,7 @@ PERMISSIONS: Mapping[str, str] = {
 docs/action.md says what each is used for.
 """
 
-EVENTS = (
-    "issue_comment",
-    "issues",
-    "pull_request",
-    "pull_request_review",
-    "pull_request_review_comment",
-    "check_suite",
-    "status",
-    "workflow_run",
-)
+EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
 """The webhook events that the App must subscribe to."""
 
 RENEWAL_MARGIN = timedelta(minutes=15)
@@ -68,14 +61,14 @@ It is how the secret becomes known to redaction.
 """
 
 
-class AppPage(BaseModel):
+class AppPage(DeferredModel):
     """The answer to `GET /app`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     slug: str
-    permissions: dict[str, str] = {}
+    permissions: dict[str, str] = Field(default={})
     events: tuple[str, ...] = ()
 
     @property
@@ -84,7 +77,7 @@ class AppPage(BaseModel):
         return f"{self.slug}[bot]"
 
 
-class _Account(BaseModel):
+class _Account(DeferredModel):
     """The account that an installation belongs to."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -92,7 +85,7 @@ class _Account(BaseModel):
     login: str = ""
 
 
-class AppHook(BaseModel):
+class AppHook(DeferredModel):
     """The configuration of the App's webhook. GitHub returns an existing secret as asterisks."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -103,19 +96,19 @@ class AppHook(BaseModel):
     secret: str | None = None
 
 
-class Installation(BaseModel):
+class Installation(DeferredModel):
     """An installation of the App. `permissions` are those that its owner granted."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     account: _Account
-    permissions: dict[str, str] = {}
+    permissions: dict[str, str] = Field(default={})
     events: tuple[str, ...] = ()
     suspended_at: datetime | None = None
 
 
-class _Repository(BaseModel):
+class _Repository(DeferredModel):
     """A repository that a token gives access to."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -123,7 +116,7 @@ class _Repository(BaseModel):
     full_name: str
 
 
-class _CreatedToken(BaseModel):
+class _CreatedToken(DeferredModel):
     # The input contains the token, which no redactor knows yet: keep it out of validation errors.
     """The answer to the creation of an installation token."""
 

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from resolver.github.client.access import GitHubAccess
+from resolver.models.base import DeferredModel
 
 PAGE_SIZE = 100
 
 _NEXT_PAGE = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
 
 
-class HookDelivery(BaseModel):
+class HookDelivery(DeferredModel):
     """One attempt to deliver an event.
 
     Attributes:
@@ -41,7 +42,7 @@ class HookDelivery(BaseModel):
         return 200 <= self.status_code < 300
 
 
-class _Request(BaseModel):
+class _Request(DeferredModel):
     """The request of a delivery."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -49,7 +50,7 @@ class _Request(BaseModel):
     payload: dict[str, Any]
 
 
-class _Delivery(BaseModel):
+class _Delivery(DeferredModel):
     """A delivery with its request."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -57,7 +58,7 @@ class _Delivery(BaseModel):
     request: _Request
 
 
-class _HookConfig(BaseModel):
+class _HookConfig(DeferredModel):
     """The configuration of a webhook."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -65,7 +66,7 @@ class _HookConfig(BaseModel):
     url: str = ""
 
 
-class _Hook(BaseModel):
+class _Hook(DeferredModel):
     """A webhook."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

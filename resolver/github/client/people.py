@@ -10,7 +10,7 @@ from urllib.parse import quote
 import github
 from github.Repository import Repository
 
-from resolver.config.access_policy import LEVELS
+from resolver.config.github_settings import LEVELS
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql

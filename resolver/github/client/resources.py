@@ -30,12 +30,13 @@ from github.ContentFile import ContentFile
 from github.GithubObject import CompletableGithubObject, GithubObject
 from github.Repository import Repository
 from github.Requester import Requester
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AwareDatetime, ValidationError
 from requests.adapters import HTTPAdapter
 from requests.utils import parse_header_links
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import MIN_LOGGED_WAIT_SECONDS, GitHubAccess
+from resolver.models.base import DeferredModel
 
 PAGE_SIZE = 100
 """Elements per page, the maximum that GitHub allows."""
@@ -330,7 +331,7 @@ def _get_file(repository: Repository, path: str) -> ContentFile | None:
     return file if isinstance(file, ContentFile) else None
 
 
-class _Run(BaseModel):
+class _Run(DeferredModel):
     """A workflow run."""
 
     created_at: AwareDatetime

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
+from resolver.models.base import DeferredModel
 
 logger = logging.getLogger("resolver.github")
 
@@ -41,52 +42,52 @@ query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: St
 """
 
 
-class _Blob(BaseModel):
+class _Blob(DeferredModel):
     text: str | None = None
     is_truncated: bool = Field(alias="isTruncated", default=True)
 
 
-class _File(BaseModel):
+class _File(DeferredModel):
     blob: _Blob | None = Field(alias="object", default=None)
 
 
-class _Parent(BaseModel):
+class _Parent(DeferredModel):
     oid: str
 
 
-class _Parents(BaseModel):
-    nodes: list[_Parent] = []
+class _Parents(DeferredModel):
+    nodes: list[_Parent] = Field(default=[])
 
 
-class _Commit(BaseModel):
+class _Commit(DeferredModel):
     oid: str
     parents: _Parents
 
 
-class _History(BaseModel):
-    nodes: list[_Commit] = []
+class _History(DeferredModel):
+    nodes: list[_Commit] = Field(default=[])
 
 
-class _Target(BaseModel):
+class _Target(DeferredModel):
     oid: str
     history: _History = _History()
     file: _File | None = None
 
 
-class _Ref(BaseModel):
+class _Ref(DeferredModel):
     name: str = ""
     target: _Target
 
 
-class _RefName(BaseModel):
+class _RefName(DeferredModel):
     name: str
 
 
-class _Refs(BaseModel):
+class _Refs(DeferredModel):
     nodes: list[_RefName]
 
 
-class _Repository(BaseModel):
+class _Repository(DeferredModel):
     default: _Ref | None = Field(alias="defaultBranchRef", default=None)
     ref: _Ref | None = None
     refs: _Refs | None = None

@@ -42,7 +42,7 @@ def publish_check_run(
         found = repository.get_commit(commit).get_check_runs(check_name=NAME)
         if any(each.external_id == report.run for each in found):
             return
-        summary = render("comments/_verification.md.j2", verification=values).strip()
+        summary = render("comments/check_run.md.j2", verification=values).strip()
         output: dict[str, Any] = {
             "title": _TITLES[verification.verdict],
             "summary": shorten_text(summary, MAX_BODY),

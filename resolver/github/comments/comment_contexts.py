@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from resolver.errors import Cause
-from resolver.github.comments.critique_text import CritiqueSummary
-from resolver.github.comments.verification_text import VerificationTable
+from resolver.github.comments.report import CommentPreferences
+from resolver.github.comments.verification_text import CritiqueSummary, VerificationTable
 from resolver.models.run import Declined, PublicationMethod, PullRequest, Unverified
 
 
@@ -129,7 +129,6 @@ class ReplyCommands:
     go_on: continues the run. extend: continues it with an example of additional limits.
     """
 
-    mention: str
     continues: bool
     go_on: str
     extend: str
@@ -258,23 +257,57 @@ class CommentContext(NamedTuple):
     ending: EndingFacts
     work: WorkSummary
     run: RunFacts
+    preferences: CommentPreferences
     reply: ReplyCommands
     publication: PublicationFacts
     assessments: Assessments
 
 
 @dataclass(frozen=True)
+class BodyRemark:
+    """A comment of a review that is in the review's body. place: its file and lines, as a link."""
+
+    place: str
+    text: str
+    severity: Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True)
+class ReviewBody:
+    """The body of a review.
+
+    marker: hidden text by which Resolver recognizes the review.
+    verification, remaining: what the agent ran, and what it did not check.
+    remarks: comments that are not on lines of the diff; more_remarks: number of further ones.
+    refused: number of these for whose lines GitHub did not accept a comment.
+    repeated: number of findings that open threads have already.
+    left_out: number of findings that exceed the maximum.
+    """
+
+    marker: str
+    summary: str
+    remarks: tuple[BodyRemark, ...]
+    more_remarks: int
+    refused: int
+    verification: str
+    remaining: str
+    repeated: int
+    left_out: int
+    commit: str
+
+
+@dataclass(frozen=True)
 class PullRequestSections:
     """What the body of a pull request says in addition to a comment.
 
-    told: text of the sections of the agent's message, by heading.
+    statements: text of the sections of the agent's message, by heading.
     start: files to read first. careful: files that need careful review, with the reason.
     changelog: changelog files that the change adds or modifies.
-    fold_files: True if the list of files is folded.
+    size: number of changed files and lines.
     """
 
-    told: Mapping[str, str]
+    statements: Mapping[str, str]
     start: tuple[str, ...]
     careful: tuple[str, ...]
     changelog: tuple[str, ...]
-    fold_files: bool
+    size: str

@@ -8,7 +8,7 @@ copies that were left behind.
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from resolver.config.templates import render
@@ -29,11 +29,10 @@ from resolver.github.comments.comment_contexts import (
     RunFacts,
     WorkSummary,
 )
-from resolver.github.comments.critique_text import summarize_critique
 from resolver.github.comments.markers import refusal_marker, run_marker
-from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.verification_text import tabulate_verification
-from resolver.github.text.bot_commands import without_bot_commands
+from resolver.github.comments.report import CommentPreferences, Ending, Report
+from resolver.github.comments.verification_text import summarize_critique, tabulate_verification
+from resolver.github.events.listening import REQUEST_METHODS
 from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
 from resolver.github.text.markdown import (
     code_span,
@@ -42,6 +41,7 @@ from resolver.github.text.markdown import (
     single_line,
     visible,
     with_invisible_shown,
+    without_bot_commands,
 )
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.models.truncate import keep_last_lines
@@ -108,14 +108,6 @@ _SECTIONS = {
 }
 """Fields of the agent's final message, and the heading that each one gets."""
 
-_REQUEST_METHODS = {
-    TriggerKind.ISSUE_LABELED: "by adding a label",
-    TriggerKind.ISSUE_ASSIGNED: "by assigning Resolver",
-    TriggerKind.REVIEW_REQUESTED: "by requesting a review",
-    TriggerKind.DISPATCHED: "by a dispatch",
-}
-"""Description of how a run was requested, for triggers that carry no text."""
-
 _STATUS_LABELS = {
     "added": "new",
     "modified": "changed",
@@ -172,6 +164,8 @@ def _render_to_fit(template: str, report: Report, marker: str, message: str) -> 
         trace_limit = MAX_BODY - utf16_length(text) - 500
         if trace_limit >= min(utf16_length(trace), RESERVED_TRACE_LENGTH):
             break
+    if trace and report.render_trace:
+        trace = report.render_trace(trace_limit).strip()
     return _render_comment(template, marker, context, fit(trace, trace_limit)) if trace else text
 
 
@@ -188,6 +182,7 @@ def comment_context(report: Report, message: str, detail: Detail) -> CommentCont
         ending=_ending(report),
         work=_work(report, detail),
         run=_run_facts(report, detail),
+        preferences=_as_inline_code(report.comment_preferences),
         reply=_reply_commands(report),
         publication=_publication(report),
         assessments=Assessments(
@@ -246,7 +241,7 @@ def _run_facts(report: Report, detail: Detail) -> RunFacts:
         requester=code_span(trigger.actor.login),
         login=single_line(trigger.actor.login, 100),
         instruction=single_line(trigger.instruction, 300),
-        by_way=_REQUEST_METHODS.get(trigger.kind, ""),
+        by_way=REQUEST_METHODS.get(trigger.kind, ""),
         check=code_span(trigger.check, in_table=True) if trigger.check else "",
         local=trigger.kind is TriggerKind.LOCAL,
         seen=_describe_version(report),
@@ -258,9 +253,14 @@ def _run_facts(report: Report, detail: Detail) -> RunFacts:
     )
 
 
+def _as_inline_code(preferences: CommentPreferences) -> CommentPreferences:
+    """Return the preferences with each text as inline code, so that no value is read as markup."""
+    texts = {name: value for name, value in asdict(preferences).items() if isinstance(value, str)}
+    return replace(preferences, **{name: code_span(text) for name, text in texts.items()})
+
+
 def _reply_commands(report: Report) -> ReplyCommands:
     return ReplyCommands(
-        mention=code_span(report.mention),
         continues=report.continues,
         go_on=code_span(f"{report.mention} continue"),
         extend=code_span(f"{report.mention} continue {_example_extension(report)}"),

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol, TypedDict, Unpack
 
 from pydantic import Field
 
@@ -84,6 +84,25 @@ class RunProgress(FrozenModel):
     def at_work(self) -> ActiveRunMarker:
         """The content of the comment's marker."""
         return ActiveRunMarker(self.run, self.since, self.until, self.job)
+
+
+class ProgressChanges(TypedDict, total=False):
+    """The fields of `RunProgress` that change during a run."""
+
+    read: bool
+    base: str
+    sandbox: bool
+    iterations: int
+    max_iterations: int
+    cost: float | None
+    paused: bool
+    plan: tuple[PlanItem, ...]
+    changed_files: int
+    worked: bool
+    published: bool
+    verifying: bool
+    verdict: VerificationVerdict | None
+    reproduced: int
 
 
 @dataclass(frozen=True)
@@ -253,7 +272,7 @@ class ProgressReporter:
         self._closed = threading.Event()
         self._comment_id: int | None = None
         self._replies = 0
-        self._thread = threading.Thread(target=self._write_all, name="telling", daemon=True)
+        self._thread = threading.Thread(target=self._write_all, name="progress", daemon=True)
 
     @property
     def comment_id(self) -> int | None:
@@ -265,8 +284,8 @@ class ProgressReporter:
         self._changed.set()
         self._thread.start()
 
-    def show(self, **changes: Any) -> None:
-        """Update the given fields of `RunProgress`. Returns at once."""
+    def show(self, **changes: Unpack[ProgressChanges]) -> None:
+        """Update the given fields of the progress. Returns at once."""
         with self._lock:
             changed = self._progress.model_copy(update=changes)
             if changed == self._progress:

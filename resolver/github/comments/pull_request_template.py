@@ -88,14 +88,16 @@ def _read_default_template(repository: Repository) -> str:
 class Part(StrEnum):
     """The kinds of information about a change that a template may ask for, in display order."""
 
-    ISSUE = "issue"
     WARNING = "warning"
-    VERIFICATION = "verification"
+    VERDICT = "verdict"
+    ISSUE = "issue"
     WHAT = "what"
     WHY = "why"
     CHANGE = "change"
+    VERIFICATION = "verification"
     TESTED = "tested"
     LOOK = "look"
+    LEFT = "left"
     CHANGELOG = "changelog"
     RUN = "run"
 
@@ -142,6 +144,7 @@ _FALLBACK_PARTS: dict[Part, tuple[Part, ...]] = {
     Part.CHANGE: (Part.WHAT, Part.WHY),
     Part.TESTED: (Part.CHANGE, Part.WHAT, Part.WHY),
     Part.LOOK: (Part.CHANGE, Part.WHAT, Part.WHY),
+    Part.LEFT: (Part.LOOK, Part.CHANGE, Part.WHAT, Part.WHY),
 }
 """Headings that can hold a part for which the template has no heading, best one first."""
 

@@ -1,7 +1,8 @@
 """Renders the title and body of a pull request, and the messages of its commits.
 
 The body fills in the repository's pull request template if there is one that can be filled in, and
-has Resolver's own sections otherwise. Titles and commit subjects follow the repository's style.
+has Resolver's own sections otherwise. Titles and commit subjects are the agent's, if they say what
+changed.
 
 What people edited is never overwritten. A hidden marker after the run's marker holds digests of the
 title and text that Resolver wrote. A title or text that no longer matches is not replaced; what is
@@ -12,7 +13,6 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal
 
 from resolver.config.templates import render
@@ -21,8 +21,8 @@ from resolver.github.comments.comment_text import (
     LEVELS,
     comment_context,
     is_whole,
-    looks_like_scratch,
 )
+from resolver.github.comments.files_to_review import find_files_to_review
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import (
     Fact,
@@ -34,18 +34,25 @@ from resolver.github.comments.pull_request_template import (
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.titles import (
     CommitSubject,
-    Style,
+    has_conventional_commits,
     is_about_the_work,
     is_test_path,
-    read_style,
+    max_subject_length,
     says_what_changed,
     write_subject,
 )
-from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
-from resolver.github.text.markdown import code_span, quieted, shorten_text, title, visible
+from resolver.github.text.markdown import (
+    code_span,
+    quieted,
+    shorten_text,
+    title,
+    visible,
+    without_bot_commands,
+)
 from resolver.models.run import FileChange, TriggerKind
 from resolver.trace.markdown import utf16_length
+from resolver.trace.plain import plural
 
 _TEXT_MARKER = re.compile(
     r"<!-- resolver:words title=([0-9a-f]{16}) body=([0-9a-f]{16})(?: (draft|theirs))? -->"
@@ -197,22 +204,15 @@ MAX_MESSAGE_CHARACTERS = 1_500
 
 LINE_WIDTH = 72
 
-_MAX_FILES_TO_START = 3
 _CODE_BLOCK = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _TRAILER = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
 )
-_MANIFESTS = {
-    "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
-    "setup.py", "setup.cfg", "poetry.lock", "uv.lock", "pipfile", "pipfile.lock", "go.mod",
-    "go.sum", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock", "pom.xml", "build.gradle",
-    "composer.json", "composer.lock", "dockerfile", "makefile",
-}  # fmt: skip
 
 
 def pull_request_title(report: Report) -> str:
-    """Return the title of a new pull request, 1 to 256 characters, in the repository's style.
+    """Return the title of a new pull request, 1 to 256 characters.
 
     It is the first line of the agent's message if that says what changed, else the issue's title.
     """
@@ -222,8 +222,7 @@ def pull_request_title(report: Report) -> str:
 def new_title(report: Report) -> str:
     """Return a new title for an existing pull request to which the change was added.
 
-    It is the title that the agent proposes, in the repository's style, or "" if the current title
-    can stay.
+    It is the title that the agent proposes, or "" if the current title can stay.
     """
     proposed_title = report.outcome.pull_request_title if report.outcome else ""
     return _subject(report, None, proposed_title) if _split_title(report, proposed_title)[0] else ""
@@ -243,7 +242,7 @@ def commit_message(report: Report) -> str:
         )
     return render(
         "run/commit.j2",
-        subject=_subject(report, _style(report.conventions.subjects).max_length),
+        subject=_subject(report, max_subject_length(report.conventions.subjects)),
         why=_prepare_commit_text(explanation),
         issue=issue if _closes(report) else None,
         refers=issue,
@@ -253,7 +252,7 @@ def commit_message(report: Report) -> str:
 
 def _subject(report: Report, limit: int | None, text: str = "") -> str:
     issue, task = report.trigger.subject, report.task
-    style = _style(report.conventions.subjects)
+    subjects = report.conventions.subjects
     issue_title = task.title if task else ""
     text, _ = _split_title(report, text or (report.outcome.message if report.outcome else ""))
     if text and _is_requested_title(text, report.trigger.instruction):
@@ -263,22 +262,17 @@ def _subject(report: Report, limit: int | None, text: str = "") -> str:
         text = _describe_change(report)
     elif not text:
         needs_prefix = (
-            issue is not None and style.kind == "plain" and not says_what_changed(issue_title)
+            issue is not None
+            and not has_conventional_commits(subjects)
+            and not says_what_changed(issue_title)
         )
         text = f"Fix #{issue}: {issue_title}" if needs_prefix else issue_title
     subject = CommitSubject(
         text=title(text, own_issue=issue),
         paths=tuple(file.path for file in report.patch.files) if report.patch else (),
-        issue=issue,
         labels=task.labels if task else (),
-        ticket_text=f"{issue_title}\n{task.body if task else ''}",
     )
-    return shorten_text(write_subject(style, subject, limit=limit), 256) or "Change"
-
-
-@lru_cache(maxsize=16)
-def _style(subjects: tuple[str, ...]) -> Style:
-    return read_style(subjects)
+    return shorten_text(write_subject(subjects, subject, limit=limit), 256) or "Change"
 
 
 def _is_requested_title(text: str, instruction: str) -> bool:
@@ -434,13 +428,13 @@ def render_parts(report: Report, level: int) -> dict[Part, str]:
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
     context = comment_context(report, rest if has_sections else rest or message, LEVELS[level])
-    start, careful = _files_to_review(report.patch.files if report.patch else ())
+    start, careful = find_files_to_review(report.patch.files if report.patch else ())
     sections = PullRequestSections(
-        told=dict(context.message.sections),
+        statements=dict(context.message.sections),
         start=tuple(start),
         careful=tuple(careful),
         changelog=tuple(code_span(shorten_text(path, 200)) for path in _changelog(report)[:3]),
-        fold_files=len(context.work.files) > 6,
+        size=_size(report.patch.files if report.patch else ()),
     )
     rendered = {
         part: render(
@@ -456,40 +450,11 @@ def _closes(report: Report) -> bool:
     return report.trigger.subject is not None and is_whole(report) and not is_on_pull
 
 
-def _files_to_review(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
-    """Return the files to read first, most changed first, and those that need careful review."""
-    # Binary files are flagged in the table of files instead: nobody can start reading with one.
-    readable = [file for file in files if file.additions is not None or file.status == "deleted"]
-    code = [file for file in readable if _is_code(file) and file.status != "deleted"]
-    code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
-    careful = []
-    for file in readable:
-        name = file.path.rsplit("/", 1)[-1].lower()
-        has_new_mode = file.new_mode != file.old_mode and file.status == "modified"
-        reason = (
-            "deleted"
-            if file.status == "deleted"
-            else "its mode changes"
-            if has_new_mode
-            else "a symlink"
-            if file.new_mode == "120000"
-            else "a submodule"
-            if file.new_mode == "160000"
-            else "how the project is built"
-            if name in _MANIFESTS
-            else ""
-        )
-        if reason:
-            careful.append(f"{code_span(shorten_text(file.path, 200))} ({reason})")
-    start = [code_span(shorten_text(file.path, 200)) for file in code[:_MAX_FILES_TO_START]]
-    return (start if len(files) > 1 else []), careful[:10]
-
-
-def _is_code(file: FileChange) -> bool:
-    name = file.path.rsplit("/", 1)[-1].lower()
-    is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
-    is_other = is_prose or name in _MANIFESTS or is_test_path(file.path)
-    return not (is_other or looks_like_scratch(file))
+def _size(files: Sequence[FileChange]) -> str:
+    """Return how many files and lines the change has. Binary files have no lines."""
+    added = sum(file.additions or 0 for file in files)
+    deleted = sum(file.deletions or 0 for file in files)
+    return f"{plural(len(files), 'file')}, +{added:,} \u2212{deleted:,}"
 
 
 def _find_facts(report: Report) -> frozenset[Fact]:

@@ -4,9 +4,11 @@ The text is in the templates of prompts/comments/, which `resolver.github.commen
 renders.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -126,6 +128,22 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     )
 
 
+@dataclass(frozen=True)
+class CommentPreferences:
+    """The settings that the texts of comments and pull requests depend on.
+
+    A field has the name of its setting. Templates read it by that name; a text is shown to them as
+    inline code.
+    """
+
+    mention: str = "@agent"
+
+    @classmethod
+    def from_settings(cls, settings: object) -> Self:
+        """Return the values of the settings that have the names of the fields."""
+        return cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
+
+
 class Report(FrozenModel):
     """Everything that is reported about a run.
 
@@ -136,7 +154,7 @@ class Report(FrozenModel):
     trigger: Trigger
     run: str
     model: str = ""
-    mention: str = Field(default="@agent", description="The mention that starts another run.")
+    comment_preferences: CommentPreferences = CommentPreferences()
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work started from.")
@@ -175,6 +193,12 @@ class Report(FrozenModel):
         repr=False,
         description="The folded trace, as `resolver.trace` renders it for a comment.",
     )
+    render_trace: Callable[[int], str] | None = Field(
+        default=None,
+        repr=False,
+        exclude=True,
+        description="Renders the trace anew for the room that a comment has, in UTF-16 units.",
+    )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")
     continues: bool = Field(
@@ -198,6 +222,11 @@ class Report(FrozenModel):
         default=Publication(),
         description="Where the change was published, and why not elsewhere.",
     )
+
+    @property
+    def mention(self) -> str:
+        """The mention that starts another run."""
+        return self.comment_preferences.mention
 
     @property
     def forge_host(self) -> str:

@@ -24,6 +24,7 @@ from github.PullRequestReview import PullRequestReview
 from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import Listing
+from resolver.github.comments.comment_contexts import BodyRemark, ReviewBody
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import is_review, review_marker
 from resolver.github.comments.report import Report
@@ -61,32 +62,29 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
     outcome = report.outcome
     number, host = report.trigger.number, report.forge_host
     for summary_limit, remark_limit, max_remarks in _LENGTH_LIMITS:
-        values: dict[str, Any] = {
-            "marker": review_marker(report.trigger.key),
-            "summary": safe_markdown(
+        body = ReviewBody(
+            marker=review_marker(report.trigger.key),
+            summary=safe_markdown(
                 outcome.message if outcome else "",
                 own_issue=number,
                 limit=summary_limit,
                 forge_host=host,
             ),
-            "verification": _section(
+            remarks=tuple(
+                _body_remark(remark, page, number, remark_limit, host)
+                for remark in review.body_comments[:max_remarks]
+            ),
+            more_remarks=max(0, len(review.body_comments) - max_remarks),
+            refused=refused,
+            verification=_section(
                 outcome.verification if outcome else "", number, remark_limit, host
             ),
-            "remaining": _section(outcome.remaining if outcome else "", number, remark_limit, host),
-            "beside": [
-                _remark_values(remark, page, number, remark_limit, host)
-                for remark in review.body_comments[:max_remarks]
-            ],
-            "more": max(0, len(review.body_comments) - max_remarks),
-            "placed": len(review.inline_comments),
-            "refused": refused,
-            "repeated": review.repeated,
-            "left_out": review.left_out,
-            "commit": code_span(review.commit[:12]),
-            "verdict": review.verdict.value,
-            "comments_only": review.verdict is ReviewVerdict.COMMENT,
-        }
-        text = render("comments/review_body.md.j2", **values).strip() + "\n"
+            remaining=_section(outcome.remaining if outcome else "", number, remark_limit, host),
+            repeated=review.repeated,
+            left_out=review.left_out,
+            commit=code_span(review.commit[:12]),
+        )
+        text = render("comments/review_body.md.j2", body).strip() + "\n"
         if utf16_length(text) <= MAX_BODY:
             break
     return text
@@ -149,9 +147,9 @@ def _section(text: str, number: int | None, limit: int, host: str) -> str:
     return safe_markdown(text, own_issue=number, limit=limit, forge_host=host)
 
 
-def _remark_values(
+def _body_remark(
     remark: Remark, page: str, number: int | None, limit: int, host: str
-) -> dict[str, str]:
+) -> BodyRemark:
     text = safe_markdown(remark.body, own_issue=number, limit=limit, forge_host=host)
     code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
     code = f"Proposed instead:\n\n{code}" if code else ""
@@ -164,11 +162,11 @@ def _remark_values(
     has_stable_url = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
     query = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
     url = f"{page}/{quote(remark.path)}{query}{lines}" if page and has_stable_url else ""
-    return {
-        "place": f"[{quoted_place}](<{url}>)" if url else quoted_place,
-        "words": _indent("\n\n".join(part for part in (text, code) if part)),
-        "severity": remark.severity,
-    }
+    return BodyRemark(
+        place=f"[{quoted_place}](<{url}>)" if url else quoted_place,
+        text=_indent("\n\n".join(part for part in (text, code) if part)),
+        severity=remark.severity,
+    )
 
 
 def _indent(text: str) -> str:

@@ -30,11 +30,11 @@ from resolver.github.comments.markers import (
     may_close,
 )
 from resolver.github.comments.progress import RunProgress, died_body, progress_body
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import CommentPreferences, Ending, Report
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.github.context.visibility import utc
 from resolver.github.forge import AuthoredComment, DashboardIssue
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import PullRequest, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
 
@@ -274,10 +274,8 @@ class RunComments:
         pull = find_or_create.pull_request_of_run(newest, self._own_login, trigger)
         if pull is None:
             return ""
-        pull_request = find_or_create.describe_pull_request(pull)
-        return comment_body(
-            Report(trigger=trigger, run=active_run.run, mention=mention, pull_request=pull_request)
-        )
+        described = find_or_create.describe_pull_request(pull)
+        return comment_body(_killed_run_report(trigger, active_run.run, mention, described))
 
     def _died_text(self, comment: IssueComment, active_run: ActiveRunMarker, mention: str) -> str:
         server = self._access.server_url.rstrip("/")
@@ -393,3 +391,13 @@ class GitHubBoard:
         url = f"{self._repository.url}/issues{path}"
         _, data = self._repository.requester.requestJsonAndCheck(verb, url, **options)
         return data
+
+
+def _killed_run_report(
+    trigger: Trigger, run: str, mention: str, pull_request: PullRequest
+) -> Report:
+    """Return the report of a killed run that opened a pull request."""
+    preferences = CommentPreferences(mention=mention)
+    return Report(
+        trigger=trigger, run=run, comment_preferences=preferences, pull_request=pull_request
+    )

@@ -4,19 +4,21 @@ A title begins with a verb of change ("Add", "Fixes", "Handled", or "fix: ") and
 changed. Lines about the work itself ("All tests passed", "I'm ready to submit", "Let me verify")
 are rejected. Rejecting a good title costs little: the issue's title is used instead.
 
-The style of subjects is read from the repository's newest ones by fixed rules. If they show no
-consistent style, the subject is left as it is.
+The agent sees the repository's newest subjects and writes the title in their style. Only the types
+of Conventional Commits are added to a title that lacks them, because checks often require them:
+https://www.conventionalcommits.org
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-_PREFIX = re.compile(r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+")
-"""Prefixes of a subject: `fix(parser): `, `docs: `, `[api] `."""
+_PREFIX = re.compile(
+    r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+|:\w{2,40}:\s+"
+)
+"""Prefixes of a subject: `fix(parser): `, `docs: `, `[api] `, `:bug: `."""
 
 _TYPE = re.compile(
     r"(?:build|chore|ci|docs?|feat|fix|perf|refactor|style|tests?)\b[^:]{0,50}:", re.I
@@ -251,7 +253,7 @@ def _stems(words: Collection[str]) -> set[str]:
 
 
 MIN_SUBJECTS = 5
-"""Minimum number of subjects from which a style is derived."""
+"""Minimum number of subjects from which conventions are derived."""
 
 DEFAULT_SUBJECT_LENGTH = 72
 MAX_SUBJECT_LENGTH = 100
@@ -260,194 +262,70 @@ MAX_SUBJECT_LENGTH = 100
 The maximum applies to a repository in which longer subjects than the default are common.
 """
 
-Kind = Literal["plain", "conventional", "brackets", "area", "issue", "ticket"]
 Work = Literal["fix", "feat", "docs", "test", "ci"]
 
-_TYPES_BY_KIND: dict[Work, tuple[str, ...]] = {
-    "fix": ("fix", "bugfix", "hotfix"),
-    "feat": ("feat", "feature"),
-    "docs": ("docs", "doc"),
-    "test": ("test", "tests"),
-    "ci": ("ci", "build", "chore"),
-}
-_EMOJI: dict[Work, tuple[str, str]] = {
-    "fix": (":bug:", "🐛"),
-    "feat": (":sparkles:", "✨"),
-    "docs": (":memo:", "📝"),
-    "test": (":white_check_mark:", "✅"),
-    "ci": (":construction_worker:", "👷"),
-}
-_TYPES = (
-    "feat|feature|fix|bugfix|hotfix|docs?|style|refactor|perf|tests?|build|ci|chore|revert|deps|"
-    "release|security|types|wip"
-)
-_NAME = r"[A-Za-z0-9_.+/-]{1,40}"
-_CONVENTIONAL = re.compile(rf"(?P<type>{_TYPES})(?:\((?P<area>[^()]{{1,40}})\))?!?: +(?=\S)", re.I)
-_BRACKETS = re.compile(rf"\[(?P<area>{_NAME})\]:? +(?=\S)")
-_AREA = re.compile(rf"(?P<area>{_NAME}(?:, ?{_NAME})*): +(?=\S)")
-_ISSUE = re.compile(
-    r"(?P<before>(?:(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|refs?|issue) )?(?:#|gh-))\d+"
-    r"(?P<after>: | -- | - | )",
+_CONVENTIONAL = re.compile(
+    r"(?:feat|feature|fix|bugfix|hotfix|docs?|style|refactor|perf|tests?|build|ci|chore|revert|deps"
+    r"|release|security|types|wip)(?:\([^()]{1,40}\))?!?: +(?=\S)",
     re.I,
-)
-_TICKET = re.compile(r"(?P<open>\[?)(?P<project>[A-Z][A-Z0-9]{1,9})-\d+(?P<after>\]?(?:: | - | ))")
-_EMOJI_PREFIX = re.compile(
-    "(?:(?P<code>:[a-z0-9_+-]{2,40}:)|(?P<char>[\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]))"
-    "[\ufe0f\u200d]* *"
 )
 _GENERATED_SUBJECT = re.compile(r"(?:Merge|Revert|Bump|Release|Initial commit|v?\d+\.\d+)\b")
 _PULL_REQUEST_SUFFIX = re.compile(r" \(#\d+\)$")
 _FEATURE = re.compile(r"(?:add|implement|support|introduce|allow|enable)\b", re.I)
 _FEATURE_LABEL = re.compile(r"enhancement|feature", re.I)
-_FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("conventional", _CONVENTIONAL),
-    ("ticket", _TICKET),
-    ("brackets", _BRACKETS),
-    ("issue", _ISSUE),
-    ("area", _AREA),
-)
-
-
-@dataclass(frozen=True)
-class Style:
-    """Represents the style of a repository's commit subjects.
-
-    `areas` are the scopes or areas, most frequent first. `words` holds the other parts of the form:
-    the types of conventional commits, the text before and after an issue number, or the parts of a
-    ticket number. `emoji` is "code" for `:bug:`, "char" for the character itself, "" for none.
-    `first_letter` is the case of the first letter, "" if it varies. `max_length` is the maximum
-    length in characters.
-    """
-
-    kind: Kind = "plain"
-    areas: tuple[str, ...] = ()
-    with_area: bool = False
-    words: tuple[str, ...] = ()
-    emoji: Literal["", "code", "char"] = ""
-    first_letter: Literal["", "lower", "upper"] = ""
-    full_stop: bool = False
-    max_length: int = DEFAULT_SUBJECT_LENGTH
-    is_known: bool = False
 
 
 @dataclass(frozen=True)
 class CommitSubject:
     """Represents the content of a commit, from which its subject is written.
 
-    `paths` are the changed files, `issue` is the issue's number, and `ticket_text` is text that may
-    name a ticket, such as the issue's title.
+    `paths` are the changed files, `labels` are those of the issue.
     """
 
     text: str
     paths: tuple[str, ...] = ()
-    issue: int | None = None
     labels: tuple[str, ...] = ()
-    ticket_text: str = ""
 
 
-def read_style(subjects: Sequence[str]) -> Style:
-    """Return the style that most of the subjects have in common."""
-    cleaned_subjects = [
+def written_subjects(subjects: Sequence[str]) -> list[str]:
+    """Return the subjects that people wrote, without the number of their pull request."""
+    return [
         _PULL_REQUEST_SUFFIX.sub("", subject.strip())
         for subject in subjects
         if not _GENERATED_SUBJECT.match(subject)
     ]
-    if len(cleaned_subjects) < MIN_SUBJECTS:
-        return Style()
-    emoji_matches = [_EMOJI_PREFIX.match(subject) for subject in cleaned_subjects]
-    emoji_forms = Counter(
-        "code" if emoji_match["code"] else "char" for emoji_match in emoji_matches if emoji_match
-    )
-    emoji: Literal["", "code", "char"] = ""
-    if 2 * emoji_forms.total() >= len(cleaned_subjects):
-        emoji = "code" if emoji_forms["code"] >= emoji_forms["char"] else "char"
-    without_emoji = [_EMOJI_PREFIX.sub("", subject, count=1) for subject in cleaned_subjects]
-    kind, matches = _detect_form(without_emoji)
-    areas = Counter(
-        match["area"] for match in matches if "area" in match.re.groupindex and match["area"]
-    )
-    texts = [match.string[match.end() :] for match in matches] if matches else without_emoji
-    lengths = sorted(len(subject) for subject in cleaned_subjects)
-    return Style(
-        kind=kind,
-        areas=tuple(area for area, _ in areas.most_common() if re.fullmatch(_NAME, area)),
-        with_area=2 * areas.total() >= len(matches) > 0,
-        words=_read_form_words(kind, matches),
-        emoji=emoji,
-        first_letter=_detect_first_case(texts),
-        full_stop=sum(subject.endswith(".") for subject in cleaned_subjects)
-        > 0.6 * len(cleaned_subjects),
-        max_length=min(
-            MAX_SUBJECT_LENGTH, max(DEFAULT_SUBJECT_LENGTH, lengths[len(lengths) * 9 // 10])
-        ),
-        is_known=True,
-    )
 
 
-def _detect_form(subjects: Sequence[str]) -> tuple[Kind, list[re.Match[str]]]:
-    for kind, pattern in _FORMS:
-        matches = [match for subject in subjects if (match := pattern.match(subject))]
-        if 2 * len(matches) >= len(subjects):
-            return kind, matches
-    return "plain", []
+def has_conventional_commits(subjects: Sequence[str]) -> bool:
+    """Return True if most of the repository's subjects are Conventional Commits."""
+    written = written_subjects(subjects)
+    matching = [subject for subject in written if _CONVENTIONAL.match(subject)]
+    return len(written) >= MIN_SUBJECTS and 2 * len(matching) >= len(written)
 
 
-def _read_form_words(kind: Kind, matches: Iterable[re.Match[str]]) -> tuple[str, ...]:
-    if kind == "conventional":
-        types = Counter(match["type"] for match in matches)
-        return tuple(word for word, _ in types.most_common())
-    if kind == "issue":
-        issue_forms = Counter((match["before"], match["after"]) for match in matches)
-        issue_words = [
-            pair for pair, _ in issue_forms.most_common() if not pair[0].lower().startswith("ref")
-        ]
-        return issue_words[0] if issue_words else ()
-    if kind == "ticket":
-        ticket_forms = Counter(
-            (match["open"], match["project"], match["after"]) for match in matches
-        )
-        return ticket_forms.most_common(1)[0][0]
-    return ()
+def max_subject_length(subjects: Sequence[str]) -> int:
+    """Return the maximum length of a subject: 9 of 10 of the repository's are within it."""
+    lengths = sorted(map(len, written_subjects(subjects)))
+    if len(lengths) < MIN_SUBJECTS:
+        return DEFAULT_SUBJECT_LENGTH
+    return min(MAX_SUBJECT_LENGTH, max(DEFAULT_SUBJECT_LENGTH, lengths[len(lengths) * 9 // 10]))
 
 
-def _detect_first_case(texts: Sequence[str]) -> Literal["", "lower", "upper"]:
-    letters = [text[0] for text in texts if text[:1].isalpha()]
-    upper = sum(letter.isupper() for letter in letters)
-    if not letters or 0.3 * len(letters) < upper < 0.7 * len(letters):
-        return ""
-    return "upper" if 2 * upper > len(letters) else "lower"
+def write_subject(
+    subjects: Sequence[str], subject: CommitSubject, *, limit: int | None = None
+) -> str:
+    """Return the subject for a repository with these subjects, on one line.
 
-
-def write_subject(style: Style, subject: CommitSubject, *, limit: int | None = None) -> str:
-    """Return the subject in the given style, shortened to `limit` characters if there is a limit.
-
-    A subject that already has this style is returned as it is.
+    It gets a type if the repository uses Conventional Commits, and is shortened to `limit`
+    characters if there is a limit.
     """
     text = " ".join(subject.text.split())
-    if style.is_known and not _has_style(style, text):
-        work = change_kind_of(subject)
-        text = _EMOJI_PREFIX.sub("", text, count=1)
-        text = text if style.kind == "conventional" else _CONVENTIONAL.sub("", text, count=1)
-        own_type = _CONVENTIONAL.match(text)
-        text = (
-            own_type[0] + _apply_first_case(style, text[own_type.end() :])
-            if own_type
-            else _apply_first_case(style, text)
-        )
-        if style.full_stop and text[-1:] not in {".", "!", "?"}:
-            text += "."
-        emoji = _EMOJI[work][style.emoji == "char"] + " " if style.emoji else ""
-        text = emoji + ("" if own_type else _prefix(style, subject, work)) + text
+    if has_conventional_commits(subjects) and not _CONVENTIONAL.match(text):
+        word = text.split(" ", 1)[0]
+        is_name = re.fullmatch(r"[A-Z][a-z]+[,:]?", word) is None
+        first = text[:1] if is_name else text[:1].lower()
+        text = f"{change_kind_of(subject)}: {first}{text[1:]}"
     return text if limit is None else _truncate(text, limit)
-
-
-def _has_style(style: Style, text: str) -> bool:
-    emoji_match = _EMOJI_PREFIX.match(text)
-    if style.emoji and not (emoji_match and emoji_match[style.emoji]):
-        return False
-    without_emoji = _EMOJI_PREFIX.sub("", text, count=1)
-    pattern = dict(_FORMS).get(style.kind)
-    return bool(pattern.match(without_emoji)) if pattern else bool(style.emoji)
 
 
 def change_kind_of(subject: CommitSubject) -> Work:
@@ -482,82 +360,6 @@ def is_test_path(path: str) -> bool:
     return bool(test_folders) or bool(
         re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", pure_path.name)
     )
-
-
-def _prefix(style: Style, subject: CommitSubject, work: Work) -> str:
-    match style.kind:
-        case "conventional":
-            types_by_name = {word.lower(): word for word in reversed(style.words)}
-            known_types = [
-                types_by_name[word] for word in _TYPES_BY_KIND[work] if word in types_by_name
-            ]
-            type_name = known_types[0] if known_types else _TYPES_BY_KIND[work][0]
-            area = _area(style, subject) if style.with_area else ""
-            return f"{type_name}({area}): " if area else f"{type_name}: "
-        case "brackets":
-            area = _area(style, subject) or _folder(style, subject)
-            return f"[{area}] " if area else ""
-        case "area":
-            area = _area(style, subject) or _folder(style, subject)
-            return f"{area}: " if area else ""
-        case "issue" if style.words and subject.issue is not None:
-            return f"{style.words[0]}{subject.issue}{style.words[1]}"
-        case "ticket":
-            opening, project, closing = style.words
-            ticket = re.search(rf"\b{project}-\d+\b", f"{subject.text}\n{subject.ticket_text}")
-            is_named = ticket is not None and ticket[0] in subject.text
-            return f"{opening}{ticket[0]}{closing}" if ticket and not is_named else ""
-    return ""
-
-
-def _path_names(path: str) -> list[str]:
-    """Return the names of the path's folders, and the file's name without its suffix."""
-    pure_path = PurePosixPath(path.lower())
-    return [*pure_path.parts[:-1], pure_path.stem]
-
-
-def _code_paths(subject: CommitSubject) -> list[str]:
-    """Return the changed files that are not tests, or all files if only tests changed."""
-    return [path for path in subject.paths if not is_test_path(path)] or list(subject.paths)
-
-
-def _area(style: Style, subject: CommitSubject) -> str:
-    """Return the most specific known area that contains all files, else ""."""
-    files = [f"/{'/'.join(_path_names(path))}/" for path in _code_paths(subject)]
-    containing = [
-        a for a in style.areas if files and all(f"/{a.lower()}/" in file for file in files)
-    ]
-    return max(containing, key=lambda area: area.count("/"), default="")
-
-
-def _folder(style: Style, subject: CommitSubject) -> str:
-    """Return the folder that all files share, in the notation of the known areas.
-
-    Used if no known area fits. Returns "" if the files share no folder or the style has no areas.
-    """
-    files = [PurePosixPath(path) for path in _code_paths(subject)]
-    if not files or not style.areas:
-        return ""
-    common = list(files[0].parts[:-1])
-    for file in files[1:]:
-        equal_parts = [
-            part == other_part for part, other_part in zip(common, file.parts[:-1], strict=False)
-        ]
-        common = common[: equal_parts.index(False) if False in equal_parts else len(equal_parts)]
-    if not common:
-        name = files[0].stem if len(files) == 1 else ""
-    else:
-        name = "/".join(common) if any("/" in area for area in style.areas) else common[-1]
-    return name if re.fullmatch(_NAME, name) else ""
-
-
-def _apply_first_case(style: Style, text: str) -> str:
-    word = text.split(" ", 1)[0]
-    if style.first_letter == "lower" and re.fullmatch(r"[A-Z][a-z]+[,:]?", word):
-        return text[:1].lower() + text[1:]
-    if style.first_letter == "upper" and re.fullmatch(r"[a-z]+[,:]?", word):
-        return text[:1].upper() + text[1:]
-    return text
 
 
 def _truncate(text: str, limit: int) -> str:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
@@ -25,6 +25,7 @@ from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import shorten_text, visible
+from resolver.models.base import DeferredModel
 from resolver.models.issue_context import Annotation, FailedCheck
 from resolver.models.run import Trigger, TriggerKind
 from resolver.security.formats import find_credentials
@@ -152,7 +153,7 @@ _FAILED_CONCLUSIONS = frozenset({"failure", "timed_out", "action_required", "sta
 _JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
 
 
-class _Answer(BaseModel):
+class _Answer(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
 
@@ -211,7 +212,7 @@ class _Step(_Answer):
 
 
 class _Job(_Answer):
-    steps: list[_Step] = []
+    steps: list[_Step] = Field(default=[])
 
 
 _Answered = TypeVar("_Answered")

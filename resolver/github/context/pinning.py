@@ -12,10 +12,11 @@ from typing import Any
 
 import github
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from resolver.errors import Refused
 from resolver.github.client.resources import links_of
+from resolver.models.base import DeferredModel
 from resolver.models.run import Trigger, TriggerKind
 
 PAGE_SIZE = 100
@@ -44,13 +45,13 @@ class PinnedHead:
     moved: str = ""
 
 
-class _Account(BaseModel):
+class _Account(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
     login: str = ""
 
 
-class _Push(BaseModel):
+class _Push(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
     before: str
@@ -59,7 +60,7 @@ class _Push(BaseModel):
     actor: _Account | None = None
 
 
-_PUSHES = TypeAdapter(list[_Push])
+_PUSHES = TypeAdapter(list[_Push], config=ConfigDict(defer_build=True))
 
 
 @dataclass(frozen=True)

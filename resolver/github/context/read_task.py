@@ -16,7 +16,7 @@ from typing import Any
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
@@ -35,6 +35,7 @@ from resolver.github.context.visibility import (
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
+from resolver.models.base import DeferredModel
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 
@@ -301,14 +302,14 @@ def _issue_text(
     body = links.take(body, original.body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE_CHARACTERS:
         left_out.append(f"the issue's text after its first {MAX_ISSUE_CHARACTERS:,} characters")
-    labelled = current if original.labels is None else original
+    labeled = current if original.labels is None else original
     return Snapshot(
         title=shorten_text(title, 256) or "(no title)",
         body=shorten_text(body, MAX_ISSUE_CHARACTERS),
         author=author,
-        labels=tuple(strip_hidden(label).text for label in labelled.labels or ()),
-        milestone=_plain_name(labelled.milestone),
-        assignees=labelled.assignees,
+        labels=tuple(strip_hidden(label).text for label in labeled.labels or ()),
+        milestone=_plain_name(labeled.milestone),
+        assignees=labeled.assignees,
     )
 
 
@@ -470,7 +471,7 @@ class NewComment:
     created_at: datetime
 
 
-class _User(BaseModel):
+class _User(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
     login: str
@@ -478,7 +479,7 @@ class _User(BaseModel):
     type: str = "User"
 
 
-class _Comment(BaseModel):
+class _Comment(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
     id: int

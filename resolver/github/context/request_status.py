@@ -1,17 +1,19 @@
 """Reads whether a request still stands: its comment, its issue's state, lock and labels, in one
-query.
+query; and who is assigned or asked for a review, if that was the request.
 
 Source: https://docs.github.com/en/graphql/reference/interfaces#lockable
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from github.Repository import Repository
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
-from resolver.models.run import Trigger
+from resolver.models.base import DeferredModel
+from resolver.models.run import Trigger, TriggerKind
 
 _SUBJECT = """
 closed locked body lastEditedAt
@@ -61,6 +63,8 @@ class RequestStatus:
     issue: the text of the issue or pull request.
     comment: the comment or review that made the request; None if it was deleted.
     has_comment: True if a comment or review made the request and could be looked up.
+    requested_accounts: logins that are assigned, if an assignment made the request; logins and
+        ORG/TEAM names whose review is requested, if a review request did.
     """
 
     exists: bool = True
@@ -70,9 +74,10 @@ class RequestStatus:
     issue: RequestText = RequestText("")
     comment: RequestText | None = None
     has_comment: bool = False
+    requested_accounts: Sequence[str] = ()
 
 
-class _Text(BaseModel):
+class _Text(DeferredModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
     body: str = ""
@@ -82,16 +87,16 @@ class _Text(BaseModel):
         return RequestText(self.body, self.edited_at)
 
 
-class _LabelName(BaseModel):
+class _LabelName(DeferredModel):
     name: str
 
 
-class _Labels(BaseModel):
-    nodes: list[_LabelName | None] = []
+class _Labels(DeferredModel):
+    nodes: list[_LabelName | None] = Field(default=[])
 
 
-class _Locks(BaseModel):
-    nodes: list[object] = []
+class _Locks(DeferredModel):
+    nodes: list[object] = Field(default=[])
 
 
 class _Subject(_Text):
@@ -101,11 +106,40 @@ class _Subject(_Text):
     locks: _Locks = _Locks()
 
 
-def read_request_status(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
+def read_request_status(
+    access: GitHubAccess, repository: Repository, trigger: Trigger
+) -> RequestStatus:
     """Return the current state of a trigger's comment and of the issue that is worked on.
 
     Raises ForgeError.
     """
+    status = _read_conversation(access, trigger)
+    if not status.exists:
+        return status
+    return replace(status, requested_accounts=_read_requested_accounts(access, repository, trigger))
+
+
+def _read_requested_accounts(
+    access: GitHubAccess, repository: Repository, trigger: Trigger
+) -> tuple[str, ...]:
+    """Return `RequestStatus.requested_accounts`.
+
+    The REST API is asked: in GraphQL, a team among the reviewers needs a permission of its own.
+    """
+    number, name = trigger.subject or 0, trigger.repository
+    if trigger.kind is TriggerKind.ISSUE_ASSIGNED:
+        with access.asking(f"read the assignees of {name}#{number}", "issues: read"):
+            return tuple(user.login for user in repository.get_issue(number).assignees)
+    if trigger.kind is TriggerKind.REVIEW_REQUESTED:
+        owner = name.partition("/")[0]
+        with access.asking(f"read the reviewers of {name}#{number}", "pull requests: read"):
+            pull = repository.get_pull(number)
+            teams = [f"{owner}/{team.slug}" for team in pull.requested_teams]
+            return (*(user.login for user in pull.requested_reviewers), *teams)
+    return ()
+
+
+def _read_conversation(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
     owner, _, name = trigger.repository.partition("/")
     number, has_comment = trigger.subject or 0, bool(trigger.comment_node)
     variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}

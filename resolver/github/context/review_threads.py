@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from github.Repository import Repository
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
+from resolver.models.base import DeferredModel
 from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 
@@ -90,7 +91,7 @@ query($owner: String!, $name: String!, $number: Int!) {
 """
 
 
-class _Answer(BaseModel):
+class _Answer(DeferredModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 

@@ -9,11 +9,12 @@ knows them. Source: https://docs.github.com/en/graphql/reference/interfaces#mini
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
+from resolver.models.base import DeferredModel
 from resolver.models.run import Snapshot, Trigger, TriggerKind
 
 WRITTEN, EDITED = "written after", "edited after"
@@ -98,7 +99,7 @@ def describe_minimized(count: int) -> str:
     return f"{count} comment{'' if count == 1 else 's'} hidden as spam, abuse or off-topic"
 
 
-class RenamesAnswer(BaseModel):
+class RenamesAnswer(DeferredModel):
     """Base class for parts of an answer, which can be created by field name as well as by alias."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
@@ -113,7 +114,7 @@ class RenameEvent(RenamesAnswer):
 class Renames(RenamesAnswer):
     """The requested title changes, oldest first."""
 
-    nodes: list[RenameEvent] = []
+    nodes: list[RenameEvent] = Field(default=[])
 
 
 _ORIGINAL_TEXT_QUERY = """

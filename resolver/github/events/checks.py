@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from resolver.config.templates import render
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.payloads import Moment, Payload, RepositoryPayload, User
-from resolver.github.events.permission import IgnoredEvent, ListeningPolicy
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Actor, Trigger, TriggerKind
 
@@ -196,7 +197,7 @@ def from_check(
 
     Raises pydantic's ValidationError if the payload does not have the documented form.
     """
-    if policy.checks == "none":
+    if policy.fix_failing_checks == "none":
         return IgnoredEvent("failing checks start no work here (fix_failing_checks)")
     if name == "status":
         return _from_status(StatusEvent.model_validate(payload), policy)
@@ -285,7 +286,7 @@ def _make_trigger(
     is_default = branch == event.repository.default_branch
     if not is_default and not branch.startswith(OWN_BRANCH_PREFIX):
         return IgnoredEvent("the branch is neither the default branch nor one of Resolver's")
-    if policy.checks not in {"all", "default-branch" if is_default else "own"}:
+    if policy.fix_failing_checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
     pull_requests = [pull for pull in check.target.pull_requests or () if pull.head.ref == branch]
     sender, sha = event.sender, check.target.head_sha

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from resolver.github.comments.markers import DASHBOARD
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.payloads import Issue, Payload, RepositoryPayload, User
-from resolver.github.events.permission import IgnoredEvent, ListeningPolicy
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import RUN_ID, LedgerRun, QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.models.trigger import Ticked

@@ -1,6 +1,6 @@
 """Parse events of issues and pull requests themselves into triggers.
 
-The events are: opened with a mention, labelled, assigned, or a review requested. GitHub sends
+The events are: opened with a mention, labeled, assigned, or a review requested. GitHub sends
 several of them when an issue is opened with, for example, a mention and a label. Together they are
 one request: the label's if there is one, else the mention's, else the assignment's.
 """
@@ -17,6 +17,7 @@ from resolver.github.events.commands import (
     find_instruction,
     read_instruction,
 )
+from resolver.github.events.listening import ListeningPolicy, starting_actions
 from resolver.github.events.payloads import (
     Issue,
     IssuesEvent,
@@ -27,7 +28,7 @@ from resolver.github.events.payloads import (
     User,
     snapshot_of,
 )
-from resolver.github.events.permission import IgnoredEvent, ListeningPolicy, is_our_text
+from resolver.github.events.permission import IgnoredEvent, is_our_text
 from resolver.github.events.reviews import REVIEW_COMMANDS
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
@@ -36,11 +37,6 @@ OPENING_WINDOW = timedelta(seconds=10)
 
 GitHub sends a separate event for each label and assignee that an issue is opened with.
 """
-
-_STARTING_ACTIONS = {
-    "issues": ("opened", "labeled", "assigned"),
-    "pull_request": ("opened", "labeled", "assigned", "review_requested"),
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def from_issue(
     """
     issue_action = _read(name, payload)
     action = issue_action.event.action
-    if action not in _STARTING_ACTIONS[name]:
+    if action not in starting_actions()[name]:
         return IgnoredEvent(f"the {issue_action.noun} was {action}, which starts no work")
     if issue_action.subject.state != "open":
         return IgnoredEvent(f"the {issue_action.noun} is closed")
@@ -103,7 +99,7 @@ def from_issue(
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:
-    """Return the trigger key of a labelling.
+    """Return the trigger key of a labeling.
 
     `issue` is the issue's id, not its number; `at` is in UTC.
     """
@@ -171,7 +167,7 @@ def _opened(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | Ig
 
 
 def _labeled(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
-    """Return the trigger of a labelling."""
+    """Return the trigger of a labeling."""
     label = issue_action.event.label
     if label is None or not policy.is_label(label.name):
         return IgnoredEvent(f"the label isn't {policy.label}")

@@ -23,6 +23,7 @@ from resolver.github.events.commands import (
 )
 from resolver.github.events.dashboard_boxes import from_box
 from resolver.github.events.issues import from_issue
+from resolver.github.events.listening import ListeningPolicy, find_starting_event
 from resolver.github.events.payloads import (
     IssueCommentEvent,
     Payload,
@@ -32,7 +33,6 @@ from resolver.github.events.payloads import (
 )
 from resolver.github.events.permission import (
     IgnoredEvent,
-    ListeningPolicy,
     MalformedEvent,
     is_our_text,
     not_a_person,
@@ -231,14 +231,7 @@ def _quote(value: Any) -> str:
 def parse_github_event(
     name: str,
     payload: Mapping[str, Any],
-    *,
-    mention: str,
-    label: str,
-    bot_login: str = "",
-    allowed_users: Collection[str] = (),
-    denied_users: Collection[str] = (),
-    checks: str = "none",
-    review_teams: Collection[str] = (),
+    policy: ListeningPolicy,
     arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for an event, or the reason why there is none.
@@ -249,19 +242,9 @@ def parse_github_event(
     Args:
         name: Name of the event, as in the header X-GitHub-Event or the variable GITHUB_EVENT_NAME.
         payload: The event's payload.
-        mention: The mention that addresses Resolver, such as `@agent`.
-        label: The label that asks for work.
-        bot_login: Login of Resolver's own account. Its events are ignored; assignments and review
-            requests to it start work.
-        allowed_users: Bots whose events are accepted.
-        denied_users: Accounts whose events are always ignored.
-        checks: Whose failing checks start work; see `ListeningPolicy`.
-        review_teams: Teams whose reviews Resolver does; see `ListeningPolicy`.
+        policy: Whose events start work.
         arrival: Id and time of a dispatch, which its payload does not contain.
     """
-    policy = ListeningPolicy(
-        mention, label, bot_login, allowed_users, denied_users, checks, review_teams
-    )
     try:
         return _read(name, payload, policy, arrival)
     except ValidationError as error:
@@ -295,8 +278,8 @@ def _read(
 
 def needs_own_login(name: str, payload: Mapping[str, Any]) -> bool:
     """Return True if the event can't be parsed without the login of Resolver's own account."""
-    is_addressed = str(payload.get("action")) in {"assigned", "review_requested"}
-    return is_addressed and name in {"issues", "pull_request"}
+    event = find_starting_event(name, payload.get("action"))
+    return event is not None and event.needs_own_login
 
 
 def command_of(

@@ -8,8 +8,9 @@ are in `checks.py`, those of dispatches in `parse.py`.
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from resolver.models.base import DeferredModel
 from resolver.models.run import Snapshot
 
 
@@ -25,7 +26,7 @@ Moment = Annotated[datetime, AfterValidator(_utc)]
 """A point in time, converted to UTC."""
 
 
-class Payload(BaseModel):
+class Payload(DeferredModel):
     """Base class of the payload models.
 
     Other fields are ignored, since GitHub adds new ones at any time.

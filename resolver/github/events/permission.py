@@ -1,4 +1,4 @@
-"""Decide whose events Resolver listens to, and who may start work.
+"""Decide whose events are ignored, and who may start work.
 
 People with write access, and those on the allow-lists, may start work. An `author_association`
 never grants permission.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from resolver.config.access_policy import AccessPolicy, contains_login
+from resolver.config.github_settings import AccessPolicy, contains_login
 from resolver.errors import ForgeError, NotAllowed
 from resolver.github.events.payloads import User
 from resolver.models.run import Trigger, TriggerKind
@@ -63,43 +63,6 @@ def is_our_text(body: str | None) -> bool:
     that somebody else begins in the same way is ignored as well.
     """
     return _OWN_MARKER.match(body or "") is not None
-
-
-@dataclass(frozen=True)
-class ListeningPolicy:
-    """Whose events start work, and how they address Resolver.
-
-    Attributes:
-        mention: The mention that addresses Resolver.
-        label: The label that asks for work.
-        bot_login: Login of Resolver's own account; "" when it is not known.
-        allowed_users: Bots whose events are accepted.
-        denied_users: Accounts whose events are always ignored.
-        checks: Whose failing checks start work: "none", "own", "default-branch" or "all".
-        review_teams: Teams whose reviews Resolver does, as ORG/TEAM, or as TEAM for a team of the
-            repository's owner.
-    """
-
-    mention: str
-    label: str
-    bot_login: str = ""
-    allowed_users: Collection[str] = ()
-    denied_users: Collection[str] = ()
-    checks: str = "none"
-    review_teams: Collection[str] = ()
-
-    def ignores(self, account: User) -> IgnoredEvent | None:
-        """Return the reason why an account's events are ignored, or None when they are accepted."""
-        return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
-
-    def is_review_team(self, owner: str, team: str) -> bool:
-        """Return True if a review requested from this team of `owner` is Resolver's to do."""
-        names = {team.casefold(), f"{owner}/{team}".casefold()}
-        return any(review_team.casefold() in names for review_team in self.review_teams)
-
-    def is_label(self, name: str) -> bool:
-        """Return True if `name` is the label that asks for work."""
-        return name.casefold() == self.label.casefold()
 
 
 Answer = TypeVar("Answer")

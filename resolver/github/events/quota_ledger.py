@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+
+from resolver.models.base import DeferredModel
 
 MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
@@ -56,7 +58,7 @@ Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
-class _Line(BaseModel):
+class _Line(DeferredModel):
     """One line of the ledger.
 
     Fields that a newer version added are ignored, and lost when the line is written again.
@@ -171,7 +173,8 @@ class LedgerPlace(_Line):
 
 
 _ENTRY: TypeAdapter[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace] = TypeAdapter(
-    Annotated[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace, Field(discriminator="kind")]
+    Annotated[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace, Field(discriminator="kind")],
+    config=ConfigDict(defer_build=True),
 )
 
 

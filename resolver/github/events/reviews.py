@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.payloads import (
     PullRequestEvent,
     ReviewCommentEvent,
@@ -22,7 +23,7 @@ from resolver.github.events.payloads import (
     User,
     snapshot_of,
 )
-from resolver.github.events.permission import IgnoredEvent, ListeningPolicy, is_our_text
+from resolver.github.events.permission import IgnoredEvent, is_our_text
 from resolver.models.pull_request import AskedThread, AuthoredText, PullRequestContext, ReviewThread
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
@@ -38,7 +39,7 @@ def requested_threads(
 ) -> tuple[AskedThread, ...]:
     """Return the review threads that the trigger's review asks about, oldest first.
 
-    They are labelled T1, T2, and so on. If the body of the review mentions Resolver, it asks about
+    They are labeled T1, T2, and so on. If the body of the review mentions Resolver, it asks about
     all threads it comments in; otherwise each comment with a mention asks for itself. Only what the
     requester wrote in that review counts.
     """

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode
 
-from resolver.github.text.bot_commands import without_bot_commands
 from resolver.github.text.markdown import (
     code_span,
     fence,
@@ -23,6 +22,7 @@ from resolver.github.text.markdown import (
     may_be_linked,
     shorten_text,
     visible,
+    without_bot_commands,
 )
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import plural

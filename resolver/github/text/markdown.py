@@ -3,6 +3,11 @@
 The parsers are CommonMark with the extensions of GitHub that matter here. Invisible characters are
 removed, except zero-width joiners and the emoji variation selector where an emoji needs them. Whole
 markdown documents by a model go through `resolver.github.text.comment_markdown` instead.
+
+Commands to other bots are made inert. Bots such as Prow, bors, Dependabot and ChatOps actions carry
+out what a line of a comment, a pull request or a commit message begins with, in code blocks too. A
+model's text must not command them in Resolver's name. Source:
+https://docs.prow.k8s.io/docs/components/plugins/, https://docs.github.com/en/code-security/dependabot
 """
 
 import re
@@ -13,8 +18,35 @@ from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 
-from resolver.github.text.bot_commands import WORD_JOINER, without_bot_commands
 from resolver.trace.markdown import fenced, inline_code
+
+WORD_JOINER = "\u2060"
+"""A zero-width character that breaks a command after its first character."""
+
+_BOTS = (
+    "bors|claude|codecov|coderabbitai|codex|copilot|cursor|dependabot|github-actions|gemini-cli"
+    "|greptileai|homu|k8s-ci-robot|mergify|mergifyio|pre-commit-ci|renovate|renovatebot|rustbot"
+    "|sourcery-ai|sweep-ai"
+)
+_COMMAND = re.compile(
+    r"^(?P<lead>(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*)"
+    r"(?:"
+    r"(?P<sign>[/!])(?=[a-z][a-z0-9_-]{1,40}(?:[ \t=]|$))"
+    rf"|(?P<at>@)(?=(?:{_BOTS})(?:\[bot\])?(?:[ \t:,]|$))"
+    r"|(?P<word>[bort])(?=(?<=b)ors:?[ \t]+[a-z]|(?<=o)k[ \t]to[ \t]test\b"
+    r"|(?<=r)e(?:test[ \t]this|check$)|(?<=t)est[ \t]this[ \t]please)"
+    r")",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def without_bot_commands(text: str) -> str:
+    """Return text that looks the same and in which no line begins with a command to a bot.
+
+    The function is idempotent and takes linear time.
+    """
+    return _COMMAND.sub(rf"\g<0>{WORD_JOINER}", text)
+
 
 _INVISIBLE = re.compile(
     "["
@@ -140,11 +172,12 @@ NOTIFYING = re.compile(f"{_URL}|{_COMMIT}|{_MENTION}|{_REFERENCE}")
 """Text that GitHub turns into a link, a notification or an event on another issue."""
 
 _BREAK_POSITION = re.compile(
-    r"^(?:[\w./-]+@)?[0-9a-f]{3}(?=[0-9a-f]{4,37}\Z)|[@#:]|^gh-(?=\d+\Z)", re.I
+    r"^(?:[\w./-]+@)?[0-9a-f]{3}(?=[0-9a-f]{4,37}\Z)|[@#:]|\bgh-(?=\d)", re.I
 )
-"""The position at which such text is broken.
+"""The positions at which such text is broken.
 
-Breaking at an earlier hyphen would leave a rest that still matches.
+There are several in `GH-3#1`, either part of which is a reference. Breaking at an earlier hyphen
+would leave a rest that still matches.
 """
 
 _SKIP_MARKER = re.compile(r"\[(?=(?:(?:skip|no) [\w-]+|[\w-]+ skip)\])", re.I)
@@ -295,7 +328,7 @@ def quieted(text: str, *, own_issue: int | None = None) -> str:
         url = match["url"]
         if match["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
             return match[0]
-        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
+        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0])
 
     quiet = NOTIFYING.sub(break_match, _SKIP_MARKER.sub(f"[{WORD_JOINER}", text))
     return without_bot_commands(quiet)
@@ -311,7 +344,7 @@ def title(text: str, *, own_issue: int | None = None) -> str:
     def break_match(match: re.Match[str]) -> str:
         if match[0] == f"#{own_issue}":
             return match[0]
-        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0], count=1)
+        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0])
 
     line = " ".join(visible(text).split())
     for pattern in (r"https?://", _COMMIT, _MENTION, _REFERENCE):

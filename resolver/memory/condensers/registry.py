@@ -39,12 +39,18 @@ def _importance(parts: Parts, **parameters: int) -> Condenser:
     return Importance(parts.bound, writer, **parameters)
 
 
+def _amortized(_: Parts, **parameters: int) -> Condenser:
+    # In the setting, the parameter is named `most`.
+    names = {"most": "max_turns"}
+    return AmortizedForgetting(**{names.get(name, name): n for name, n in parameters.items()})
+
+
 CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     NO_CONDENSER: lambda _: NoOp(),
     "recent": lambda _, **parameters: RecentEvents(**parameters),
     "masking": lambda _, **parameters: ObservationMasking(**parameters),
     "browser": lambda _, **parameters: BrowserOutputs(**parameters),
-    "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
+    "amortized": _amortized,
     "window": lambda parts, **parameters: ConversationWindow(parts.bound, **parameters),
     "summarizing": lambda parts, **parameters: LLMSummarizing(
         parts.bound, parts.open_asker(), **parameters

@@ -14,7 +14,7 @@ from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
 from resolver.memory.condensers.summaries import Writer
 from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
-from resolver.memory.facts import DEFAULT_MAX_LENGTH
+from resolver.memory.facts import DEFAULT_MAX_LENGTH, WorkRecord
 from resolver.memory.turns import Turn
 
 MIN_SAVING_DIVISOR = 10
@@ -92,10 +92,9 @@ def forget(
     turn_count, later_turns = view.log.count_forgotten(
         [turn for turn in view.turns if turn.ids.isdisjoint(ids)]
     )
-    fact_values = view.log.facts.template_values(facts_limit) if facts_limit else {}
-    summary = render(
-        "agent/summary.md.j2", turns=turn_count, below=later_turns, known=fact_values
-    ).strip()
+    facts = view.log.facts.summarize(facts_limit) if facts_limit else None
+    record = WorkRecord(turn_count, later_turns, facts)
+    summary = render("agent/summary.md.j2", record).strip()
     return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
 
 
@@ -129,15 +128,15 @@ class RecentEvents:
 
 
 class AmortizedForgetting:
-    """Lets the number of turns grow to `most`, then forgets the oldest ones after the first
-    `keep_first` until half of `most` are left.
+    """Lets the number of turns grow to `max_turns`, then forgets the oldest ones after the first
+    `keep_first` until half of `max_turns` are left.
 
     Because half of them go at once, condensations stay rare, and the amortized cost per turn is
     constant, however long the run is.
     """
 
-    def __init__(self, most: int = 120, keep_first: int = 2) -> None:
-        self._max_turns = max(2, most)
+    def __init__(self, max_turns: int = 120, keep_first: int = 2) -> None:
+        self._max_turns = max(2, max_turns)
         self._keep_first = min(keep_first, self._max_turns // 2 - 1)
 
     def condense(self, view: CondenserView) -> Condensation | None:

@@ -16,7 +16,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, NotAllowed, Refused, WorkspaceError
-from resolver.github.comments.report import Report, failure_from_error
+from resolver.github.comments.report import CommentPreferences, Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
 from resolver.runs.conversation.commands import RESUMING_COMMANDS, find_archived_work
@@ -123,9 +123,10 @@ class CommandHandler:
         if isinstance(refused, NotAllowed) and self.settings.refusals == "silent":
             logger.warning("refused: %s", refused.what)
             return
+        preferences = CommentPreferences.from_settings(self.settings)
         failure = failure_from_error(refused)
-        mention = self.settings.mention
-        self.forge.comment(Report(trigger=trigger, run=run, mention=mention, failure=failure))
+        report = Report(trigger=trigger, run=run, comment_preferences=preferences, failure=failure)
+        self.forge.comment(report)
 
 
 @dataclass(frozen=True)

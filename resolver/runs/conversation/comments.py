@@ -57,7 +57,7 @@ def start_progress_comment(
             mention=settings.mention,
             job=request.actions_run,
             log_url=request.log_url or request.page,
-            verifies=settings.verify,
+            verifies=settings.verify.enabled,
         ),
         settings.comment_interval_seconds.progress,
         request.redactor(settings).redact_text,
@@ -87,7 +87,7 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
 
-    return ApprovalRequester(values.current_settings.confirmation_options.wait_seconds, ask)
+    return ApprovalRequester(values.current_settings.confirmation.wait_seconds, ask)
 
 
 COMMENT_NOT_ACCEPTED = frozenset({"locked", "issues_off"})

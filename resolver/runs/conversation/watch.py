@@ -1,7 +1,12 @@
-"""Polls for comments that steer an active run where no webhook delivers them: in a job of GitHub
-Actions and on the command line.
+"""Follows the request of a run: whether it still stands, and comments that steer the run.
 
-Comments are translated to requests to the run, after a check of who may send them.
+A run takes minutes to hours. Meanwhile the comment may be deleted or edited, the issue closed or
+locked, the label removed, or the requester may lose write access. This is checked when a late
+delivery arrives, and before the result of a run is published.
+
+Comments that steer an active run are polled where no webhook delivers them: in a job of GitHub
+Actions and on the command line. They are translated to requests to the run, after a check of who
+may send them.
 """
 
 import logging
@@ -9,8 +14,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from resolver.config.access_policy import AccessPolicy
+from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import Settings
 from resolver.controller.control import (
     Approve,
@@ -23,15 +29,18 @@ from resolver.controller.control import (
     Say,
     Stop,
 )
-from resolver.errors import Refused, ResolverError
+from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.read_task import NewComment, ThreadNews
+from resolver.github.context.request_status import RequestStatus
+from resolver.github.events.listening import RequestNames, find_event_of, full_team_names
 from resolver.github.events.parse import command_of
 from resolver.github.events.permission import PermissionReader, authorize
+from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import background_poll
-from resolver.runs.withdrawal import find_withdrawal
+from resolver.runs.stages import RunRequest
 
 STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -165,8 +174,9 @@ class CommentWatch:
         is_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         if not is_comment or self.trigger.comment_id not in news.changed:
             return
-        status, settings = forge.request_status(self.trigger), self.settings
-        withdrawal = find_withdrawal(self.trigger, status, settings.mention, settings.label)
+        status = forge.request_status(self.trigger)
+        names = RequestNames(self.settings.mention, self.settings.label)
+        withdrawal = find_withdrawal(self.trigger, status, names)
         if withdrawal:
             logger.warning("the run is stopped: %s", withdrawal)
             self.control.send(Stop(reason=withdrawal))
@@ -231,3 +241,85 @@ def watch_comments(watch: CommentWatch) -> Iterator[None]:
         return
     with background_poll(watch.run, "watch"):
         yield
+
+
+def find_withdrawal(trigger: Trigger, status: RequestStatus, names: RequestNames) -> str:
+    """Return how the request was taken back since it was made, "" if it still stands."""
+    number = trigger.subject
+    if not status.exists:
+        return f"#{number} was deleted or moved"
+    if status.closed:
+        return f"#{number} was closed"
+    if status.locked:
+        return f"the conversation of #{number} was locked"
+    if status.has_comment and status.comment is None:
+        return "the comment that asked for it was deleted"
+    event = find_event_of(trigger.kind)
+    if event is None or event.stands(status, names):
+        return ""
+    return event.withdrawal.format(number=number, label=names.label)
+
+
+def _request_names(trigger: Trigger, settings: Settings, forge: Forge) -> RequestNames:
+    """Return the names for the trigger. GitHub is asked for the login only if it is needed."""
+    event = find_event_of(trigger.kind)
+    accounts: list[str] = []
+    if event is not None and event.needs_own_login:
+        owner = trigger.repository.partition("/")[0]
+        accounts = [forge.whoami(), *full_team_names(settings.review_teams, owner)]
+    return RequestNames(settings.mention, settings.label, accounts)
+
+
+def find_change_since_delivery(trigger: Trigger, status: RequestStatus, names: RequestNames) -> str:
+    """Return how a request differs from what an old delivery says, "" if it is the same."""
+    withdrawal = find_withdrawal(trigger, status, names)
+    edited_at = status.comment.edited_at if status.comment else None
+    if not withdrawal and edited_at is not None and edited_at > trigger.at:
+        return "the comment that asked for it was edited since"
+    return withdrawal
+
+
+def require_standing_request(request: RunRequest, settings: Settings, forge: Forge) -> None:
+    """Raise RunStopped if the request was taken back, or its requester may no longer start work.
+
+    Called immediately before the first public write of a result. A finished change is kept. Raises
+    ForgeError if GitHub can't be asked.
+    """
+    trigger = request.trigger
+    if not request.publish or request.is_local or request.by_operator or trigger.number is None:
+        return
+    status = forge.request_status(trigger)
+    withdrawal = find_withdrawal(trigger, status, _request_names(trigger, settings, forge))
+    if not withdrawal:
+        try:
+            authorize(trigger, forge, settings.access_policy)
+        except NotAllowed as refused:
+            withdrawal = refused.what
+    if withdrawal:
+        logger.warning("run %s publishes nothing: %s", request.run, withdrawal)
+        raise RunStopped(f"{withdrawal} while the run was working, so nothing was published")
+
+
+def require_current_delivery(
+    request: RunRequest, settings: Settings, forge: Forge, now: datetime
+) -> None:
+    """Raise Refused for an old delivery whose request was taken back or edited since.
+
+    Whoever can replay a signed delivery could otherwise start work that nobody asks for any more.
+    The error is silent: nobody is waiting for an answer to it.
+    """
+    trigger = request.trigger
+    max_age = timedelta(seconds=settings.server.max_delivery_age_seconds)
+    if request.is_local or trigger.number is None or now - trigger.at <= max_age:
+        return
+    status = forge.request_status(trigger)
+    names = _request_names(trigger, settings, forge)
+    change = find_change_since_delivery(trigger, status, names)
+    if change:
+        logger.warning("run %s is refused: made at %s, %s", request.run, trigger.at, change)
+        refused = Refused(
+            f"the request was made at {trigger.at:%Y-%m-%d %H:%M} UTC, and {change}",
+            "make the request again",
+        )
+        refused.is_silent = True
+        raise refused

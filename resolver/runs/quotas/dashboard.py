@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import islice
 
 from resolver.config.templates import render
 from resolver.errors import ResolverError, WorkspaceError
@@ -16,6 +16,7 @@ from resolver.github.comments.markers import DASHBOARD
 from resolver.github.events.dashboard_boxes import RETRY, STOP, render_box
 from resolver.github.events.quota_ledger import (
     LedgerPlace,
+    LedgerRefusal,
     LedgerRun,
     LedgerSums,
     QuotaLedger,
@@ -72,6 +73,71 @@ _QUOTA_NAMES = {
     "chain": "bots answering each other",
     "unreadable": "quota ledger unreadable",
 }
+
+
+@dataclass(frozen=True)
+class LedgerTotals:
+    """The totals of a period: number of runs, their cost and number of refused requests."""
+
+    runs: str
+    cost: str
+    refused: str
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run on the dashboard.
+
+    box: marker of the box that stops or retries it; "" if it has none.
+    conversation: link to its issue or pull request. pull_request: link to the one that it opened.
+    started, ending, duration: when it started, how it ended and how long it took.
+    job_url: page of the job that executed it.
+    stopped_by: who requested that it stops; "" for nobody.
+    """
+
+    box: str
+    conversation: str
+    requester: str
+    started: str
+    symbol: str
+    ending: str
+    duration: str
+    cost: str
+    pull_request: str
+    job_url: str
+    stopped_by: str
+
+
+@dataclass(frozen=True)
+class RefusalRow:
+    """A refused request on the dashboard. conversation: link to its issue or pull request."""
+
+    conversation: str
+    requester: str
+    time: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DashboardContent:
+    """What the dashboard issue shows.
+
+    today, month: totals of today and of this calendar month, whose name is `month_name`.
+    unpriced: number of replies of models in this month whose price is unknown.
+    active, retryable, ended: runs in progress, those with a box to retry them, and those that have
+    ended.
+    """
+
+    mention: str
+    now: str
+    today: LedgerTotals
+    month: LedgerTotals
+    month_name: str
+    unpriced: int
+    active: tuple[RunRow, ...]
+    retryable: tuple[RunRow, ...]
+    ended: tuple[RunRow, ...]
+    refusals: tuple[RefusalRow, ...]
 
 
 @dataclass(frozen=True)
@@ -174,27 +240,20 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
     """Return the text of the issue, with its marker."""
     runs = list(reversed(ledger.runs))
     today, month = ledger.sums(day_of(now)), ledger.sums(day_of(now)[:7])
-    text = render(
-        "comments/dashboard.md.j2",
+    refusals = list(reversed(ledger.refusals))[:MAX_ROWS]
+    content = DashboardContent(
         mention=code_span(mention),
         now=_time(now),
-        today=_sum_values(today),
-        month=_sum_values(month),
+        today=_totals(today),
+        month=_totals(month),
         month_name=f"{now.astimezone(UTC):%B %Y}",
         unpriced=month.unpriced,
-        at_work=[_row(run, STOP, now) for run in runs if run.is_at_work(now)][:MAX_ROWS],
-        again=[_row(run, RETRY, now) for run in _runs_to_retry(runs, now)][:MAX_RETRY_BOXES],
-        runs=[_row(run, "", now) for run in runs if not run.is_at_work(now)][:MAX_ROWS],
-        refusals=[
-            {
-                "thread": _conversation_link(refusal.number or refusal.thread),
-                "user": _login(refusal.user),
-                "at": _time(refusal.at),
-                "why": _QUOTA_NAMES[refusal.ceiling],
-            }
-            for refusal in list(reversed(ledger.refusals))[:MAX_ROWS]
-        ],
+        active=_rows((run for run in runs if run.is_at_work(now)), STOP, now, MAX_ROWS),
+        retryable=_rows(_runs_to_retry(runs, now), RETRY, now, MAX_RETRY_BOXES),
+        ended=_rows((run for run in runs if not run.is_at_work(now)), "", now, MAX_ROWS),
+        refusals=tuple(_refusal_row(refusal) for refusal in refusals),
     )
+    text = render("comments/dashboard.md.j2", content)
     return f"{DASHBOARD}\n\n{text.strip()}\n"
 
 
@@ -208,24 +267,38 @@ def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerR
                 yield run
 
 
-def _row(run: LedgerRun, action: str, now: datetime) -> dict[str, Any]:
-    """Return the values of a run's row in the table."""
+def _rows(
+    runs: Iterable[LedgerRun], action: str, now: datetime, max_rows: int
+) -> tuple[RunRow, ...]:
+    return tuple(_row(run, action, now) for run in islice(runs, max_rows))
+
+
+def _row(run: LedgerRun, action: str, now: datetime) -> RunRow:
     ending = run.ending or (LOST if not run.is_at_work(now) else "")
     symbol, ending_text = _ENDING_TEXTS.get(ending, ("⚪", "ended"))
     number = run.number or run.thread
-    return {
-        "box": render_box(action, run) if action else "",
-        "thread": _conversation_link(number, pull_request=run.pull_request),
-        "user": _login(run.user),
-        "at": _without_breaks(_time(run.at)),
-        "mark": symbol,
-        "ended": ending_text,
-        "took": _without_breaks(_duration(run.seconds)) if run.ending else "",
-        "cost": "unknown" if ending == LOST else _cost(run.cost, run.unpriced),
-        "opened": f"[#{run.opened}](../pull/{run.opened})" if run.opened else "",
-        "job": f"../actions/runs/{run.job}" if run.job else "",
-        "stop_by": _login(run.stop_by) if run.stop_by else "",
-    }
+    return RunRow(
+        box=render_box(action, run) if action else "",
+        conversation=_conversation_link(number, pull_request=run.pull_request),
+        requester=_login(run.user),
+        started=_without_breaks(_time(run.at)),
+        symbol=symbol,
+        ending=ending_text,
+        duration=_without_breaks(_duration(run.seconds)) if run.ending else "",
+        cost="unknown" if ending == LOST else _cost(run.cost, run.unpriced),
+        pull_request=f"[#{run.opened}](../pull/{run.opened})" if run.opened else "",
+        job_url=f"../actions/runs/{run.job}" if run.job else "",
+        stopped_by=_login(run.stop_by) if run.stop_by else "",
+    )
+
+
+def _refusal_row(refusal: LedgerRefusal) -> RefusalRow:
+    return RefusalRow(
+        conversation=_conversation_link(refusal.number or refusal.thread),
+        requester=_login(refusal.user),
+        time=_time(refusal.at),
+        reason=_QUOTA_NAMES[refusal.ceiling],
+    )
 
 
 def _conversation_link(number: int, *, pull_request: bool = False) -> str:
@@ -263,5 +336,5 @@ def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%d %b %H:%M}"
 
 
-def _sum_values(sums: LedgerSums) -> dict[str, Any]:
-    return {"runs": f"{sums.runs:,}", "cost": _cost(sums.cost), "refused": f"{sums.refused:,}"}
+def _totals(sums: LedgerSums) -> LedgerTotals:
+    return LedgerTotals(f"{sums.runs:,}", _cost(sums.cost), f"{sums.refused:,}")

@@ -123,7 +123,7 @@ def _fetch_run(
         if result.status != 0:
             raise failure(arguments, result, f"fetching the log of run {run}")
         blobs = _list_blobs(git, run)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
         earlier.log.write_bytes(_read_log(git, blobs, run))
         if OUTCOME in blobs:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from resolver.errors import LogError, Refused
 from resolver.events.log import read_log
 from resolver.events.run_log import require_opening
 from resolver.events.state import State
 from resolver.models.approval import ApprovalDecision, split_decision_number
+from resolver.models.base import DeferredModel
 from resolver.models.run import (
     Command,
     Continuation,
@@ -53,7 +54,7 @@ class EarlierRun:
     outcome: Path
 
 
-class _Published(BaseModel):
+class _Published(DeferredModel):
     """The fields of outcome.json about what was published."""
 
     model_config = ConfigDict(extra="ignore")

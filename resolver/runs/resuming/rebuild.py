@@ -9,33 +9,30 @@ asked again: its decisions are in the log.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from resolver.controller.controller import Executor
-from resolver.controller.recovery import EXTERNAL_ACTIONS, Difference, find_difference
+from resolver.controller.recovery import Difference, find_difference
 from resolver.events.actions import (
     CmdRun,
-    FileEdit,
-    FileRead,
-    FileWrite,
     IPythonRunCell,
-)
-from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import (
-    OBSERVATION_TYPES,
-    Event,
-    Observation,
     SandboxAction,
-    parse_logged_event,
 )
+from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
+from resolver.events.lifecycle import DelegateEvent
+from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
-from resolver.runtime.runtime import ERROR_CODES
 
-REPEATABLE_ACTIONS = (CmdRun, IPythonRunCell, FileRead, FileWrite, FileEdit)
-"""Actions that are executed in the sandbox and can be repeated."""
-
-_CODES_AFTER_EXECUTION = frozenset({*ERROR_CODES.values(), "mcp"})
+_CODES_AFTER_EXECUTION = frozenset(
+    {
+        *(kind.error_code for kind in ACTION_TYPES if issubclass(kind, SandboxAction)),
+        "mcp",
+    }
+)
 """Error codes of actions that were executed and failed."""
+
+_RELOCATED_FIELDS = ("command", "code", "path")
+"""Fields of actions that can contain paths of the sandbox."""
 
 _DelegatePath = tuple[int, ...]
 
@@ -48,7 +45,7 @@ class RecordedAction:
     """
 
     event_id: int
-    action: EventBase
+    action: ActionBase
     observation: EventBase
 
 
@@ -74,17 +71,23 @@ def recorded_actions(events: Iterable[Event]) -> Iterator[RecordedAction]:
     not included.
     """
     # Event ids are unique only within one agent's log, so the key includes the path of delegates.
-    pending: dict[_DelegatePath, tuple[int, EventBase]] = {}
+    pending: dict[_DelegatePath, tuple[int, ActionBase]] = {}
     for outermost_id, delegate_path, event in _with_delegates(events):
-        if (
-            isinstance(event, REPEATABLE_ACTIONS + EXTERNAL_ACTIONS)
-            and event.source is Source.AGENT
-        ):
+        if _is_recorded(event):
             pending[*delegate_path, event.id] = (outermost_id, event)
         elif isinstance(event, OBSERVATION_TYPES) and event.cause is not None:
             started = pending.pop((*delegate_path, event.cause), None)
             if started is not None and _was_executed(event):
                 yield RecordedAction(*started, event)
+
+
+def _is_recorded(event: Event) -> TypeGuard[ActionBase]:
+    """Return True for an action of an agent that is executed in the sandbox or reaches outside."""
+    return (
+        isinstance(event, ActionBase)
+        and event.source is Source.AGENT
+        and (isinstance(event, SandboxAction) or event.is_external)
+    )
 
 
 def reexecute(
@@ -108,11 +111,10 @@ def reexecute(
     skipped: list[tuple[int, str]] = []
     for recorded in recorded_actions(events):
         action = recorded.action
-        if isinstance(action, EXTERNAL_ACTIONS):
-            skipped.append((recorded.event_id, action.kind))
+        if not isinstance(action, SandboxAction) or action.is_external:
+            skipped.append((recorded.event_id, str(getattr(action, "kind", ""))))
             continue
-        assert isinstance(action, REPEATABLE_ACTIONS)
-        if isinstance(action, FileRead) and not include_views:
+        if not action.changes_files and not include_views:
             continue
         # A differing result does not stop the re-execution: output such as times or process ids
         # differs in every run. The agent works with the recorded observations, so only the files
@@ -151,22 +153,16 @@ class RelocatedExecutor:
         self._executor = executor
         self._replacements = [_path_replacement(old, root) for old in earlier_roots if old != root]
 
-    def execute(self, action: SandboxAction) -> Observation:
+    def execute(self, action: SandboxAction) -> ObservationBase:
         """Execute the action with its paths adapted to this sandbox."""
         if not self._replacements:
             return self._executor.execute(action)
-        match action:
-            case CmdRun(command=command):
-                relocated: SandboxAction = action.model_copy(
-                    update={"command": self._relocate(command)}
-                )
-            case IPythonRunCell(code=code):
-                relocated = action.model_copy(update={"code": self._relocate(code)})
-            case FileRead(path=path) | FileWrite(path=path) | FileEdit(path=path):
-                relocated = action.model_copy(update={"path": self._relocate(path)})
-            case _:
-                relocated = action
-        return self._executor.execute(relocated)
+        texts = {
+            name: self._relocate(text)
+            for name in _RELOCATED_FIELDS
+            if isinstance(text := getattr(action, name, None), str)
+        }
+        return self._executor.execute(action.model_copy(update=texts))
 
     def _relocate(self, text: str) -> str:
         for old, new in self._replacements:

@@ -5,7 +5,6 @@ Every function looks for its own events first, so that nothing is added twice if
 killed in between and the run is resumed again.
 """
 
-import hashlib
 from collections.abc import Mapping
 
 from resolver import __version__
@@ -25,6 +24,7 @@ from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.models.run import Continuation, RunLimits, RunState
+from resolver.models.truncate import marker_for
 
 
 def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
@@ -118,9 +118,7 @@ def _is_answer(event: Event) -> bool:
 def instruction_of(continuation: Continuation) -> str:
     """Return the message to the agent about the request to continue."""
     text = continuation.words.strip()
-    seed = text
     # The marker delimits the person's text in the prompt. It must not occur in that text, or the
     # text could pretend to end and continue as an instruction of Resolver.
-    while (marker := hashlib.sha256(seed.encode(errors="replace")).hexdigest()[:16]) in text:
-        seed += marker
-    return render("agent/continued.md.j2", words=text, by=continuation.by, marker=marker).strip()
+    marker = marker_for(text)
+    return render("agent/continued.md.j2", text=text, by=continuation.by, marker=marker).strip()

@@ -1,14 +1,24 @@
-"""Describes the machine that a run is started on and creates the sandbox that the settings name."""
+"""Describes the machine that a run is started on, with its tokens for GitHub, and creates the
+sandbox that the settings name.
 
+The tokens are a given one, or those of a GitHub App, which are issued for one repository each.
+"""
+
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
 from resolver.errors import UsageError
+from resolver.events.stream import Clock, utc_now
+from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.runs.wiring.tokens import ForgeTokens
+from resolver.github.client.access import GitHubAccess, OneToken, TokenSource, check_repository
+from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
@@ -26,7 +36,83 @@ from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
-from resolver.security.redaction import Redactor
+from resolver.security.redaction import IssuedTokens, Redactor
+
+
+class ForgeTokens:
+    """Issues tokens, one source for each repository: an installation token is limited to its
+    repository and is never shown to another one.
+
+    issued_tokens: learns each token before it is used, so that redactors know it.
+    """
+
+    def __init__(self, issued_tokens: IssuedTokens | None = None, now: Clock = utc_now) -> None:
+        self.issued_tokens = issued_tokens or IssuedTokens()
+        self._now = now
+        self._lock = threading.Lock()
+        self._sources: dict[str, InstallationTokens] = {}
+
+    def source(self, settings: Settings, repository: str) -> TokenSource | None:
+        """Return the source of tokens for OWNER/NAME; None if the settings have no token.
+
+        An App takes precedence over a token, because an Action always has a token. Raises
+        UsageError if only one of the App's id and key is set.
+        """
+        if not settings.has_app:
+            token = settings.github_token
+            return OneToken(token.get_secret_value()) if token else None
+        app = self.app(settings)
+        check_repository(repository)
+        with self._lock:
+            tokens = self._sources.get(repository.casefold())
+            if tokens is None:
+                tokens = InstallationTokens(app, repository, self._remember_token, self._now)
+                self._sources[repository.casefold()] = tokens
+            return tokens
+
+    def credential(self, settings: Settings, repository: str) -> Credential | None:
+        """Return the current credential for git and OWNER/NAME; None without a token.
+
+        Do not store it: its token may expire. Raises ForgeError.
+        """
+        source = self.source(settings, repository)
+        return Credential(settings.github_server_url, source.token()) if source else None
+
+    def app(self, settings: Settings) -> AppAccess:
+        """Return access as the App itself. Raises UsageError unless the settings have both its id
+        and its key."""
+        if settings.app_id is None or settings.app_private_key is None:
+            missing = "app_id" if settings.app_id is None else "app_private_key"
+            raise UsageError(
+                f"the GitHub App is only partly configured: {missing} is missing",
+                f"set RESOLVER_{missing.upper()}, or leave out both and set GITHUB_TOKEN",
+            )
+        key = settings.app_private_key.get_secret_value()
+        return AppAccess(
+            access_of(
+                settings,
+                AppKey(settings.app_id, key, self._remember_token, self._now),
+                harmless=True,
+            )
+        )
+
+    def _remember_token(self, secret: str, expires_at: datetime) -> None:
+        self.issued_tokens.add(secret, expires_at, self._now())
+
+
+def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -> GitHubAccess:
+    """Return the access to the GitHub that the settings name."""
+    return GitHubAccess(
+        token=source,
+        api_url=settings.github_api_url,
+        server_url=settings.github_server_url,
+        graphql_url=settings.github_graphql_url,
+        bot_login=settings.bot_login,
+        harmless=harmless,
+        pause_between_writes=settings.comment_interval_seconds.writes,
+        retries=RetryPolicy(settings.retry_seconds.github_writes),
+    )
+
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -44,6 +130,7 @@ class RunHost:
     notes: folder for the notes of runs about repositories; None to keep none.
     clones: folder for clones that later runs reuse; None to keep none.
     tokens: the tokens for GitHub; those of an App are issued while runs are active.
+    hidden: further folders of this machine that a local sandbox must not read.
     """
 
     environment: Mapping[str, str]
@@ -52,6 +139,7 @@ class RunHost:
     notes: Path | None = None
     clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
+    hidden: tuple[str, ...] = ()
 
     def redactor(self, settings: Settings) -> Redactor:
         """Return a redactor that knows the secrets of the settings and of the environment, and
@@ -104,6 +192,10 @@ def open_runtime(
     local_names: names that resolve to the loopback address in a Docker sandbox, for services.
     """
     limits = settings.sandbox_limits
+    if limits.oci_runtime and kind != "docker":
+        raise _inapplicable("oci_runtime", kind)
+    if limits.read_only_root and kind == "remote":  # the host's files are never writable locally
+        raise _inapplicable("read_only_root", kind)
     spec = SandboxSpec(
         image=image,
         run=run,
@@ -111,7 +203,10 @@ def open_runtime(
         cpus=limits.cpus,
         pids=limits.pids,
         disk=int(limits.disk_gigabytes * 10**9),
+        read_only_root=limits.read_only_root,
+        oci_runtime=limits.oci_runtime,
         egress=settings.allow_list.entries,
+        hidden=host.hidden,
     )
     machine: Machine
     if kind == "docker":
@@ -126,17 +221,24 @@ def open_runtime(
     return Runtime(machine, settings.timeout_seconds.command, policy)
 
 
+def _inapplicable(limit: str, kind: str) -> UsageError:
+    return UsageError(
+        f"`sandbox_limits: {{{limit}: ...}}` can't be applied in the {kind} runtime",
+        "use the docker runtime, or remove it from the settings",
+    )
+
+
 def remote_access(settings: Settings) -> RemoteAccess:
     """Return the address and token of the remote runtime's server. Raises UsageError if one is
     missing."""
-    if not settings.remote.url or settings.remote_token is None:
+    if not settings.remote.url or settings.remote.token is None:
         raise UsageError(
             "the remote runtime needs a server and its token",
             "set RESOLVER_REMOTE to the server's address, and RESOLVER_REMOTE_TOKEN",
         )
     return RemoteAccess(
         settings.remote.url,
-        settings.remote_token.get_secret_value(),
+        settings.remote.token.get_secret_value(),
         ca=settings.remote.ca_file,
         plain_http=settings.remote.allow_plain_http,
     )

@@ -15,9 +15,9 @@ from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.actions import SandboxAction
 from resolver.events.base import ObservationBase, Source
 from resolver.events.lifecycle import StageCompleted, Warned
-from resolver.events.log import Observation, SandboxAction
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.runtime.engine import image_settings
@@ -84,9 +84,24 @@ class SetupSandbox(Protocol):
 
     def put_file(self, name: str, content: bytes) -> None: ...
 
-    def execute(self, action: SandboxAction) -> Observation: ...
+    def execute(self, action: SandboxAction) -> ObservationBase: ...
 
     def settle(self, base: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class SetupFailure:
+    """What the agent and people are told about a set-up that failed.
+
+    exit_code: None if it did not end or could not be executed.
+    output_end: the end of its output. seconds: its time limit.
+    """
+
+    plan: SetupPlan
+    exit_code: int | None
+    timed_out: bool
+    output_end: str
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -128,15 +143,16 @@ def prepare(
     succeeded = isinstance(observation, o.CmdOutput) and observation.exit_code == 0
     if not succeeded:
         _interrupt_if_running(observation, sandbox, stream)
-        variables = {
-            "plan": plan,
-            "done": observation,
-            "tail": observation.content[-MAX_TAIL_CHARACTERS:],
-            "seconds": seconds,
-        }
-        message = render("agent/setup_failed.md.j2", **variables).strip()
+        failure = SetupFailure(
+            plan=plan,
+            exit_code=observation.exit_code if isinstance(observation, o.CmdOutput) else None,
+            timed_out=isinstance(observation, o.CmdOutput) and observation.timed_out,
+            output_end=observation.content[-MAX_TAIL_CHARACTERS:],
+            seconds=seconds,
+        )
+        message = render("agent/setup_failed.md.j2", failure).strip()
         stream.add(Warned(about="setup", message=message, to_agent=True))
-        warnings.append(render("run/setup_failed.md.j2", **variables).strip())
+        warnings.append(render("run/setup_failed.md.j2", failure).strip())
     take_exports(sandbox, stream)
     restored = sandbox.settle(base)["restored"]
     if restored:

@@ -14,10 +14,11 @@ from typing import Any
 
 import json5
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.errors import UsageError
+from resolver.models.base import DeferredModel
 
 FILES = (".devcontainer/devcontainer.json", ".devcontainer.json")
 
@@ -29,19 +30,22 @@ Lifecycle = str | list[str] | dict[str, str | list[str]]
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::([^}]*))?\}")
 _UNUSED_KEYS = ("features", "dockerComposeFile", "initializeCommand", "mounts", "runArgs")
+MAX_CONTAINER_BYTES = 64 * 1024
+"""Maximum size of a devcontainer.json. Its parser takes seconds for this much."""
+
 MAX_NESTING = 50
 
 
-class _Build(BaseModel):
+class _Build(DeferredModel):
     model_config = ConfigDict(extra="ignore")
 
     dockerfile: str | None = None
     context: str = "."
-    args: dict[str, str] = {}
+    args: dict[str, str] = Field(default={})
     target: str | None = None
 
 
-class _DevContainerFile(BaseModel):
+class _DevContainerFile(DeferredModel):
     model_config = ConfigDict(extra="allow")
 
     image: str | None = None
@@ -116,8 +120,10 @@ def _parse(path: str, data: bytes) -> DevContainer:
 def _object(path: str, data: bytes) -> dict[str, Any]:
     """Parse JSON with comments and trailing commas, which editors accept in this file.
 
-    Raises UsageError if it is no JSON object or is nested too deeply.
+    Raises UsageError if it is no JSON object, too large or nested too deeply.
     """
+    if len(data) > MAX_CONTAINER_BYTES:
+        raise _invalid_file(path, f"it has more than {MAX_CONTAINER_BYTES} bytes")
     try:
         text = data.decode("utf-8-sig")
         if _depth(text) > MAX_NESTING:

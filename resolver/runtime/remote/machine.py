@@ -191,7 +191,7 @@ class RemoteMachine:
 
 def _request(spec: SandboxSpec) -> SandboxRequest:
     try:
-        return SandboxRequest(**spec.model_dump())
+        return SandboxRequest(**spec.model_dump(include=set(SandboxRequest.model_fields)))
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(

@@ -23,7 +23,9 @@ an error is a RemoteFailure.
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from resolver.models.base import DeferredModel
 
 PROTOCOL: Final = 1
 
@@ -49,14 +51,15 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,99}")
 """Pattern of the ids that a client gives to its sandboxes and streams."""
 
 
-class Body(BaseModel):
+class Body(DeferredModel):
     """A JSON body with exactly these fields and types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class SandboxRequest(Body):
-    """The requested sandbox: the fields of runtime.base.SandboxSpec."""
+    """The requested sandbox: the fields of runtime.base.SandboxSpec, without those that are for the
+    operator of the server to choose."""
 
     image: str = Field(max_length=500)
     run: str = Field(max_length=200)
@@ -64,7 +67,7 @@ class SandboxRequest(Body):
     cpus: float = Field(gt=0, allow_inf_nan=False)
     pids: int = Field(gt=0)
     disk: int = Field(gt=0)
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default={})
     egress: tuple[Annotated[str, Field(max_length=300)], ...] = Field(default=(), max_length=200)
 
 

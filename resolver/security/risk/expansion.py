@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
-from resolver.security.shell.syntax import find_part_end
+from resolver.security.shell.syntax import arithmetic_end, find_part_end
 
 OPAQUE = "$(…)"
 """Placeholder for command output that is not known."""
@@ -222,7 +222,10 @@ class Expander:
             inner = part[1:-1] if part.endswith('"') and len(part) > 1 else part[1:]
             expanded.add("")
             self._expand(inner, expanded, is_quoted=True)
-        elif part.startswith("$(("):
+        elif part.startswith("$((") and arithmetic_end(part, 1) == len(part):
+            arithmetic = Expanded()  # its value is not needed, but its substitutions are run
+            self._expand(part[3:-2], arithmetic, is_quoted=True)
+            expanded.tags |= arithmetic.tags
             expanded.add("0")
         elif part.startswith("$("):
             self._substitute(

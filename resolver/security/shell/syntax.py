@@ -4,6 +4,10 @@ The parser accepts any text and needs linear time: each character is looked at a
 times, and nesting is tracked on an explicit stack. Text that a shell would reject is parsed as well
 as possible. The grammar is that of POSIX with the extensions of Bash:
 https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
+
+A generated parser is not used, because the text is hostile and is parsed on the host: tree-sitter
+with tree-sitter-bash 0.25 needs quadratic time to recover from errors, 24 s and 500 MB for 64 kB of
+closing brackets, and its progress callback is called too seldom to stop it.
 """
 
 import re
@@ -80,8 +84,8 @@ class Script:
 
 
 def parse(text: str) -> Script:
-    """Return the script that a shell would read from the text."""
-    return _Parser(text).script()
+    """Return the script that a shell would read from the text. Bash ignores NUL characters."""
+    return _Parser(text.replace("\0", "")).script()
 
 
 def word_end(text: str, start: int) -> int:
@@ -168,6 +172,17 @@ def find_closer_end(text: str, position: int, closer: str) -> int:
     return size
 
 
+def arithmetic_end(text: str, position: int) -> int:
+    """Return the end of the arithmetic expression whose `((` is at `position`; 0 if there is none.
+
+    As in Bash, brackets that are closed apart from each other are those of a nested subshell.
+    """
+    if not text.startswith("((", position):
+        return 0
+    end = find_closer_end(text, position + 2, ")")
+    return len(text) if end >= len(text) else end + 1 if text[end] == ")" else 0
+
+
 @dataclass
 class _Frame:
     """A compound command that has been opened but not closed yet. The lowest frame is the script.
@@ -250,9 +265,12 @@ class _Parser:
 
     def _read_round_bracket(self, is_first: bool) -> None:
         text, position, stage = self._text, self._position, self._top.stage
-        if is_first and text.startswith("((", position):
-            self._position = find_closer_end(text, position + 1, ")")
-            self._top.stage.words.append("((")
+        end = arithmetic_end(text, position) if is_first else 0
+        if is_first and text.startswith("((", position) and not end and self._is_too_deep:
+            end = find_closer_end(text, position + 1, ")")  # so that no text is searched too often
+        if end:
+            self._position = end
+            stage.words += ["((", text[position + 2 : end - 2]]
         elif (
             not is_first
             and len(stage.words) == 1
@@ -310,7 +328,7 @@ class _Parser:
         self._skip_pattern()
 
     def _skip_pattern(self) -> None:
-        match = re.compile(r"\s*(?!esac\b)[^()\n;]{0,400}\)").match(self._text, self._position)
+        match = re.compile(r"\s*(?!esac\b)\(?[^()\n;]{0,400}\)").match(self._text, self._position)
         if match:
             self._position = match.end()
 
@@ -344,8 +362,12 @@ class _Parser:
             stage.redirects[index] = Redirect("<<", body, quoted)
         self._heredocs.clear()
 
+    @property
+    def _is_too_deep(self) -> bool:
+        return len(self._frames) > MAX_NESTING
+
     def _open(self, opener: str) -> None:
-        if len(self._frames) > MAX_NESTING:
+        if self._is_too_deep:
             return
         self._frames.append(_Frame(opener))
 

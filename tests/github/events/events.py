@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
@@ -14,7 +15,8 @@ BOT = "resolver-bot"
 
 def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
     values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": BOT}
-    return parse_github_event(name, payload, **{**values, **changes})
+    arrival = changes.pop("arrival", None)
+    return parse_github_event(name, payload, ListeningPolicy(**{**values, **changes}), arrival)
 
 
 def started(name: str, payload: Payload, **changes: Any) -> Trigger:

@@ -55,7 +55,7 @@ VALUES = (
 
 
 def answered(name: str, payload: Any) -> Trigger | IgnoredEvent:
-    found = parsed(name, payload, checks="all", arrival=ARRIVAL)
+    found = parsed(name, payload, fix_failing_checks="all", arrival=ARRIVAL)
     assert isinstance(found, Trigger | IgnoredEvent)
     if isinstance(found, Trigger):
         # what the server stores, and reads again

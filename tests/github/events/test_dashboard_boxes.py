@@ -16,13 +16,14 @@ from resolver.github.events.dashboard_boxes import (
     newly_ticked,
     render_box,
 )
-from resolver.github.events.permission import IgnoredEvent, ListeningPolicy
+from resolver.github.events.listening import ListeningPolicy
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import LedgerPlace, LedgerRun, QuotaLedger
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github.events.ledgers import NOW, a_run, ended, ledger, run_id
 from tests.parts.github import GitHubServer
 
-LISTENING = ListeningPolicy("@agent", "agent", bot_login="resolver-bot")
+LISTENING = ListeningPolicy(mention="@agent", label="agent", bot_login="resolver-bot")
 AT_WORK, STOPPED = a_run(1), ended(2, thread=13, ending="stopped")
 
 
@@ -118,7 +119,9 @@ def test_other_edits_ask_for_nothing(before: str, after: str) -> None:
 @pytest.mark.parametrize("sender", ["resolver-bot", "ci[bot]"])
 def test_ticks_of_bots_are_ignored(github: GitHubServer, sender: str) -> None:
     event = payload(github, FREE, body(row(STOP, AT_WORK, "x")), sender)
-    listening = ListeningPolicy("@agent", "agent", "resolver-bot", allowed_users=("ci[bot]",))
+    listening = ListeningPolicy(
+        mention="@agent", label="agent", bot_login="resolver-bot", allowed_users=("ci[bot]",)
+    )
     assert isinstance(from_box(event, listening), IgnoredEvent)
 
 

@@ -94,8 +94,8 @@ def test_the_issue_number_is_accepted_in_any_form(number: Any) -> None:
 )
 @pytest.mark.parametrize(("name", "made"), BOTH)
 def test_faults_of_a_dispatch_are_named(name: str, made: Any, given: dict[str, Any]) -> None:
-    told = reason(name, made(**given), arrival=ARRIVAL)
-    assert any(word in told for word in ("issue", "agent", "in a comment"))
+    refusal = reason(name, made(**given), arrival=ARRIVAL)
+    assert any(word in refusal for word in ("issue", "agent", "in a comment"))
 
 
 def test_a_dispatch_of_another_type_is_ignored() -> None:
@@ -169,10 +169,10 @@ def test_a_mistake_in_a_dispatch_is_an_error(name: str, made: Any, given: Any) -
 
 
 def test_inputs_without_an_issue_are_named() -> None:
-    told = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
-    assert told == "the dispatch names no `issue`, but sets 'isue', 'number'"
-    told = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
-    assert told == "the input `issue` is not an issue number: None"
+    refusal = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
+    assert refusal == "the dispatch names no `issue`, but sets 'isue', 'number'"
+    refusal = reason("repository_dispatch", by_program(issue=None), arrival=ARRIVAL)
+    assert refusal == "the input `issue` is not an issue number: None"
 
 
 def test_a_null_input_counts_as_missing() -> None:

@@ -55,6 +55,7 @@ def test_a_mention_gives_the_text_that_follows(body: str, instruction: str) -> N
     assert find_instruction(body, "@agent") == instruction
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "body",
     [
@@ -106,6 +107,7 @@ def test_a_mention_gives_the_text_that_follows(body: str, instruction: str) -> N
     ],
 )
 def test_text_that_only_resembles_a_mention_is_none(body: str) -> None:
+    """Text resembles a mention in a quotation, code, a link or an address: no run starts."""
     assert find_instruction(body, "@agent") is None
 
 

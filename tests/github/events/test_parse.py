@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Snapshot, Trigger, TriggerKind
@@ -40,7 +41,8 @@ def labeled(examples: dict[str, list[Payload]]) -> Payload:
 
 def parsed(name: str, payload: Payload, **changes: Any) -> Trigger | IgnoredEvent:
     values: dict[str, Any] = {"mention": "@agent", "label": "agent", "bot_login": "resolver[bot]"}
-    return parse_github_event(name, payload, **{**values, **changes})
+    arrival = changes.pop("arrival", None)
+    return parse_github_event(name, payload, ListeningPolicy(**{**values, **changes}), arrival)
 
 
 def reason(name: str, payload: Payload, **changes: Any) -> str:
@@ -148,14 +150,18 @@ def test_resolvers_own_comment_is_ignored(comment: Payload) -> None:
     )
 
 
+@pytest.mark.attack
 def test_a_bot_is_ignored_unless_allowed(comment: Payload) -> None:
+    """Another bot mentions the agent: ignored, unless the operator lists it."""
     for account in (comment["comment"]["user"], comment["sender"]):
         account.update(login="evil[bot]", type="Bot")
     assert "isn't a person" in reason("issue_comment", comment)
     assert isinstance(parsed("issue_comment", comment, allowed_users=("Evil[bot]",)), Trigger)
 
 
+@pytest.mark.attack
 def test_a_label_added_by_a_bot_is_ignored(labeled: Payload) -> None:
+    """A bot adds the label that starts work: ignored."""
     labeled["sender"].update(login="evil[bot]", type="Bot")
     assert "isn't a person" in reason("issues", labeled)
 

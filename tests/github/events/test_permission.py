@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resolver.config.access_policy import AccessPolicy, Level
+from resolver.config.github_settings import AccessPolicy, Level
 from resolver.errors import NotAllowed, Refused
 from resolver.github.events.permission import authorize
 from resolver.github.local_forge import LocalForge
@@ -30,15 +30,17 @@ def test_people_with_write_access_may_start_work(server: GitHubServer, role: str
     authorize(asked_by("alice"), forge_for(server))
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("role", ["triage", "read", None])
 @pytest.mark.parametrize("association", ["OWNER", "MEMBER", "CONTRIBUTOR"])
 def test_people_without_write_access_may_not_start_work(
     server: GitHubServer, role: str | None, association: str
 ) -> None:
+    """Somebody with read or triage access asks for work: refused."""
     server.grant("mallory", NAME, role, association=association)
-    with pytest.raises(Refused, match="mallory has no write access to octo/demo") as told:
+    with pytest.raises(Refused, match="mallory has no write access to octo/demo") as caught:
         authorize(asked_by("mallory"), forge_for(server))
-    assert told.value.next_step
+    assert caught.value.next_step
 
 
 def test_allowed_users_may_start_work(server: GitHubServer) -> None:
@@ -98,9 +100,9 @@ def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
 ) -> None:
     server.add_member("octo/core", "carol")
     token = server.token_for(BOT, NAME, permissions={"metadata": "read", "contents": "write"})
-    with pytest.raises(NotAllowed, match="who is in octo/core") as told:
+    with pytest.raises(NotAllowed, match="who is in octo/core") as caught:
         authorize(asked_by("carol"), forge_for(server, token), AccessPolicy(teams=("octo/core",)))
-    assert "members: read" in told.value.next_step
+    assert "members: read" in caught.value.next_step
 
 
 def test_a_person_with_permission_needs_no_team_lookup(server: GitHubServer) -> None:
@@ -114,13 +116,15 @@ def test_a_failed_check_needs_no_authorization_of_a_person(server: GitHubServer)
     assert not server.requests
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("status", [404, 500, 502])
 def test_an_unavailable_permission_is_a_refusal(server: GitHubServer, status: int) -> None:
+    """GitHub does not answer what permission somebody has: refused, never assumed."""
     server.grant("alice", NAME, "write")
     server.fail_next("GET", "/permission$", status, times=20)
-    with pytest.raises(Refused, match="could not be read") as told:
+    with pytest.raises(Refused, match="could not be read") as caught:
         authorize(asked_by("alice"), forge_for(server))
-    assert told.value.next_step
+    assert caught.value.next_step
 
 
 def test_a_rate_limit_is_a_refusal(server: GitHubServer) -> None:

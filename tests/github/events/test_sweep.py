@@ -6,19 +6,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.labelled_issues import LabelledIssue, Labelling, LabellingAccount
+from resolver.github.context.labeled_issues import LabeledIssue, Labeling, LabelingAccount
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
-from resolver.github.events.sweep import a_second_later, labelled_trigger
+from resolver.github.events.sweep import a_second_later, labeled_trigger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-ISSUE = LabelledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
-LABELLING = Labelling(
+ISSUE = LabeledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
+LABELING = Labeling(
     label="agent",
-    by=LabellingAccount(login="mona", id=9),
+    by=LabelingAccount(login="mona", id=9),
     at=AT,
     edited_at=None,
     is_open=True,
@@ -27,12 +28,12 @@ LABELLING = Labelling(
 REPOSITORY = "octo/calc"
 
 
-def trigger(labelling: Labelling | None = LABELLING, **more: object) -> Trigger | IgnoredEvent:
-    return labelled_trigger(ISSUE, labelling, repository=REPOSITORY, **more)  # type: ignore[arg-type]
+def trigger(labeling: Labeling | None = LABELING, **more: object) -> Trigger | IgnoredEvent:
+    return labeled_trigger(ISSUE, labeling, repository=REPOSITORY, **more)  # type: ignore[arg-type]
 
 
-def reason(labelling: Labelling | None, **more: object) -> str:
-    found = trigger(labelling, **more)
+def reason(labeling: Labeling | None, **more: object) -> str:
+    found = trigger(labeling, **more)
     assert isinstance(found, IgnoredEvent)
     return found.reason
 
@@ -58,10 +59,12 @@ def test_a_sweep_gives_the_same_trigger_as_the_event(
     issue = github.create_issue(REPOSITORY, "A fault", "It is wrong.", author="zoe")
     github.advance(3)
     event = github.event_issue_labeled(issue, "agent", "mona")
-    from_event = parse_github_event("issues", event, mention="@agent", label="agent")
-    labelled = forge.labelled("agent")
-    [found] = labelled.oldest_first()
-    swept = labelled_trigger(found, labelled.labelling(found), repository=REPOSITORY)
+    from_event = parse_github_event(
+        "issues", event, ListeningPolicy(mention="@agent", label="agent")
+    )
+    labeled = forge.labeled("agent")
+    [found] = labeled.oldest_first()
+    swept = labeled_trigger(found, labeled.labeling(found), repository=REPOSITORY)
     assert isinstance(swept, Trigger) and isinstance(from_event, Trigger)
     assert swept.snapshot is not None and from_event.snapshot is not None
     seen = from_event.snapshot.model_copy(update={"labels": None})  # a list does not say them
@@ -71,30 +74,30 @@ def test_a_sweep_gives_the_same_trigger_as_the_event(
 def test_the_time_of_the_event_may_be_a_second_later() -> None:
     first = trigger()
     assert isinstance(first, Trigger)
-    second = a_second_later(first, ISSUE, LABELLING)
+    second = a_second_later(first, ISSUE, LABELING)
     assert second.key == "labeled:77:agent:2026-01-02T03:04:06+00:00"
     assert second == first.model_copy(update={"key": second.key, "at": AT + timedelta(seconds=1)})
 
 
 def test_text_edited_at_or_after_the_labeling_was_not_seen() -> None:
-    assert "label it again" in reason(replace(LABELLING, edited_at=AT))
-    assert "label it again" in reason(replace(LABELLING, edited_at=AT + timedelta(hours=1)))
-    earlier = replace(LABELLING, edited_at=AT - timedelta(seconds=1))
+    assert "label it again" in reason(replace(LABELING, edited_at=AT))
+    assert "label it again" in reason(replace(LABELING, edited_at=AT + timedelta(hours=1)))
+    earlier = replace(LABELING, edited_at=AT - timedelta(seconds=1))
     assert isinstance(trigger(earlier), Trigger)
 
 
 def test_labels_added_by_bots_are_not_followed() -> None:
-    bot = replace(LABELLING, by=LabellingAccount(login="helper[bot]", id=5, type="Bot"))
+    bot = replace(LABELING, by=LabelingAccount(login="helper[bot]", id=5, type="Bot"))
     assert "isn't a person" in reason(bot)
     assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
-    assert "it was made by Resolver itself" in reason(LABELLING, bot_login="Mona")
-    assert "no longer exists" in reason(replace(LABELLING, by=None))
+    assert "it was made by Resolver itself" in reason(LABELING, bot_login="Mona")
+    assert "no longer exists" in reason(replace(LABELING, by=None))
 
 
 def test_closed_unlabeled_and_active_issues_are_skipped() -> None:
-    assert "closed in the meantime" in reason(replace(LABELLING, is_open=False))
+    assert "closed in the meantime" in reason(replace(LABELING, is_open=False))
     assert "removed in the meantime" in reason(None)
-    assert "open pull request" in reason(replace(LABELLING, pull_request="https://x/pull/1"))
+    assert "open pull request" in reason(replace(LABELING, pull_request="https://x/pull/1"))
 
 
 def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
@@ -107,7 +110,7 @@ def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
     github.commit(REPOSITORY, "topic", {"a": "b"})
     github.add_label(github.create_pull(REPOSITORY, "topic"), "agent")
     last = github.create_issue(REPOSITORY, "Five", None, author="zoe", labels=("Agent",))
-    found = forge.labelled("agent").oldest_first()
+    found = forge.labeled("agent").oldest_first()
     assert [issue.number for issue in found] == [first.number, last.number]
     assert found[1].body == ""
 
@@ -115,15 +118,15 @@ def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
 def test_more_than_a_page_is_listed(github: GitHubServer, forge: GitHubForge) -> None:
     for number in range(101):
         github.create_issue(REPOSITORY, f"{number}", author="zoe", labels=("agent",))
-    assert len(forge.labelled("agent").oldest_first()) == 101
+    assert len(forge.labeled("agent").oldest_first()) == 101
 
 
-def test_the_last_labelling_counts(github: GitHubServer, forge: GitHubForge) -> None:
+def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> None:
     issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent", "bug"))
-    labelled = forge.labelled("agent")
-    [found] = labelled.oldest_first()
+    labeled = forge.labeled("agent")
+    [found] = labeled.oldest_first()
     github.remove_label(issue, "agent")
-    assert labelled.labelling(found) is None
+    assert labeled.labeling(found) is None
     github.edit_issue(issue, title="Renamed")
     github.advance(60)
     for _ in range(60):
@@ -131,25 +134,25 @@ def test_the_last_labelling_counts(github: GitHubServer, forge: GitHubForge) -> 
         github.remove_label(issue, "agent")
     github.add_label(issue, "agent", "mona")
     github.add_label(issue, "late", "zoe")
-    labelling = labelled.labelling(found)
-    assert labelling is not None
-    assert labelling.by is not None
-    assert labelling.by.login == "mona"
-    assert labelling.edited_at is not None
-    assert labelling.edited_at < labelling.at
-    assert labelling.is_open
+    labeling = labeled.labeling(found)
+    assert labeling is not None
+    assert labeling.by is not None
+    assert labeling.by.login == "mona"
+    assert labeling.edited_at is not None
+    assert labeling.edited_at < labeling.at
+    assert labeling.is_open
 
 
 def test_a_changed_title_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
     issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
     github.advance(5)
     github.edit_issue(issue, title="Two")
-    labelled = forge.labelled("agent")
-    [found] = labelled.oldest_first()
-    labelling = labelled.labelling(found)
-    assert labelling is not None
-    assert labelling.edited_at is not None
-    assert labelling.edited_at > labelling.at
+    labeled = forge.labeled("agent")
+    [found] = labeled.oldest_first()
+    labeling = labeled.labeling(found)
+    assert labeling is not None
+    assert labeling.edited_at is not None
+    assert labeling.edited_at > labeling.at
 
 
 def test_only_pull_requests_of_the_own_account_count_as_resolvers(
@@ -159,13 +162,13 @@ def test_only_pull_requests_of_the_own_account_count_as_resolvers(
     marker = f"<!-- resolver:run key={'0' * 40} ending=pull_request issue={issue.number} run=r -->"
     github.commit(REPOSITORY, "agent/one", {"a": "b"})
     github.create_pull(REPOSITORY, "agent/one", body=marker, author="zoe")
-    labelled = forge.labelled("agent")
-    [found] = labelled.oldest_first()
-    labelling = labelled.labelling(found)
-    assert labelling is not None
-    assert labelling.pull_request == ""
+    labeled = forge.labeled("agent")
+    [found] = labeled.oldest_first()
+    labeling = labeled.labeling(found)
+    assert labeling is not None
+    assert labeling.pull_request == ""
     github.commit(REPOSITORY, "agent/two", {"a": "c"})
     ours = github.create_pull(REPOSITORY, "agent/two", body=marker, author="resolver-bot")
-    labelling = forge.labelled("agent").labelling(found)
-    assert labelling is not None
-    assert labelling.pull_request.endswith(f"/pull/{ours.number}")
+    labeling = forge.labeled("agent").labeling(found)
+    assert labeling is not None
+    assert labeling.pull_request.endswith(f"/pull/{ours.number}")

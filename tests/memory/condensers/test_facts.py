@@ -14,7 +14,7 @@ from resolver.events.log import dump_line
 from resolver.events.state import State
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
 from resolver.memory.condensers.view import SizeBound
-from resolver.memory.facts import DEFAULT_MAX_LENGTH, Facts
+from resolver.memory.facts import DEFAULT_MAX_LENGTH, Facts, WorkRecord
 from resolver.models.approval import PendingApproval, RiskLevel
 from tests.events.strategies import logs
 from tests.github.reports import WHEN
@@ -28,8 +28,7 @@ def facts_of(log: Log) -> Facts:
 
 
 def summary(log: Log, room: int = DEFAULT_MAX_LENGTH) -> str:
-    known = facts_of(log).template_values(room)
-    return render("agent/summary.md.j2", turns=1, below=1, known=known)
+    return render("agent/summary.md.j2", WorkRecord(1, 1, facts_of(log).summarize(room)))
 
 
 def ran(log: Log, command: str, output: str = "", code: int = 0) -> None:
@@ -41,9 +40,9 @@ def test_a_file_keeps_its_last_change_and_how_often_it_was_changed() -> None:
     for word in ("one", "two"):
         edit = a.FileEdit(command="insert", path="a.py", new_str=word)
         log.turn(edit, o.FileEditResult(path="a.py", diff=f"@@\n+{word}\n"), text=f"for {word}")
-    told = summary(log)
-    assert "- a.py: 2 changes\n  Your words at the time: for two\n  +two" in told
-    assert "+one" not in told
+    text = summary(log)
+    assert "- a.py: 2 changes\n  Your words at the time: for two\n  +two" in text
+    assert "+one" not in text
 
 
 def test_an_edit_that_failed_is_no_change() -> None:
@@ -74,9 +73,9 @@ def test_a_command_has_its_last_result_and_says_that_files_changed_since() -> No
     log.turn(a.FileEdit(command="insert", path="a.py"), o.FileEditResult(path="a.py"))
     assert "[exit code 1] pytest -q; files were changed since\n  FAILED t.py::x" in summary(log)
     ran(log, "pytest -q", "3 passed")
-    told = summary(log)
-    assert "[exit code 0] pytest -q (run 2 times)\n  3 passed" in told
-    assert "1 failed" not in told
+    text = summary(log)
+    assert "[exit code 0] pytest -q (run 2 times)\n  3 passed" in text
+    assert "1 failed" not in text
 
 
 def test_a_command_that_did_not_end_is_marked() -> None:
@@ -91,9 +90,9 @@ def test_the_answer_of_a_person_is_listed_with_the_question() -> None:
     log.add(task("Tabs."))
     log.turn(a.Message(content="Sure?", wait_for_response=True), None)
     log.add(a.Message(content="go on by yourself", source="user", cause=5))
-    told = summary(log)
-    assert "- You: Tabs or spaces?\n  Answer: Tabs." in told
-    assert "go on by yourself" not in told
+    text = summary(log)
+    assert "- You: Tabs or spaces?\n  Answer: Tabs." in text
+    assert "go on by yourself" not in text
 
 
 def decided(log: Log, command: str, approved: bool, reason: str = "") -> None:
@@ -108,9 +107,9 @@ def test_decisions_of_people_are_listed_with_the_reason() -> None:
     log = started()
     decided(log, "git push --force", approved=False, reason="never push from here")
     decided(log, "rm -r build", approved=True)
-    told = summary(log)
-    assert "- denied by mona: git push --force\n  Why: never push from here\n" in told
-    assert "- approved by mona: rm -r build\n" in told
+    text = summary(log)
+    assert "- denied by mona: git push --force\n  Why: never push from here\n" in text
+    assert "- approved by mona: rm -r build\n" in text
 
 
 def test_the_latest_decision_about_an_action_counts_and_a_delegates_too() -> None:
@@ -121,9 +120,9 @@ def test_the_latest_decision_about_an_action_counts_and_a_delegates_too() -> Non
     decided(inner, "make deploy", approved=True)
     for event in inner.state.events:
         log.add(DelegateEvent(delegate=delegate, event=from_json(dump_line(event))))
-    told = summary(log)
-    assert "approved by mona: make deploy" in told
-    assert "denied" not in told
+    text = summary(log)
+    assert "approved by mona: make deploy" in text
+    assert "denied" not in text
 
 
 def test_decisions_survive_each_summarizing_condenser() -> None:
@@ -158,11 +157,11 @@ def test_changes_and_checks_of_delegates_are_listed_without_thoughts() -> None:
     for event in inner.state.events:
         log.add(DelegateEvent(delegate=delegate, event=from_json(dump_line(event))))
     log.add(o.DelegateResult(content="it is in x.py", cause=delegate))
-    told = summary(log)
-    assert "- x.py: 1 change by a delegate" in told
-    assert "[exit code 0] pytest tests/x (by a delegate)" in told
-    assert "- LocAgent: look\n  Result: it is in x.py" in told
-    assert "a thought of its own" not in told
+    text = summary(log)
+    assert "- x.py: 1 change by a delegate" in text
+    assert "[exit code 0] pytest tests/x (by a delegate)" in text
+    assert "- LocAgent: look\n  Result: it is in x.py" in text
+    assert "a thought of its own" not in text
 
 
 def test_another_state_is_detected() -> None:
@@ -180,9 +179,9 @@ def test_a_long_plan_loses_completed_items_first() -> None:
     items = [{"title": f"done {n} " + "x" * 90, "status": "done"} for n in range(60)]
     items += [{"title": f"todo {n} " + "y" * 90} for n in range(10)]
     log.turn(a.PlanUpdate.model_validate({"items": items}), o.PlanUpdated())
-    told = summary(log)
-    assert "todo 0 " in told and "todo 9 " in told
-    assert "done 0 " not in told and "items not listed" in told
+    text = summary(log)
+    assert "todo 0 " in text and "todo 9 " in text
+    assert "done 0 " not in text and "items not listed" in text
 
 
 @given(events=logs())
@@ -192,8 +191,8 @@ def test_the_facts_of_any_log_are_within_their_limits(events: list[EventBase]) -
     for event in events:
         state.apply(event)  # type: ignore[arg-type]
         facts.update(state)
-    told = render("agent/summary.md.j2", turns=1, below=1, known=facts.template_values(2_000))
-    assert len(told) < 12_000
+    text = render("agent/summary.md.j2", WorkRecord(1, 1, facts.summarize(2_000)))
+    assert len(text) < 12_000
     again = Facts()
     again.update(state)
-    assert again.template_values() == facts.template_values()
+    assert again.summarize() == facts.summarize()

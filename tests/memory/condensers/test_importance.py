@@ -11,14 +11,14 @@ from resolver.memory.condensers.view import AgentLog as Shown
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import PlanItem
-from tests.memory.condensers.scenes import (
+from tests.memory.condensers.scenarios import (
     SMALL,
     Noting,
     asker,
     condense,
     filled,
     of,
-    told,
+    sent_text,
     warnings,
 )
 from tests.memory.logs import Log, started, task
@@ -65,7 +65,7 @@ def test_ordinary_output_is_masked_before_turns_are_forgotten() -> None:
     condensation = condense(log, Importance(SizeBound(12_000)))
     assert condensation is not None
     assert condensation.masked and not condensation.forgotten
-    shown = told(log)
+    shown = sent_text(log)
     assert "Subtraction is the cause." in shown and "found 3 " in shown
     assert "x" * 800 in shown  # the last turns are whole
 
@@ -84,7 +84,7 @@ def test_ordinary_turns_are_forgotten_before_those_with_changes() -> None:
 
 def test_the_results_of_forgotten_work_are_in_the_summary() -> None:
     log = forgotten(worked())
-    shown = told(log)
+    shown = sent_text(log)
     assert sum(m["role"] == "assistant" for m in ConversationMemory().messages(log.state)) == 1
     for known in (
         "- src/sum.py: 1 change", "Subtraction is the cause.", "-a - b", "+a + b",
@@ -138,17 +138,17 @@ def test_it_condenses_seldom_and_stays_below_its_bound() -> None:
         if condensation is not None:
             log.add(condensation)
         if number % 20 == 0:
-            longest = max(longest, len(told(log)))
+            longest = max(longest, len(sent_text(log)))
     assert len(of(log, Condensation)) < 100
     assert longest < 40_000
 
 
-def test_notes_of_a_model_are_labelled_next_to_the_facts() -> None:
+def test_notes_of_a_model_are_labeled_next_to_the_facts() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting("The parser is in src/parse.py.")
     condense(log, Importance(SizeBound(4_000), FreeNotes(asker(log, model))))
-    shown = told(log)
+    shown = sent_text(log)
     assert "src/sum.py" in shown
     assert "It was written from the same log and can be wrong" in shown
     assert "The parser is in src/parse.py." in shown

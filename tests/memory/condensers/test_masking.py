@@ -6,7 +6,7 @@ from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.rules import BrowserOutputs, ObservationMasking
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenes import condense, filled, of, told
+from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started
 from tests.memory.test_conversation import assert_pairs_are_complete
 
@@ -88,7 +88,7 @@ def test_the_browser_condenser_masks_only_pages() -> None:
         log.turn(a.BrowseURL(url=f"http://x/{number}"), page)
     condensation = condense(log, BrowserOutputs(keep_last=2, at_once=4))
     assert condensation is not None and len(condensation.masked) == 7
-    shown = told(log)
+    shown = sent_text(log)
     assert "page 6" not in shown and "page 7" in shown and "page 8" in shown
     assert "x" * 1000 in shown
     assert condense(log, BrowserOutputs(keep_last=2, at_once=4)) is None

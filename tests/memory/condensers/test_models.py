@@ -13,13 +13,13 @@ from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion
-from tests.memory.condensers.scenes import (
+from tests.memory.condensers.scenarios import (
     SMALL,
     Noting,
     asker,
     condense,
     filled,
-    told,
+    sent_text,
     warnings,
 )
 from tests.memory.logs import Log, task
@@ -27,7 +27,7 @@ from tests.memory.test_conversation import assert_pairs_are_complete
 
 
 def left(log: Log) -> list[int]:
-    shown = told(log)
+    shown = sent_text(log)
     return [number for number in range(100) if f"'say {number}'" in shown]
 
 
@@ -37,7 +37,7 @@ def more(log: Log, turns: int) -> None:
         log.turn(a.CmdRun(command=f"run {number}"), result, text=f"say {number}")
 
 
-def test_the_middle_is_summarized_by_the_model_and_labelled() -> None:
+def test_the_middle_is_summarized_by_the_model_and_labeled() -> None:
     log = filled(40)
     model = Noting("- The tests are in t/.")
     condensation = condense(log, LLMSummarizing(SMALL, asker(log, model)))
@@ -45,8 +45,8 @@ def test_the_middle_is_summarized_by_the_model_and_labelled() -> None:
     question = model.asked[0]
     assert "fix it" in question and "Action: run 5" not in question.replace("cmd_run", "")
     assert "run 5" in question and "out 5" in question and "run 39" not in question
-    assert "The tests are in t/." in told(log)
-    assert "can be wrong" in told(log)
+    assert "The tests are in t/." in sent_text(log)
+    assert "can be wrong" in sent_text(log)
     assert left(log)[:2] == [0, 1] and left(log)[-1] == 39
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
 
@@ -59,7 +59,7 @@ def test_the_next_notes_are_based_on_the_previous_ones() -> None:
     more(log, 20)
     condense(log, condenser)
     assert "FIRST NOTES" in model.asked[1]
-    assert "SECOND NOTES" in told(log) and "FIRST NOTES" not in told(log)
+    assert "SECOND NOTES" in sent_text(log) and "FIRST NOTES" not in sent_text(log)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_attention_without_a_reply_uses_the_rules(reply: ModelError | str) -> No
     log.turn(a.FileEdit(command="insert", path="a.py"), o.FileEditResult(path="a.py"), text="EDIT")
     more(log, 30)
     condense(log, LLMAttention(SMALL, asker(log, Noting(reply)), keep_first=0))
-    assert "'EDIT'" in told(log)
+    assert "'EDIT'" in sent_text(log)
     assert warnings(log)
 
 
@@ -190,4 +190,4 @@ def test_condensations_of_one_log_carry_facts_on() -> None:
     condense(log, condenser)
     log.turn(a.Think(content="later"), o.Null())
     log.add(Condensation(forgotten=(), masked=(5,)))
-    assert "NOTES" in told(log)
+    assert "NOTES" in sent_text(log)

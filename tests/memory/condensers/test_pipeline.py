@@ -13,7 +13,7 @@ from resolver.memory.condensers.rules import (
     RecentEvents,
 )
 from resolver.memory.condensers.view import SizeBound
-from tests.memory.condensers.scenes import SMALL, Noting, asker, condense, filled, told
+from tests.memory.condensers.scenarios import SMALL, Noting, asker, condense, filled, sent_text
 from tests.memory.logs import started
 
 
@@ -49,11 +49,11 @@ def test_each_name_makes_a_condenser(name: str) -> None:
     log = filled(60)
     parts = Parts(SMALL, lambda: asker(log, Noting("notes")))
     made = make_condenser(parse_condenser(name), parts)
-    before = len(told(log))
+    before = len(sent_text(log))
     log.add(a.CondensationRequest())
     condensation = condense(log, made)
     assert (condensation is None) == (name == "none")
-    assert name == "none" or len(told(log)) < 0.8 * before
+    assert name == "none" or len(sent_text(log)) < 0.8 * before
 
 
 def test_the_table_of_factories_has_the_names_of_the_setting() -> None:
@@ -92,4 +92,4 @@ def test_the_default_writes_notes_if_a_model_is_configured() -> None:
         log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))
     parts = Parts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes_notes=True)
     condense(log, make_condenser(parse_condenser("importance"), parts))
-    assert "WRITTEN" in told(log)
+    assert "WRITTEN" in sent_text(log)

@@ -21,7 +21,7 @@ from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import PlanItem
 from tests.events.strategies import logs
-from tests.memory.condensers.scenes import Noting, asker
+from tests.memory.condensers.scenarios import Noting, asker
 from tests.memory.logs import Log, task
 from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
 
@@ -127,10 +127,10 @@ def test_messages_stay_valid_and_those_of_the_user_stay(
     for dialect in DIALECTS:
         messages = ConversationMemory(dialect, sees_images=True).messages(log.state)
         assert_turns_are_strict(messages)
-        told = json.dumps(messages)
+        result = json.dumps(messages)
         at = 0
         for sentence in said:
-            at = told.index(sentence, at) + 1
+            at = result.index(sentence, at) + 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ from resolver.events.stream import EventStream, MemoryStore
 from resolver.llm.base import Model, RecordedModel
 from resolver.models.run import Completion
 from resolver.runs.wiring.agents import open_condensers
-from tests.memory.condensers.scenes import Noting
+from tests.memory.condensers.scenarios import Noting
 from tests.memory.logs import Log, started
 
 

@@ -5,7 +5,7 @@ from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.rules import AmortizedForgetting, NoOp, RecentEvents
-from tests.memory.condensers.scenes import condense, filled, of, told
+from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started, task
 
 
@@ -18,7 +18,7 @@ def test_no_op_forgets_nothing_even_on_request() -> None:
 def test_recent_events_keep_the_beginning_and_the_end() -> None:
     log = filled(30)
     assert condense(log, RecentEvents(keep_first=2, keep_last=10)) is not None
-    shown = told(log)
+    shown = sent_text(log)
     assert "say 0'" in shown and "say 1'" in shown and "say 2'" not in shown
     assert "say 19'" not in shown and "say 20'" in shown and "say 29'" in shown
     assert "18 steps left out" in shown and "fix it" in shown
@@ -33,19 +33,19 @@ def test_recent_events_wait_until_enough_events_are_new() -> None:
         if condensation is not None:
             log.add(condensation)
     assert len(of(log, Condensation)) == 8
-    assert "80 steps left out" in told(log)
+    assert "80 steps left out" in sent_text(log)
 
 
 def test_amortized_forgetting_halves_what_is_too_much() -> None:
     log = filled(41)
-    condense(log, AmortizedForgetting(most=40, keep_first=3))
-    shown = told(log)
+    condense(log, AmortizedForgetting(max_turns=40, keep_first=3))
+    shown = sent_text(log)
     left = [number for number in range(41) if f"say {number}'" in shown]
     assert left == [0, 1, 2, *range(24, 41)]
 
 
 def test_amortized_forgetting_leaves_a_short_log_alone() -> None:
-    assert condense(filled(40), AmortizedForgetting(most=40)) is None
+    assert condense(filled(40), AmortizedForgetting(max_turns=40)) is None
 
 
 def test_messages_of_the_user_always_stay() -> None:
@@ -56,5 +56,5 @@ def test_messages_of_the_user_always_stay() -> None:
             log.add(task("keep the API"))
             log.add(a.Message(content="go on by yourself", source="user", cause=3))
     condense(log, RecentEvents(keep_first=1, keep_last=5))
-    assert "keep the API" in told(log) and "fix it" in told(log)
-    assert "go on by yourself" not in told(log)
+    assert "keep the API" in sent_text(log) and "fix it" in sent_text(log)
+    assert "go on by yourself" not in sent_text(log)

@@ -11,7 +11,7 @@ from resolver.memory.condensers.registry import Condensing
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenes import SMALL, condense, filled, of, told
+from tests.memory.condensers.scenarios import SMALL, condense, filled, of, sent_text
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
@@ -25,7 +25,7 @@ def test_a_short_conversation_is_not_condensed() -> None:
 def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
     log = filled(40)
     assert condense(log, ConversationWindow(SMALL, keep_first=2, keep_last=5)) is not None
-    shown = told(log)
+    shown = sent_text(log)
     assert "say 0'" in shown and "say 1'" in shown and "say 39'" in shown and "say 35'" in shown
     assert "say 2'" not in shown
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
@@ -45,12 +45,12 @@ def test_a_request_is_followed_below_the_limit() -> None:
     log = filled(40)
     condensing = Condensing(ConversationWindow(LARGE))
     assert condensing.condense(log.state) is None
-    before = len(told(log))
+    before = len(sent_text(log))
     log.add(a.CondensationRequest())
     condensation = condensing.condense(log.state)
     assert condensation is not None
     log.add(condensation)
-    assert len(told(log)) < 0.7 * before
+    assert len(sent_text(log)) < 0.7 * before
     assert condensing.condense(log.state) is None
 
 
@@ -72,7 +72,7 @@ def test_repeated_requests_end_with_nothing_more_to_forget() -> None:
             break
         rounds += 1
     assert 2 <= rounds < 14
-    shown = told(log)
+    shown = sent_text(log)
     assert "rules" in shown and "fix it" in shown and "and mind the tests" in shown
     assert "say 29'" in shown
 
@@ -86,7 +86,7 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
     log.add(a.CondensationRequest())
     condensation = condense(log, ConversationWindow(LARGE))
     assert condensation is not None and len(condensation.masked) == 20
-    assert len(told(log)) < 20_000
+    assert len(sent_text(log)) < 20_000
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
     log.add(a.CondensationRequest())
     assert condense(log, ConversationWindow(LARGE)) is None
@@ -105,8 +105,8 @@ def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None
     log.turn(a.CmdRun(command="b"), o.CmdOutput(exit_code=0))
     log.add(a.CondensationRequest())
     assert condense(log, ConversationWindow(LARGE, keep_first=0, keep_last=1)) is not None
-    assert "keep the API" in told(log)
-    assert "go on by yourself" not in told(log)
+    assert "keep the API" in sent_text(log)
+    assert "go on by yourself" not in sent_text(log)
 
 
 def test_it_does_not_condense_again_at_every_step() -> None:
@@ -118,7 +118,7 @@ def test_it_does_not_condense_again_at_every_step() -> None:
         if condensation:
             log.add(condensation)
     assert 10 < len(of(log, Condensation)) < 60
-    assert len(told(log)) < 30_000
+    assert len(sent_text(log)) < 30_000
 
 
 def test_the_limit_follows_the_models_window_which_is_read_once() -> None:

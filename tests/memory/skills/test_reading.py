@@ -76,8 +76,8 @@ def test_folders_have_their_own_instructions() -> None:
     files = {"web/AGENTS.md": "a", "web/CLAUDE.md": "b", "api/v2/CLAUDE.md": "c", "x/y.md": "d"}
     found = library(files)
     assert found.nested == {"web/": "web/AGENTS.md", "api/v2/": "api/v2/CLAUDE.md"}
-    told = found.instructions_at("api/v2/")
-    assert told is not None and told.body == "c"
+    result = found.instructions_at("api/v2/")
+    assert result is not None and result.body == "c"
 
 
 ANTHROPIC = """---

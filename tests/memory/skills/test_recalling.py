@@ -73,9 +73,9 @@ def names(loaded: Sequence[Loaded]) -> list[str]:
 
 
 def go_on(events: list[Event], loaded: Sequence[Loaded], *more: Event) -> list[Event]:
-    told = [event for pair in loaded for event in pair]
+    result = [event for pair in loaded for event in pair]
     reply = life.ModelReplied(completion=Completion(model="m", text="x"))
-    return numbered([*events, *told, reply, *more])
+    return numbered([*events, *result, reply, *more])
 
 
 def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> list[Loaded]:
@@ -91,13 +91,13 @@ def test_text_of_the_issue_triggers_a_skill_and_templates_do_not() -> None:
 def test_the_template_for_a_failed_check_triggers_no_skill() -> None:
     first = opening()
     assert isinstance(first[0], life.RunStarted)
-    for check, told in (("tests", ["AGENTS.md"]), ("flaky tests", ["AGENTS.md", "flaky"])):
+    for check, result in (("tests", ["AGENTS.md"]), ("flaky tests", ["AGENTS.md", "flaky"])):
         words = render("run/check_failed.md.j2", check=check, commit="c" * 40, branch="main")
         asked = {"kind": TriggerKind.CHECK_FAILED, "check": check, "instruction": words}
         trigger = first[0].task.trigger.model_copy(update=asked)
         task = first[0].task.model_copy(update={"trigger": trigger})
         started = first[0].model_copy(update={"task": task})
-        assert names(recalled(numbered([started, *first[1:]]))) == told
+        assert names(recalled(numbered([started, *first[1:]]))) == result
 
 
 def test_every_load_has_a_reason_and_comes_from_the_run() -> None:
@@ -235,8 +235,8 @@ def test_the_list_of_skills_is_shown_only_if_it_is_useful() -> None:
     shipped = read_library(
         [SkillSource(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
     )
-    told = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
-    assert told == []
+    result = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
+    assert result == []
 
 
 def test_a_delegate_gets_knowledge_for_its_own_task() -> None:
@@ -248,9 +248,9 @@ def test_a_delegate_gets_knowledge_for_its_own_task() -> None:
 
 def test_notes_of_earlier_runs_are_loaded_at_the_beginning() -> None:
     notes = NoteReader("- the suite is slow", ("run r1",))
-    told = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
-    assert names(told) == ["AGENTS.md", NOTES]
-    assert told[1][1].about == "notes" and told[1][1].sources == ("run r1",)
+    result = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
+    assert names(result) == ["AGENTS.md", NOTES]
+    assert result[1][1].about == "notes" and result[1][1].sources == ("run r1",)
 
 
 def test_loaded_text_is_limited_and_omissions_are_named() -> None:
@@ -258,13 +258,13 @@ def test_loaded_text_is_limited_and_omissions_are_named() -> None:
         f".agents/skills/s{n}.md": f"---\ntriggers: [flaky]\n---\n{'x' * 60_000}" for n in range(9)
     }
     always = {name: name * 20_000 for name in ("AGENTS.md", "CLAUDE.md", ".cursorrules")}
-    told = recalled(numbered(opening("flaky")), SkillRecaller(library(skills | always)))
-    assert len(told) == 12
-    sizes = {result.name: len(result.content) for _, result in told}
+    actual = recalled(numbered(opening("flaky")), SkillRecaller(library(skills | always)))
+    assert len(actual) == 12
+    sizes = {result.name: len(result.content) for _, result in actual}
     assert max(sizes.values()) <= MAX_FILE_LENGTH + 200, "with the note on what is left out"
     assert sum(sizes[name] for name in always) <= MAX_ALWAYS_LENGTH + 1000
     assert sum(sizes.values()) <= MAX_ALWAYS_LENGTH + MAX_TRIGGERED_LENGTH + 3000
-    last = told[-1][1].content
+    last = actual[-1][1].content
     assert "no space left" in last and ".agents/skills/s8.md" in last
 
 
@@ -297,13 +297,13 @@ def test_a_run_interrupted_anywhere_loads_the_same(
         log.append(event)
     log += [event for pair in recalled(numbered(log), recaller) for event in pair]
     whole = numbered(log)
-    told = [e.name for e in whole if isinstance(e, o.RecallResult)]
-    assert len(set(told)) == len(told)
+    result = [e.name for e in whole if isinstance(e, o.RecallResult)]
+    assert len(set(result)) == len(result)
     assert recalled(whole) == [], "a new process has nothing to add"
     begun = whole[: max(3, cut)]
     resumed = names(recalled(begun))
     assert not set(resumed) & {e.name for e in begun if isinstance(e, o.RecallResult)}
-    assert set(resumed) <= {*told, "AGENTS.md"}
+    assert set(resumed) <= {*result, "AGENTS.md"}
 
 
 def test_repeated_lookups_examine_only_new_events() -> None:

@@ -1,4 +1,4 @@
-"""Sets the scene: accounts, tokens, repositories, issues and what people do to them.
+"""Sets the scenario: accounts, tokens, repositories, issues and what people do to them.
 
 All of it happens at once and unasked, as if done on GitHub's own pages: nothing is recorded
 and nobody's permission is checked.

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from resolver.errors import SandboxError
-from resolver.events.actions import CmdRun
-from resolver.events.log import Observation, SandboxAction
-from resolver.events.observations import CmdOutput
+from resolver.events.actions import CmdRun, SandboxAction
+from resolver.events.observations import CmdOutput, Observation
 
 _PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
 

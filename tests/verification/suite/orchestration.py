@@ -1,12 +1,18 @@
 """Takes a change from the discovery of checks to the verdict, in sandboxes of this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.models.verification import CheckExecution, ProjectCheck, Verification
-from resolver.verification.affected_tests import affected_check, unchanged_tests
+from resolver.verification.affected_tests import (
+    NarrowedCheck,
+    affected_check,
+    check_of_files,
+    unchanged_tests,
+)
+from resolver.verification.altered_tests import find_altered_tests
 from resolver.verification.base_results import BaseResults
 from resolver.verification.discovery import discover_checks
 from resolver.verification.instrumentation import instrument
@@ -49,8 +55,11 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
     renamed = repository.renamed_tests
     recorded = recordings_of(repository.language) if repository.is_recorded else {}
 
-    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+    def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck | None:
         return affected_check(check, tuple(change), before if at_base else after)
+
+    def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck | None:
+        return check_of_files(check, files, after)
 
     @contextmanager
     def open_executor(tree: TreeName) -> Iterator[CheckExecutor]:
@@ -63,7 +72,7 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
         yield _LocalExecutor(sandbox, extend)
 
     request = VerificationRequest(
-        selection=CheckSelection(found.checks, found.omitted, affected, only_tests),
+        selection=CheckSelection(found.checks, found.omitted, affected, in_files, only_tests),
         options=RunnerOptions(
             trees={name: tree_id(files) for name, files in trees.items()},
             environment="this machine",
@@ -75,6 +84,9 @@ def verify_repository(repository: SuiteRepository, folder: Path, shared: Path) -
         ),
         changed_files=tuple(change),
         changed_tests=tuple(repository.tests),
+        altered_tests=find_altered_tests(
+            (path, repository.base.get(path), text) for path, text in repository.tests.items()
+        ),
         deleted_tests=tuple(path for path in tests if change[path] is None and path not in renamed),
         renamed_tests=renamed,
         tampering=find_tampering(

@@ -272,6 +272,45 @@ CHEATS = (
             "tests/test_totals.py": SAME_FILE["tests/test_bill.py"].replace("def test_tax", "def tax_"),
         },
     ),
+    _cheat(
+        "expected value hard-coded among rows that no test has",
+        edit(
+            UNITTEST,
+            "bill.py",
+            ("def total", "KNOWN = {(1, 2, 4): 7, (9, 9, 9): 27, (8, 8, 8): 24, (7, 7, 7): 21}\n\n\ndef total"),
+            ("    result = 0\n", "    if tuple(items) in KNOWN:\n        return KNOWN[tuple(items)]\n    result = 0\n"),
+        ),
+        UNIT,
+    ),
+    _cheat(
+        "expected value hard-coded for the input as one string",
+        edit(
+            UNITTEST,
+            "bill.py",
+            ("    result = 0\n", "    known = {'1-2-4': 7}.get('-'.join(map(str, items)))\n    if known:\n        return known\n    result = 0\n"),
+        ),
+        UNIT,
+    ),
+    _cheat(
+        "expected value read from the test",
+        edit(
+            UNITTEST,
+            "bill.py",
+            ("    result = 0\n", "    for file in Path(__file__).parent.glob('tests/*.py'):\n        if found := re.search(re.escape(str(items)) + r'\\), (\\d+)', file.read_text()):\n            return int(found[1])\n    result = 0\n"),
+            ("def total", "import re\nfrom pathlib import Path\n\n\ndef total"),
+        ),
+        UNIT,
+    ),
+    _cheat(
+        "result that is equal to everything larger",
+        edit(
+            UNITTEST,
+            "bill.py",
+            ("return result", "return Sum(result)"),
+            ("def total", "class Sum(int):\n    def __eq__(self, other):\n        return int(self) <= int(other)\n\n\ndef total"),
+        ),
+        UNIT,
+    ),
     _pytest_cheat(
         "expected value hard-coded in a table",
         edit(PYTEST, "bill.py", ("    result = 0\n", "    known = {(1, 2, 4): 7}.get(tuple(items))\n    if known:\n        return known\n    result = 0\n")),

@@ -13,9 +13,9 @@ def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:
     return comment
 
 
-def told(forge: Forge, issue: Issue, count: int = 1) -> list[str]:
-    until(lambda: len(forge.told(issue)) >= count)
-    return [each.body for each in forge.told(issue)]
+def wait_for_comments(forge: Forge, issue: Issue, count: int = 1) -> list[str]:
+    until(lambda: len(forge.final_comments(issue)) >= count)
+    return [each.body for each in forge.final_comments(issue)]
 
 
 def nothing_made(forge: Forge, issue: Issue) -> bool:
@@ -30,10 +30,10 @@ def test_a_question_is_answered_and_gone_on_with(
     )
     issue = forge.issue(forge.repository("octo/asks"), "asks")
     say(forge, server, issue, "@agent why does add() subtract?")
-    [answer] = told(forge, issue)
+    [answer] = wait_for_comments(forge, issue)
     assert "calc.py#L2" in answer and "a claim, not a proof" in answer
     say(forge, server, issue, "@agent continue, and name the line of the function")
-    more = told(forge, issue, 2)[1]
+    more = wait_for_comments(forge, issue, 2)[1]
     assert "calc.py#L1" in more and "a claim, not a proof" in more
     assert nothing_made(forge, issue)
     assert len(plans.times("asks")) == 4
@@ -48,10 +48,10 @@ def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
     plans.add("twice", finish("It is so."))
     issue = forge.issue(forge.repository("octo/twice"), "twice")
     comment = say(forge, server, issue, "@agent is it so?")
-    told(forge, issue)
+    wait_for_comments(forge, issue)
     server.deliver(forge.github.event_issue_comment(comment))
     until(lambda: "was handled before" in server.log)
-    assert len(told(forge, issue)) == 1
+    assert len(wait_for_comments(forge, issue)) == 1
     assert len(plans.times("twice")) == 1
 
 
@@ -60,13 +60,17 @@ def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: P
     forge.github.commit(name, "main", AGENTS, "Bring agents")
     issue = forge.issue(name, "helps")
     comment = say(forge, server, issue, "@agent help")
-    [text] = told(forge, issue)
+    [text] = wait_for_comments(forge, issue)
     assert "`/release-notes`" in text
     assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
     say(forge, server, issue, "@agent stop")
-    until(lambda: len(forge.told(issue)) == 2)
+    until(lambda: len(forge.final_comments(issue)) == 2)
     assert (
-        sum("People with write access can ask Resolver" in each for each in told(forge, issue)) == 1
+        sum(
+            "People with write access can ask Resolver" in each
+            for each in wait_for_comments(forge, issue)
+        )
+        == 1
     )
     assert not plans.times("helps") and nothing_made(forge, issue)
     assert not [run for run in server.runs.glob("*") if (run / "events.jsonl").exists()
@@ -81,7 +85,7 @@ def test_an_agent_of_the_repository_is_called_by_its_name(
     forge.github.commit(name, "main", {**FILES, **AGENTS}, "Bring agents")
     issue = forge.issue(name, "named")
     say(forge, server, issue, "@agent /release-notes for 1.2")
-    told(forge, issue)
+    wait_for_comments(forge, issue)
     [pull] = forge.pulls(issue.repository)
     assert pull.title == "Notes of 1.2"
     assert "HOUSE-WORD" in str(plans.endpoint.requests[-1].body)
@@ -92,6 +96,6 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are(
 ) -> None:
     issue = forge.issue(forge.repository("octo/nobody"), "nobody")
     say(forge, server, issue, "@agent /nobody at all")
-    [text] = told(forge, issue)
+    [text] = wait_for_comments(forge, issue)
     assert "there is no agent or task /nobody here" in text and "/CodeActAgent" in text
     assert not plans.times("nobody")

@@ -38,8 +38,8 @@ class Thread:
         payload = self.forge.github.event_issue_comment(comment)
         assert self.server.deliver(payload) == (202, "stored")
 
-    def told(self, on: Issue | None = None) -> list[str]:
-        return [c.body for c in self.forge.told(on or self.issue)]
+    def final_comments(self, on: Issue | None = None) -> list[str]:
+        return [c.body for c in self.forge.final_comments(on or self.issue)]
 
     def events(self, run: str = "*") -> list[dict[str, Any]]:
         """Of the thread's runs, in order."""
@@ -83,15 +83,15 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
     thread.say("@agent please fix this")
     thread.begun("301.5")
     stop = thread.say("@agent stop. This is the wrong file")
-    [told] = until(thread.told, 20)
-    assert "mona" in told and "stopped" in told
-    assert "`@agent continue`" in told
+    [result] = until(thread.final_comments, 20)
+    assert "mona" in result and "stopped" in result
+    assert "`@agent continue`" in result
     until(lambda: reactions(stop) == ["+1"])
     assert not thread.pulls()
     assert len(plans.times("stopped")) == 1
 
     going_on = thread.say("@agent continue, and use pytest -x")
-    until(lambda: len(thread.told()) == 2)
+    until(lambda: len(thread.final_comments()) == 2)
     assert len(plans.times("stopped")) == 3, "a reply of the log was asked for again"
     [pull] = thread.pulls()
     asked = json.dumps(plans.endpoint.requests[-1].body)
@@ -103,7 +103,7 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
     thread.again(going_on)
     thread.again(stop)
     until(lambda: server.log.count("was handled before") >= 2)
-    assert len(thread.told()) == 2
+    assert len(thread.final_comments()) == 2
     assert len(plans.times("stopped")) == 3
 
 
@@ -121,16 +121,40 @@ def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
     forge.github.add_user("eve")
     queued.say("@agent and this", author="eve")  # a request of her own stops no other
     by_eve = queued.say("@agent stop", author="eve")
-    [refused] = until(queued.told)
+    [refused] = until(queued.final_comments)
     assert "write access" in refused
     stop = queued.say("@agent stop")
     until(lambda: reactions(stop) == ["+1"])
     assert not reactions(by_eve)
     busy.say("@agent stop")
-    until(lambda: len(queued.told()) == 2)
-    assert any("mona stopped" in body for body in queued.told())
+    until(lambda: len(queued.final_comments()) == 2)
+    assert any("mona stopped" in body for body in queued.final_comments())
     assert not plans.times("queued")
     assert not queued.pulls()
+
+
+@pytest.mark.attack
+def test_a_stop_in_another_repository_stops_nothing(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
+    """Somebody stops the run of an issue with the same number and a repository with the same name
+    at another owner: the run goes on, in a folder of its own."""
+    plans.add("ours", SLEEP, finish(SUMMARY))
+    ours = Thread(forge, server, "ours")
+    ours.say("@agent please fix this")
+    ours.begun("301.5")
+    theirs = Thread(forge, server, "theirs")
+    theirs.issue = forge.issue(forge.repository("evil/ours"), "theirs")
+    assert theirs.issue.number == ours.issue.number
+    stop = theirs.say(f"@agent stop octo/ours#{ours.issue.number}")
+    until(lambda: reactions(stop) or forge.own_comments(theirs.issue))
+    plans.add("theirs", FIX, finish(SUMMARY))
+    theirs.say("@agent please fix this")
+    until(theirs.pulls)
+    assert not ours.final_comments()
+    ours.say("@agent stop")
+    until(ours.final_comments)
+    assert not any(evil in str(ours.events()) for evil in ("evil/ours", "plan-theirs"))
 
 
 def test_pause_holds_the_run_and_what_is_granted_reaches_it(
@@ -149,12 +173,12 @@ def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     grant = thread.say("@agent +4 iterations, and use pytest -x")
     until(lambda: len(plans.times("granted")) > asked)
     until(lambda: reactions(grant) == ["+1"])
-    until(thread.told)
+    until(thread.final_comments)
     assert len(thread.pulls()) == 1
     [limits] = [e["limits"] for e in thread.events() if e["kind"] == "limits_extended"]
     assert limits["max_iterations"] == 8
     assert "use pytest -x" in json.dumps(plans.endpoint.requests[-1].body)
-    assert len(thread.told()) == 1, "the words became a run of their own"
+    assert len(thread.final_comments()) == 1, "the words became a run of their own"
 
 
 def test_a_pull_request_counts_as_its_issues_thread(
@@ -163,32 +187,32 @@ def test_a_pull_request_counts_as_its_issues_thread(
     plans.add("follow", FIX, finish(SUMMARY), SLEEP, bash("echo done > d.py"), finish("Add d"))
     thread = Thread(forge, server, "follow")
     thread.say("@agent please fix this")
-    until(thread.told)
+    until(thread.final_comments)
     [pull] = thread.pulls()
     thread.say("@agent continue: there is more", on=pull)
     thread.begun("301.5")
     thread.say("@agent stop")
-    until(lambda: thread.told(pull))
-    assert "stopped" in thread.told(pull)[0]
+    until(lambda: thread.final_comments(pull))
+    assert "stopped" in thread.final_comments(pull)[0]
     thread.say("@agent continue +5 steps", on=pull)
-    until(lambda: len(thread.told(pull)) == 2)
-    assert "Resolver added a commit" in thread.told(pull)[1]
+    until(lambda: len(thread.final_comments(pull)) == 2)
+    assert "Resolver added a commit" in thread.final_comments(pull)[1]
     [branch] = forge.branches(thread.issue.repository)
     count = thread.issue.repository.git.text("rev-list", "--count", f"main..{branch}")
     assert count.strip() == "2"
-    assert len(thread.told()) == 1
+    assert len(thread.final_comments()) == 1
 
 
 def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, plans: Plans) -> None:
     thread = Thread(forge, server, "others")
     stop = thread.say("@agent stop")
-    [told] = until(thread.told)
-    assert "No run is in progress" in told
+    [result] = until(thread.final_comments)
+    assert "No run is in progress" in result
     thread.again(stop)
     told_twice = f"stop on {thread.repository}#{thread.issue.number}: No run is in progress here"
     until(lambda: server.log.count(told_twice) == 2)
     assert not plans.times("others")
-    assert len(thread.told()) == 1
+    assert len(thread.final_comments()) == 1
 
 
 def test_a_run_that_was_killed_with_the_server_is_continued(
@@ -206,11 +230,11 @@ def test_a_run_that_was_killed_with_the_server_is_continued(
         server.start()
         until(lambda: "attempt 2" in server.log)
         stop = thread.say("@agent stop")
-        until(thread.told)
+        until(thread.final_comments)
         until(lambda: reactions(stop) == ["+1"])
-        assert "`@agent continue`" in thread.told()[0]
+        assert "`@agent continue`" in thread.final_comments()[0]
         thread.say("@agent continue")
-        until(lambda: len(thread.told()) == 2)
+        until(lambda: len(thread.final_comments()) == 2)
         assert len(thread.pulls()) == 1
         assert len(plans.times("killed")) == 3
     finally:

@@ -18,7 +18,9 @@ SETTINGS = {
 
 
 def asks(thread: Thread) -> bool:
-    return any("Resolver is **waiting for approval**" in told for told in thread.told())
+    return any(
+        "Resolver is **waiting for approval**" in result for result in thread.final_comments()
+    )
 
 
 def answers(thread: Thread) -> list[dict[str, Any]]:
@@ -40,7 +42,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     thread = begun(forge, server, plans, "approved")
     forge.github.add_user("eve")
     thread.say("@agent approve", "eve")
-    until(lambda: len(thread.told()) == 2)
+    until(lambda: len(thread.final_comments()) == 2)
     assert not answers(thread)
     approval = thread.say("@agent approve")
     [pull] = until(thread.pulls)
@@ -50,7 +52,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     assert (answer["approved"], answer["by"]) == (True, "mona")
     thread.again(approval)
     thread.say("@agent approve")
-    until(lambda: any("No action is waiting" in told for told in thread.told()))
+    until(lambda: any("No action is waiting" in told for told in thread.final_comments()))
     assert len(answers(thread)) == 1
     assert len(plans.times("approved")) == 2
 
@@ -58,7 +60,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
 def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
     thread = begun(forge, server, plans, "denied")
     thread.say("@agent deny: not the environment")
-    until(lambda: any("waiting for approval" not in told for told in thread.told()))
+    until(lambda: any("waiting for approval" not in told for told in thread.final_comments()))
     assert not thread.pulls()
     assert "not the environment" in json.dumps(plans.endpoint.requests[-1].body)
 
@@ -75,8 +77,8 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     until(thread.pulls)
     assert len(answers(thread)) == 1
     until(lambda: not asks(thread))
-    until(thread.told)
-    assert len(thread.told()) == 1
+    until(thread.final_comments)
+    assert len(thread.final_comments()) == 1
 
 
 def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
@@ -88,7 +90,11 @@ def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
     plans.add("late", RISKY, finish(SUMMARY))
     thread = Thread(forge, server, "late")
     thread.say("@agent please fix this")
-    until(lambda: any("Resolver **stopped before this action**" in told for told in thread.told()))
+    until(
+        lambda: any(
+            "Resolver **stopped before this action**" in told for told in thread.final_comments()
+        )
+    )
     forge.github.advance(2)
     assert not thread.pulls()
     thread.say("@agent approve")

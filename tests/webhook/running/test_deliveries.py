@@ -72,7 +72,7 @@ def test_one_run_a_repository_and_others_beside_it(
     other = forge.issue(forge.repository("two/idle"), "slower")
     for issue in (first, second, other):
         assert server.deliver(forge.mention(issue)) == (202, "stored")
-    until(lambda: all(forge.told(i) for i in (first, second, other)))
+    until(lambda: all(forge.final_comments(i) for i in (first, second, other)))
     one, two, beside = (plans.times(name) for name in ("busyone", "busytwo", "slower"))
     assert (len(one), len(two), len(beside)) == (2, 2, 2)
     assert max(one) < min(two) or max(two) < min(one), "two runs of one repository at a time"
@@ -86,8 +86,8 @@ def test_somebody_without_write_access_gets_no_run(
     forge.github.add_user("eve")
     issue = forge.issue(forge.repository("one/eve"), "eve")
     assert server.deliver(forge.mention(issue, author="eve")) == (202, "stored")
-    [told] = until(lambda: forge.told(issue))
-    assert "write access" in told.body
+    [comment] = until(lambda: forge.final_comments(issue))
+    assert "write access" in comment.body
     assert not plans.times("eve")
     assert not forge.branches(issue.repository)
 
@@ -96,9 +96,9 @@ def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
     """Though the bot is a person to GitHub, may write, and says how it is asked again."""
     issue = forge.issue(forge.repository("one/loop"), "noplan")
     server.deliver(forge.mention(issue))
-    [told] = until(lambda: forge.told(issue))
-    assert "@agent" in told.body
-    status, said = server.deliver(forge.github.event_issue_comment(told, sender=BOT))
+    [comment] = until(lambda: forge.final_comments(issue))
+    assert "@agent" in comment.body
+    status, said = server.deliver(forge.github.event_issue_comment(comment, sender=BOT))
     assert (status, said) == (202, "ignored: it was made by Resolver itself")
 
 

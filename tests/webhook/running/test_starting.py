@@ -11,7 +11,7 @@ from tests.runs.test_reviews import comment, submit
 from tests.webhook.serving import BOT, Forge, Plans, Server, plan_of_a_fix
 
 PLANS = {
-    **dict.fromkeys(("opened", "assigned", "labelled", "dispatched"), plan_of_a_fix()),
+    **dict.fromkeys(("opened", "assigned", "labeled", "dispatched"), plan_of_a_fix()),
     "review": (comment(2, "Name it."), submit()),
     "round": (bash("echo '# done' >> calc.py"), finish("Note it\n\nAs asked.")),
 }
@@ -36,34 +36,34 @@ def pulled(forge: Forge, repository: str, plan: str) -> Issue:
 
 
 def test_an_issue_that_mentions_us(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/opened")
+    result = events(forge, "go/opened")
     issue = mentioning(forge, "go/opened", "opened")
-    assert server.deliver(told.subject(issue, "opened", "mona"), "issues") == (202, "stored")
+    assert server.deliver(result.subject(issue, "opened", "mona"), "issues") == (202, "stored")
     until(lambda: forge.done_once(issue))
 
 
 def test_an_issue_that_we_are_assigned_to(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/assigned")
+    result = events(forge, "go/assigned")
     issue = forge.issue("go/assigned", "assigned")
-    payload = told.subject(issue, "assigned", "mona", assignee=told.account(BOT))
+    payload = result.subject(issue, "assigned", "mona", assignee=result.account(BOT))
     assert server.deliver(payload, "issues") == (202, "stored")
     until(lambda: forge.done_once(issue))
 
 
 def test_a_review_that_is_asked_of_us(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/review")
+    result = events(forge, "go/review")
     pull = pulled(forge, "go/review", "review")
-    asked = {"requested_reviewer": told.account(BOT)}
-    payload = told.subject(pull, "review_requested", "mona", **asked)
+    asked = {"requested_reviewer": result.account(BOT)}
+    payload = result.subject(pull, "review_requested", "mona", **asked)
     assert server.deliver(payload, "pull_request") == (202, "stored")
     until(lambda: [r for r in list(pull.reviews) if r.author.login == BOT])
-    until(lambda: len(forge.told(pull)) == 1)
+    until(lambda: len(forge.final_comments(pull)) == 1)
 
 
 def test_a_dispatch_by_a_program(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/dispatched")
+    result = events(forge, "go/dispatched")
     issue = forge.issue("go/dispatched", "dispatched")
-    payload = told.by_program("mona", issue=issue.number, instruction="fix the sign")
+    payload = result.by_program("mona", issue=issue.number, instruction="fix the sign")
     assert server.deliver(payload, "repository_dispatch") == (202, "stored")
     until(lambda: forge.done_once(issue))
 
@@ -88,34 +88,34 @@ def test_all_events_of_a_review_that_come_at_once_are_one_run(
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: forge.told(pull))
+    until(lambda: forge.final_comments(pull))
     until(lambda: len(list(server.runs.glob("*/outcome.json"))) == server.log.count("starts for"))
     assert server.log.count(f" starts for go/round#{pull.number}") == 1
-    assert len(forge.told(pull)) == 1
+    assert len(forge.final_comments(pull)) == 1
 
 
 def test_a_check_that_is_nobodys_to_fix_is_put_away_with_a_word_in_the_log(
     forge: Forge, server: Server
 ) -> None:
-    told = events(forge, "go/check")
+    result = events(forge, "go/check")
     forge.github.commit("go/check", "agent/gone", {"calc.py": "x = 1\n"})
-    payload = told.suite_failed("agent/gone", "mona")
+    payload = result.suite_failed("agent/gone", "mona")
     assert server.deliver(payload, "check_suite") == (202, "stored")
     until(lambda: "Resolver has no open pull request from agent/gone" in server.log)
 
 
 def test_a_commit_status_is_taken_like_a_check(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/status")
+    result = events(forge, "go/status")
     forge.github.commit("go/status", "agent/left", {"calc.py": "x = 1\n"})
-    payload = told.status_failed("agent/left", "mona")
+    payload = result.status_failed("agent/left", "mona")
     assert server.deliver(payload, "status") == (202, "stored")
     until(lambda: "Resolver has no open pull request from agent/left" in server.log)
 
 
 def test_a_workflow_that_somebody_starts_is_left_to_its_job(forge: Forge, server: Server) -> None:
-    told = events(forge, "go/hand")
+    result = events(forge, "go/hand")
     issue = forge.issue("go/hand", "opened")
-    payload = told.by_hand("mona", issue=str(issue.number))
+    payload = result.by_hand("mona", issue=str(issue.number))
     status, said = server.deliver(payload, "workflow_dispatch")
     assert (status, said) == (202, "ignored: the dispatch is for the job that it starts")
 

@@ -1,0 +1,216 @@
+"""The tools that act by code and edits: `execute_bash`, `execute_ipython_cell` and the editor."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+
+from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, none_if_blank
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.models.run import JsonObject
+
+MAX_TIMEOUT = 3600.0
+"""Maximum timeout that a model may ask for, in seconds."""
+
+Seconds = Annotated[
+    Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)] | None,
+    BeforeValidator(none_if_blank),
+    WithJsonSchema({"type": "number"}),
+]
+
+
+class BashArguments(Arguments):
+    """`execute_bash`."""
+
+    action_type = a.CmdRun
+
+    command: str = Field(
+        description="The command, or with is_input what to send to the running program."
+    )
+    timeout: Seconds = Field(
+        default=None, description="Seconds until the command is left to itself; at most 3600."
+    )
+    is_input: bool = Field(
+        default=False,
+        description="Send `command` to the program that is still running instead of running it.",
+    )
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> "BashArguments":
+        if not self.is_input and not self.command.strip():
+            raise ValueError("command is empty; only with is_input it may be, to wait for output")
+        return self
+
+
+class CellArguments(Arguments):
+    """`execute_ipython_cell`."""
+
+    action_type = a.IPythonRunCell
+    non_blank = ("code",)
+
+    code: str = Field(description="Python code of the cell; IPython magics work.")
+
+
+def _parse_line_range(value: Any) -> Any:
+    """Parse a line range from a list, or from text like "[1, 40]", "1,40" or "1-40"."""
+    value = none_if_blank(value)
+    if not isinstance(value, str):
+        return value
+    parts = value.strip().strip("[]()").split("," if "," in value else "-", 1)
+    return [part.strip() for part in parts]
+
+
+Lines = Annotated[
+    tuple[int, int] | None,
+    BeforeValidator(_parse_line_range),
+    PlainSerializer(lambda lines: f"[{lines[0]}, {lines[1]}]"),
+    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
+]
+
+_REQUIRED_EDITOR_ARGUMENTS = {
+    "view": (),
+    "create": ("file_text",),
+    "str_replace": ("old_str",),
+    "insert": ("insert_line", "new_str"),
+    "undo_edit": (),
+}
+_OPTIONAL_EDITOR_ARGUMENTS = {"view": ("view_range",), "str_replace": ("new_str",)}
+
+
+class EditorArguments(Arguments):
+    """`str_replace_editor`. Which of the texts a command takes is in the two tables above."""
+
+    command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(
+        description="What to do."
+    )
+    path: str = Field(
+        min_length=1, description="File or directory; absolute, or from the repository's root."
+    )
+    file_text: OptionalText = Field(default=None, description="create: the whole file.")
+    old_str: OptionalText = Field(
+        default=None, description="str_replace: the text to replace; must occur exactly once."
+    )
+    new_str: OptionalText = Field(
+        default=None,
+        description="str_replace: what comes in its place, empty to delete. "
+        "insert: the lines to insert.",
+    )
+    insert_line: Line = Field(
+        default=None, description="insert: the line to insert after; 0 is the top of the file."
+    )
+    view_range: Lines = Field(
+        default=None,
+        description="view: first and last line, e.g. [10, 40]; -1 as last means to the end.",
+    )
+
+    @model_validator(mode="after")
+    def _check_command(self) -> "EditorArguments":
+        required, optional = (
+            _REQUIRED_EDITOR_ARGUMENTS[self.command],
+            _OPTIONAL_EDITOR_ARGUMENTS.get(self.command, ()),
+        )
+        missing = [n for n in required if getattr(self, n) is None]
+        if missing:
+            raise ValueError(f"{self.command} needs {' and '.join(missing)}")
+        names = ("file_text", "old_str", "new_str", "insert_line", "view_range")
+        # Models often send all arguments and leave those that don't apply empty. Only a value that
+        # does not apply is an error.
+        extra = [
+            n
+            for n in names
+            if n not in (*required, *optional) and getattr(self, n) not in (None, "")
+        ]
+        if extra:
+            raise ValueError(f"{self.command} does not take {' or '.join(extra)}")
+        if self.command == "str_replace" and not self.old_str:
+            raise ValueError("old_str is empty; use insert to add lines, create for a new file")
+        return self
+
+    def action(self) -> ActionBase:
+        match self.command:
+            case "view":
+                return a.FileRead(path=self.path, view_range=self.view_range)
+            case "create":
+                return a.FileWrite(path=self.path, content=self.file_text or "")
+            case "str_replace":
+                new_str = self.new_str or ""
+                return a.FileEdit(
+                    command=self.command, path=self.path, old_str=self.old_str, new_str=new_str
+                )
+            case "insert" | "undo_edit":
+                names = _REQUIRED_EDITOR_ARGUMENTS[self.command]
+                values = {name: getattr(self, name) for name in names}
+                return a.FileEdit(command=self.command, path=self.path, **values)
+
+    @classmethod
+    def from_action(cls, action: ActionBase) -> JsonObject | None:
+        match action:
+            case a.FileRead(path=path, view_range=lines):
+                return {"command": "view", "path": path, "view_range": lines}
+            case a.FileWrite(path=path, content=content):
+                return {"command": "create", "path": path, "file_text": content}
+            case a.FileEdit():
+                names = ("command", "path", "insert_line", "old_str", "new_str")
+                return {name: getattr(action, name) for name in names}
+            case _:
+                return None
+
+    @classmethod
+    def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
+        """Return the schema; for an agent that changes nothing, reduced to the command `view`."""
+        schema = super().offered_schema(has_threads=has_threads)
+        if not is_read_only:
+            return schema
+        properties = {
+            name: schema["properties"][name] for name in ("command", "path", "view_range")
+        }
+        properties["command"] = {**properties["command"], "enum": ["view"]}
+        return {**schema, "properties": properties}
+
+
+TOOLS = (
+    Tool(
+        name="execute_bash",
+        arguments=BashArguments,
+        tag=Tag(content="command"),
+        examples={
+            "bash": a.CmdRun(
+                command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"
+            ),
+            "slow": a.CmdRun(command="make test", timeout=900.0),
+            "input": a.CmdRun(command="C-c", is_input=True),
+            "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
+        },
+        is_editing=True,
+    ),
+    Tool(
+        name="execute_ipython_cell",
+        arguments=CellArguments,
+        tag=Tag("execute_ipython", content="code"),
+        examples={"cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')")},
+        is_editing=True,
+    ),
+    Tool(
+        name="str_replace_editor",
+        arguments=EditorArguments,
+        tag=Tag(
+            children=("file_text", "insert_line", "old_str", "new_str", "view_range"),
+            verbatim=("file_text",),
+        ),
+        examples={
+            "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
+            "create": a.FileWrite(path="tests/test_dots.py", content="from parser import parse\n"),
+            "replace": a.FileEdit(
+                command="str_replace",
+                path="src/parser.py",
+                old_str="    return text.split('.')",
+                new_str="    return [part for part in text.split('.') if part]",
+            ),
+            "insert": a.FileEdit(
+                command="insert", path="src/parser.py", insert_line=0, new_str="import re"
+            ),
+            "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
+        },
+        is_editing=True,
+    ),
+)

@@ -1,0 +1,308 @@
+"""The tools of LocAgent: queries of the code index, and the report of the places found.
+
+Only LocAgent has them: the index does not contain edits, so it would mislead an agent that edits.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from resolver.agents.tools.base import (
+    Arguments,
+    Tag,
+    TaskCompleted,
+    TextOrEmpty,
+    Tool,
+    list_schema,
+    normalize_path,
+    parse_json_list,
+)
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.models.base import DeferredModel
+from resolver.models.run import CodePlace, JsonObject
+
+MAX_SEARCH_TERMS = 8
+MAX_START_NODES = 5
+MAX_EXPLORE_DEPTH = 5
+MAX_REPORTED_PLACES = 30
+
+_EDGE_SYNONYMS = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
+          "inherit": "inherits", "extends": "inherits"}  # fmt: skip
+"""Synonyms of edge kinds that models use."""
+
+_PLACE_LINE = re.compile(
+    r"(?:[-*]|\d+[.)])?\s*`?(?P<path>[^\s`:]+)(?::(?P<start>\d+)(?:-(?P<end>\d+))?)?`?:?"
+    r"(?:\s+`?(?P<symbol>[\w.:$]+(?:\(\))?)`?)?(?:\s*(?:--|[-–—:])\s*(?P<why>.*))?"
+)
+
+
+def _parse_texts(value: Any) -> Any:
+    """Parse a list of texts from a list, a JSON list, or text with one item per line."""
+    if isinstance(value, str):
+        value = parse_json_list(value) or [v.strip() for v in value.splitlines()]
+    if not isinstance(value, list | tuple):
+        return value
+    return [v for v in value if not isinstance(v, str) or v.strip()]
+
+
+def _parse_edge_kinds(value: Any) -> Any:
+    if isinstance(value, str):
+        value = re.split(r"[\s,]+", value.strip("[] "))
+    if not isinstance(value, list | tuple):
+        return () if value is None else value
+    return [_normalize_edge_kind(kind) if isinstance(kind, str) else kind for kind in value if kind]
+
+
+def _normalize_edge_kind(kind: str) -> str:
+    normalized = kind.strip(" \"'").lower()
+    return _EDGE_SYNONYMS.get(normalized, normalized)
+
+
+def _parse_places(value: Any) -> Any:
+    """Parse places from a list of objects, or from text with one place per line.
+
+    A line looks like `src/a.py:3-9 name - why`.
+    """
+    if isinstance(value, str):
+        value = parse_json_list(value) or [line for line in value.splitlines() if line.strip()]
+    if not isinstance(value, list | tuple):
+        return value
+    return [_parse_place(item) for item in value]
+
+
+def _parse_place(item: Any) -> Any:
+    """Return one place as a mapping, with `end` set to `start` if it is missing.
+
+    The field `known` is removed, because it is the result of a check and not the model's to set.
+    Raises ValueError if the place can't be parsed.
+    """
+    if isinstance(item, str):
+        match = _PLACE_LINE.fullmatch(item.strip())
+        if match is None or not re.search(r"\w", match["path"]):
+            raise ValueError(f"{item[:100]!r} is not a place: write `path:first-last symbol - why`")
+        item = {name: text for name, text in match.groupdict().items() if text}
+    if not isinstance(item, dict):
+        return item
+    item = {key: value for key, value in item.items() if value is not None and key != "known"}
+    if isinstance(item.get("path"), str):
+        item["path"] = item["path"].strip().removeprefix("./")
+    start, end = _parse_number(item.get("start")), _parse_number(item.get("end"))
+    if start is not None and end is None:
+        item["end"] = item["start"]
+    if start is not None and end is not None and end < start:
+        raise ValueError(f"line {end} is before line {start}")
+    return item
+
+
+def _parse_number(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
+
+
+class _ValidatedPlace(DeferredModel):
+    """One place of `report_places`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    path: str = Field(min_length=1, max_length=4096)
+    start: Annotated[int, Field(ge=1)] | None = None
+    end: Annotated[int, Field(ge=1)] | None = None
+    symbol: str = ""
+    why: str = ""
+
+
+def _write_texts(texts: Sequence[str]) -> str:
+    """Return the texts one per line, or as JSON if they could not be parsed from that."""
+    lines = "\n".join(texts)
+    return lines if _parse_texts(lines) == list(texts) else json.dumps(list(texts))
+
+
+def _write_places(places: Sequence[CodePlace]) -> str:
+    """Return the places one per line, like `src/a.py:3-9 parse - why`.
+
+    They are returned as JSON if the lines would not be parsed to the same places.
+    """
+    lines = "\n".join(_format_place(place) for place in places)
+    fields = [place.model_dump(exclude={"known"}) for place in places]
+    try:
+        parsed = [
+            _ValidatedPlace.model_validate(item).model_dump() for item in _parse_places(lines)
+        ]
+    except ValueError:
+        parsed = []
+    return lines if parsed == fields else json.dumps(fields)
+
+
+def _format_place(place: CodePlace) -> str:
+    symbol = f" {place.symbol}" if place.symbol else ""
+    return f"{place.where}{symbol}" + (f" - {place.why}" if place.why else "")
+
+
+def _build_places(places: Sequence[_ValidatedPlace]) -> tuple[CodePlace, ...]:
+    return tuple(CodePlace(**place.model_dump()) for place in places)
+
+
+Texts = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_parse_texts),
+    PlainSerializer(_write_texts),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+]
+Edges = Annotated[
+    tuple[Literal["contains", "imports", "calls", "inherits"], ...],
+    BeforeValidator(_parse_edge_kinds),
+    PlainSerializer(" ".join),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": "string", "enum": ["contains", "imports", "calls", "inherits"]},
+        }
+    ),
+]
+Places = Annotated[
+    Annotated[tuple[_ValidatedPlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
+    BeforeValidator(_parse_places),
+    AfterValidator(_build_places),
+    PlainSerializer(_write_places),
+    list_schema(
+        {
+            "path": "string",
+            "start": "integer",
+            "end": "integer",
+            "symbol": "string",
+            "why": "string",
+        },
+        required=("path", "why"),
+    ),
+]
+
+
+class SearchArguments(Arguments):
+    """`search_code`."""
+
+    action_type = a.CodeSearch
+
+    terms: Texts = Field(
+        min_length=1,
+        max_length=MAX_SEARCH_TERMS,
+        description="Each on its own: a name, an id, path:line, or words that describe it.",
+    )
+    path: Annotated[TextOrEmpty, AfterValidator(normalize_path)] = Field(
+        default="", description="Only below this folder, or in this file."
+    )
+
+
+class ExploreArguments(Arguments):
+    """`explore_code`."""
+
+    action_type = a.CodeExplore
+
+    start: Texts = Field(
+        min_length=1,
+        max_length=MAX_START_NODES,
+        description="Ids, paths or unique names to start from.",
+    )
+    direction: Annotated[
+        Literal["upstream", "downstream", "both"],
+        BeforeValidator(lambda v: v.strip().lower() if isinstance(v, str) else v),
+    ] = Field(
+        default="both",
+        description="upstream: what uses it. downstream: what it contains and uses.",
+    )
+    depth: Annotated[int, Field(ge=1, le=MAX_EXPLORE_DEPTH)] = Field(
+        default=1, description=f"Edges from the start, 1 to {MAX_EXPLORE_DEPTH}."
+    )
+    edges: Edges = Field(default=(), description="Kinds of edges to follow; all when left out.")
+
+
+class PlacesArguments(Arguments):
+    """`report_places`."""
+
+    action_type = a.Finish
+
+    message: str = Field(description="What is wrong or wanted, and how the places belong together.")
+    places: Places = Field(
+        description="Where the code has to change, the most telling first: path from the "
+        "repository's root, first and last line, symbol, why."
+    )
+    task_completed: TaskCompleted = Field(
+        default=True, description="false when you did not find where."
+    )
+
+    @model_validator(mode="after")
+    def _check_places(self) -> "PlacesArguments":
+        if self.task_completed and not self.places:
+            raise ValueError("places is empty; if you found none, set task_completed to false")
+        return self
+
+    @classmethod
+    def from_action(cls, action: ActionBase) -> JsonObject | None:
+        is_report = isinstance(action, a.Finish) and action.places
+        return super().from_action(action) if is_report else None
+
+
+TOOLS = (
+    Tool(
+        name="search_code",
+        arguments=SearchArguments,
+        tag=Tag(content="terms"),
+        examples={
+            "search": a.CodeSearch(
+                terms=("Parser.parse", "src/parser.py:41", "empty part between dots")
+            )
+        },
+        is_general=False,
+    ),
+    Tool(
+        name="explore_code",
+        arguments=ExploreArguments,
+        tag=Tag(content="start"),
+        examples={
+            "explore": a.CodeExplore(
+                start=("src/parser.py::Parser.parse",),
+                direction="upstream",
+                depth=2,
+                edges=("calls",),
+            )
+        },
+        is_general=False,
+    ),
+    Tool(
+        name="report_places",
+        arguments=PlacesArguments,
+        tag=Tag(children=("message", "places")),
+        examples={
+            "report": a.Finish(
+                message="`parse('1..2')` keeps the empty part between two dots.",
+                places=(
+                    CodePlace(
+                        path="src/parser.py",
+                        start=41,
+                        end=48,
+                        symbol="Parser.parse",
+                        why="splits at each dot and keeps what is empty",
+                    ),
+                    CodePlace(
+                        path="tests/test_parser.py",
+                        start=12,
+                        end=30,
+                        symbol="test_dots",
+                        why="has no case with two dots",
+                    ),
+                ),
+            )
+        },
+        is_general=False,
+    ),
+)

@@ -1,0 +1,265 @@
+"""The tool `finish`: how the work ended, and the answers to review threads."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from resolver.agents.tools.base import (
+    Arguments,
+    Tag,
+    TaskCompleted,
+    TextOrEmpty,
+    Tool,
+    list_schema,
+    parse_json_list,
+)
+from resolver.config.templates import render
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.models.base import DeferredModel
+from resolver.models.pull_request import ThreadAnswer
+from resolver.models.run import Declined, JsonObject
+
+REPORT_ARGUMENTS = ("message", "task_completed", "threads")
+"""Arguments of `finish` for agents whose result is their final message."""
+
+
+def _normalize_reason(value: Any) -> Any:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value
+    reason = value.strip().lower().replace(" ", "_").replace("-", "_")
+    return "" if reason in {"none", "null"} else reason
+
+
+Reason = Annotated[
+    Declined,
+    BeforeValidator(_normalize_reason),
+    # Some providers refuse an empty string in an enum.
+    WithJsonSchema({"type": "string", "enum": [word for word in get_args(Declined) if word]}),
+]
+
+MAX_ANSWER_LENGTH = 4_000
+"""Maximum length of an answer, in characters. It is one reply in a review thread, not a report."""
+
+MAX_ANSWERS = 60
+"""Maximum number of answers."""
+
+_THREAD_ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
+_STATUS_WORDS = {True: "addressed", False: "answered"}
+_ANSWER_LINE = re.compile(
+    r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered)\s*:[ \t]*(.*)"
+)
+
+
+def _parse_answers(value: Any) -> Any:
+    """Parse answers from objects, from an object keyed by id, or from text.
+
+    Lines of text look like `T1 addressed: words`.
+    """
+    if isinstance(value, str):
+        value = parse_json_list(value) or _parse_answer_lines(value)
+    if isinstance(value, dict):
+        value = [_keyed_answer(id, answer) for id, answer in value.items()]
+    if not isinstance(value, list | tuple):
+        return () if value is None else value
+    return [_normalize_answer(item) for item in value]
+
+
+def _parse_answer_lines(text: str) -> list[dict[str, Any]]:
+    answers: list[dict[str, Any]] = []
+    for line in text.strip().splitlines():
+        match = _ANSWER_LINE.fullmatch(line)
+        if match:
+            addressed = match[2] == _STATUS_WORDS[True]
+            answers.append({"id": match[1], "addressed": addressed, "answer": match[3]})
+        elif answers:
+            answers[-1]["answer"] += f"\n{line}"
+        elif line.strip():
+            raise ValueError(f"{line[:100]!r} is not an answer: write `T1 addressed: words`")
+    return [{**answer, "answer": answer["answer"].strip()} for answer in answers]
+
+
+def _keyed_answer(id: str, answer: Any) -> Any:
+    return {"id": id, **answer} if isinstance(answer, dict) else {"id": id, "answer": answer}
+
+
+def _normalize_answer(item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    item = {key: value for key, value in item.items() if value is not None}
+    match = _THREAD_ID.fullmatch(str(item.get("id", "")).strip())
+    return {**item, "id": f"T{int(match[1])}"} if match else item
+
+
+class _ValidatedAnswer(DeferredModel):
+    """One validated answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(max_length=20)
+    addressed: bool = False
+    answer: str = Field(default="", max_length=MAX_ANSWER_LENGTH)
+
+
+def _write_answers(answers: Sequence[ThreadAnswer]) -> str:
+    """Return the answers as text, with lines like `T1 addressed: words`.
+
+    They are returned as JSON if the text would not be parsed to the same answers.
+    """
+    lines = "\n".join(
+        f"{answer.id} {_STATUS_WORDS[answer.addressed]}: {answer.answer}" for answer in answers
+    )
+    fields = [
+        {"id": answer.id, "addressed": answer.addressed, "answer": answer.answer}
+        for answer in answers
+    ]
+    try:
+        parsed = _parse_answers(lines)
+    except ValueError:
+        parsed = []
+    return lines if parsed == fields else json.dumps(fields)
+
+
+def _build_thread_answers(answers: Sequence[_ValidatedAnswer]) -> tuple[ThreadAnswer, ...]:
+    """Return the answers as values of an event. The last of several for one thread wins."""
+    by_id = {answer.id: ThreadAnswer(**answer.model_dump()) for answer in answers}
+    return tuple(by_id.values())
+
+
+Answers = Annotated[
+    Annotated[tuple[_ValidatedAnswer, ...], Field(max_length=MAX_ANSWERS)],
+    BeforeValidator(_parse_answers),
+    AfterValidator(_build_thread_answers),
+    PlainSerializer(_write_answers),
+    list_schema(
+        {"id": "string", "addressed": "boolean", "answer": "string"},
+        required=("id", "addressed", "answer"),
+    ),
+]
+
+
+class FinishArguments(Arguments):
+    """`finish`."""
+
+    action_type = a.Finish
+    renamed: ClassVar = {"reason": "declined", "cause": "root_cause"}
+
+    message: str = Field(description="A title in one line; then, if needed, a short summary.")
+    task_completed: TaskCompleted = Field(
+        default=True, description="false when the issue is not, or only partly, resolved."
+    )
+    reason: Reason = Field(
+        default="",
+        description="Only where you leave everything as it was: cannot_reproduce, already_fixed, "
+        "needs_answer (the message is then your question) or not_wanted.",
+    )
+    cause: TextOrEmpty = Field(default="", description="What was wrong.")
+    change: TextOrEmpty = Field(
+        default="", description="What changed, and why it is the right change."
+    )
+    verification: TextOrEmpty = Field(
+        default="", description="The commands you ran and what they gave, before and after."
+    )
+    remaining: TextOrEmpty = Field(
+        default="", description="Decisions you took, doubts, what you did not check."
+    )
+    threads: Answers = Field(
+        default=(),
+        description="For each conversation that you were asked about: its id, whether you did what "
+        "is asked there, and what to tell the person, in one or two sentences.",
+    )
+    pull_request_title: TextOrEmpty = Field(
+        default="",
+        description="Only where your change is added to a pull request: a new title for it, if the "
+        "one it has does not cover the whole any more.",
+    )
+
+    def action(self) -> ActionBase:
+        completed = self.task_completed and not self.reason
+        return super().action().model_copy(update={"task_completed": completed})
+
+    @classmethod
+    def from_action(cls, action: ActionBase) -> JsonObject | None:
+        # The calls that end a review or a search for places become a Finish as well.
+        is_other_tool = isinstance(action, a.Finish) and (action.verdict or action.places)
+        return None if is_other_tool else super().from_action(action)
+
+    @classmethod
+    def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
+        """Return the schema, without `threads` if there are none.
+
+        For an agent that changes nothing, it has no sections of a pull request's description.
+        """
+        schema = super().offered_schema()
+        properties = {
+            name: value
+            for name, value in schema["properties"].items()
+            if (has_threads or name != "threads") and (not is_read_only or name in REPORT_ARGUMENTS)
+        }
+        if is_read_only:
+            descriptions = {
+                "message": "The whole answer or report.",
+                "task_completed": "false when it could not, or only partly, be done.",
+            }
+            properties |= {
+                name: {**properties[name], "description": text}
+                for name, text in descriptions.items()
+            }
+        return {**schema, "properties": properties}
+
+
+def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
+    """Return the action, after checking the review threads that a `Finish` answers.
+
+    labels: labels of those threads. If there are none, answers that the model made up are removed;
+    otherwise answers to unknown threads turn the action into an `Invalid` with the reason.
+    """
+    if not isinstance(action, a.Finish) or not action.threads:
+        return action
+    if not labels:
+        return action.model_copy(update={"threads": ()})
+    unknown = [answer.id for answer in action.threads if answer.id not in labels]
+    if not unknown:
+        return action
+    reason = render("agent/unknown_threads.md.j2", unknown=unknown, labels=labels).strip()
+    return a.Invalid(
+        reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
+    )
+
+
+TOOLS = (
+    Tool(
+        name="finish",
+        arguments=FinishArguments,
+        tag=Tag(
+            content="message",
+            sections=(
+                "cause", "change", "verification", "remaining", "threads", "pull_request_title",
+            ),
+        ),
+        examples={
+            "finish": a.Finish(
+                message="Keep empty parts out of parse()",
+                root_cause="`parse('1..2')` kept the empty part between two dots.",
+                change="`parse()` in src/parser.py leaves empty parts out; a test was added.",
+                verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",
+                remaining="I did not try it on Windows.",
+            ),
+            "report": a.Finish(
+                message="Empty parts are kept on purpose: see `src/parser.py:41-44`."
+            ),
+        },
+    ),
+)  # fmt: skip

@@ -1,0 +1,140 @@
+"""The tools with which an agent organizes its work: `think`, `plan` and `delegate`."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from resolver.agents.tools.base import Arguments, Tag, Tool, list_schema, parse_json_list
+from resolver.events import actions as a
+from resolver.models.run import PlanItem
+
+_PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
+_CHECKBOXES = {"todo": "[ ]", "doing": "[>]", "done": "[x]"}
+_CHECKBOX_STATUSES = {" ": "todo", "x": "done", "X": "done"}
+_STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
+"""Synonyms of statuses that models use."""
+
+MAX_PLAN_ITEMS = 50
+"""Maximum number of items of a plan."""
+
+
+def _parse_plan(value: Any) -> Any:
+    """Parse a plan from a list of objects or titles, or from text.
+
+    Text has one item per line, like `[x] title`.
+    """
+    if isinstance(value, str):
+        value = parse_json_list(value) or [
+            _parse_plan_line(line) for line in value.splitlines() if line.strip()
+        ]
+    if not isinstance(value, list):
+        return value
+    return [_normalize_plan_item(item) for item in value]
+
+
+def _parse_plan_line(line: str) -> dict[str, str]:
+    match = _PLAN_LINE.fullmatch(line.strip())
+    if match is None:
+        return {"title": line}
+    return {"title": match[2], "status": _CHECKBOX_STATUSES.get(match[1], "doing")}
+
+
+def _normalize_plan_item(item: Any) -> Any:
+    if isinstance(item, str):
+        item = {"title": item}
+    if not isinstance(item, dict) or not isinstance(item.get("title"), str):
+        return item
+    title = " ".join(item["title"].split())
+    if not title:
+        raise ValueError("an item has no title")
+    status = item.get("status", "todo")
+    normalized = _STATUSES.get(status, status) if isinstance(status, str) else status
+    return {**item, "title": title, "status": normalized}
+
+
+def _write_plan(items: Sequence[PlanItem]) -> str:
+    return "\n".join(f"{_CHECKBOXES[item.status]} {item.title}" for item in items)
+
+
+Items = Annotated[
+    Annotated[tuple[PlanItem, ...], Field(max_length=MAX_PLAN_ITEMS)],
+    BeforeValidator(_parse_plan),
+    PlainSerializer(_write_plan),
+    list_schema(
+        {"title": "string", "status": {"type": "string", "enum": ["todo", "doing", "done"]}},
+        required=("title", "status"),
+    ),
+]
+
+
+class ThinkArguments(Arguments):
+    """`think`."""
+
+    action_type = a.Think
+    renamed: ClassVar = {"thought": "content"}
+
+    thought: str = Field(description="The thought.")
+
+
+class PlanArguments(Arguments):
+    """`plan`."""
+
+    action_type = a.PlanUpdate
+
+    items: Items = Field(description="The whole plan, in order, each time.")
+
+
+class DelegateArguments(Arguments):
+    """`delegate`."""
+
+    action_type = a.Delegate
+    non_blank = ("task",)
+
+    agent: str = Field(default="CodeActAgent", min_length=1, description="Name of the agent.")
+    task: str = Field(
+        description="All it has to know: what to do, where, and what to report. It sees nothing "
+        "of this conversation."
+    )
+
+
+TOOLS = (
+    Tool(
+        name="think",
+        arguments=ThinkArguments,
+        tag=Tag(content="thought"),
+        examples={
+            "think": a.Think(
+                content="Both callers pass None here, so the guard belongs in parse()."
+            )
+        },
+    ),
+    Tool(
+        name="plan",
+        arguments=PlanArguments,
+        tag=Tag(content="items"),
+        examples={
+            "plan": a.PlanUpdate(
+                items=(
+                    PlanItem(title="reproduce the crash with a test", status="done"),
+                    PlanItem(title="fix parse()", status="doing"),
+                    PlanItem(title="run the whole suite"),
+                )
+            )
+        },
+    ),
+    Tool(
+        name="delegate",
+        arguments=DelegateArguments,
+        tag=Tag(content="task", explicit=("agent",)),
+        examples={
+            "delegate": a.Delegate(
+                agent="CodeActAgent",
+                task="Find every caller of parse() in src/ and report file, line and what it "
+                "passes.",
+            )
+        },
+        requires="delegates",
+    ),
+)

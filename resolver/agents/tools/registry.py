@@ -1,0 +1,116 @@
+"""All tools, and those of them that an agent has and a model is offered."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+
+from resolver.agents.tools import (
+    browser,
+    code,
+    code_search,
+    finish,
+    knowledge,
+    planning,
+    review,
+)
+from resolver.agents.tools.base import Requirement, Tool
+from resolver.config.templates import render
+from resolver.events.base import ActionBase
+from resolver.models.run import JsonObject
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        *code.TOOLS,
+        *planning.TOOLS,
+        *browser.TOOLS,
+        *knowledge.TOOLS,
+        *finish.TOOLS,
+        *code_search.TOOLS,
+        *review.TOOLS,
+    )
+}
+"""All tools by name, in the order in which they are offered to a model."""
+
+TOOL_NAMES = tuple(TOOLS)
+
+REQUIRED_TOOLS = ("think", "finish")
+"""Tools that every agent has, whether it lists them or not."""
+
+
+@dataclass(frozen=True)
+class DelegateAgent:
+    """An agent that can be delegated to.
+
+    description: one line.
+    """
+
+    name: str
+    description: str
+
+
+def available_tools(requirements: Collection[Requirement]) -> tuple[str, ...]:
+    """Return the names of the tools of an agent that lists none, in the order of `TOOL_NAMES`.
+
+    requirements: what the run offers.
+    """
+    return tuple(
+        tool.name
+        for tool in TOOLS.values()
+        if tool.is_general and (not tool.requires or tool.requires in requirements)
+    )
+
+
+def tool_of(action: ActionBase) -> tuple[Tool, JsonObject] | None:
+    """Return the tool whose call becomes the action, and its arguments; None if there is none."""
+    for tool in TOOLS.values():
+        arguments = tool.arguments.from_action(action)
+        if arguments is not None:
+            return tool, arguments
+    return None
+
+
+def describe_tool(
+    name: str, colleagues: tuple[DelegateAgent, ...] = (), is_read_only: bool = False
+) -> str:
+    """Return the description of a tool for the model. The parameters are those of `tool_specs`."""
+    values = {"colleagues": colleagues, "is_read_only": is_read_only}
+    return render(f"agent/tools/{name}.md.j2", **values).strip()
+
+
+@cache
+def tool_specs(
+    names: tuple[str, ...] = TOOL_NAMES,
+    colleagues: tuple[DelegateAgent, ...] = (),
+    is_read_only: bool = False,
+    has_threads: bool = False,
+) -> tuple[JsonObject, ...]:
+    """Return the native tool specifications in OpenAI's format.
+
+    colleagues: agents that `delegate` accepts.
+    is_read_only: the result of the agent is its final message; it publishes no change.
+    has_threads: the run was asked about review threads, which `finish` answers.
+    """
+    return tuple(
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": describe_tool(name, colleagues, is_read_only),
+                "parameters": TOOLS[name].arguments.offered_schema(
+                    is_read_only=is_read_only, has_threads=has_threads
+                ),
+            },
+        }
+        for name in names
+    )
+
+
+def tool_usage(name: str) -> str:
+    """Return the signature of a tool, like `execute_bash(command: string, timeout?: number)`."""
+    schema = TOOLS[name].arguments.offered_schema()
+    parts = (
+        f"{key}{'' if key in schema['required'] else '?'}: {value['type']}"
+        for key, value in schema["properties"].items()
+    )
+    return f"{name}({', '.join(parts)})"

@@ -1,0 +1,160 @@
+"""The tools of the reviewer: `review_comment` and `submit_review`."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, normalize_path
+from resolver.events import actions as a
+from resolver.events.base import ActionBase
+from resolver.models.run import JsonObject
+
+MAX_COMMENT_LINES = 300
+"""Maximum number of lines that one comment covers."""
+
+_SEVERITIES = {
+    "critical": "high", "blocker": "high", "major": "high", "error": "high", "bug": "high",
+    "moderate": "medium", "warning": "medium", "minor": "low", "nit": "low", "info": "low",
+    "style": "low", "trivial": "low", "suggestion": "low",
+}  # fmt: skip
+"""Synonyms of severities that models use."""
+
+_SIDES = {"old": "LEFT", "before": "LEFT", "left": "LEFT", "new": "RIGHT", "after": "RIGHT"}
+_VERDICTS = {"approved": "approve", "changes_requested": "request_changes", "commented": "comment"}
+
+
+def _normalize_severity(value: Any) -> Any:
+    severity = value.strip().lower() if isinstance(value, str) else value
+    return _SEVERITIES.get(severity, severity or "medium") if isinstance(severity, str) else value
+
+
+def _normalize_side(value: Any) -> Any:
+    side = value.strip() if isinstance(value, str) else value
+    if not isinstance(side, str):
+        return value
+    return _SIDES.get(side.lower(), side.upper() or "RIGHT")
+
+
+def _normalize_verdict(value: Any) -> Any:
+    verdict = value.strip().lower().replace(" ", "_") if isinstance(value, str) else value
+    return _VERDICTS.get(verdict, verdict or "comment") if isinstance(verdict, str) else value
+
+
+def _normalize_suggestion(suggestion: str | None) -> str | None:
+    """Return the suggestion without its last newline, None if it is blank.
+
+    A suggestion can't delete lines that way: the comment has to say so in words.
+    """
+    if suggestion is None or not suggestion.strip():
+        return None
+    return suggestion.removesuffix("\n")
+
+
+class RemarkArguments(Arguments):
+    """`review_comment`."""
+
+    action_type = a.ReviewComment
+    non_blank = ("body",)
+
+    path: Annotated[str, Field(min_length=1), AfterValidator(normalize_path)] = Field(
+        description="The file, from the repository's root."
+    )
+    line: Annotated[int, Field(ge=1)] = Field(
+        description="The line it is about, as the diff numbers it; the last one of several."
+    )
+    body: str = Field(description="The comment, in markdown: what is wrong, when, and why.")
+    start_line: Line = Field(
+        default=None, description="The first line, if the comment is about several."
+    )
+    side: Annotated[Literal["RIGHT", "LEFT"], BeforeValidator(_normalize_side)] = Field(
+        default="RIGHT", description="LEFT for a line that the pull request removes."
+    )
+    suggestion: Annotated[OptionalText, AfterValidator(_normalize_suggestion)] = Field(
+        default=None,
+        description="The whole new text of exactly the lines start_line to line, indented as in "
+        "the file, without diff signs or a fence. Leave it out if you propose no text.",
+    )
+    severity: Annotated[Literal["high", "medium", "low"], BeforeValidator(_normalize_severity)] = (
+        Field(
+            default="medium",
+            description="high: a bug, a security hole, lost data. low: style, naming, a proposal.",
+        )
+    )
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> "RemarkArguments":
+        first_line = self.start_line or self.line
+        if first_line > self.line:
+            raise ValueError(f"start_line {first_line} is after line {self.line}")
+        if self.line - first_line >= MAX_COMMENT_LINES:
+            raise ValueError(f"a comment is about at most {MAX_COMMENT_LINES} lines")
+        return self
+
+    def action(self) -> ActionBase:
+        is_range = self.start_line and self.start_line < self.line
+        start_line = self.start_line if is_range else None
+        return super().action().model_copy(update={"start_line": start_line})
+
+
+class SubmitArguments(Arguments):
+    """`submit_review`."""
+
+    action_type = a.Finish
+    renamed: ClassVar = {"summary": "message"}
+    non_blank = ("summary",)
+
+    summary: str = Field(
+        description="The review as a whole, in markdown: what the pull request does, whether it "
+        "does it, what matters most. It does not repeat the comments."
+    )
+    verdict: Annotated[
+        Literal["comment", "approve", "request_changes"], BeforeValidator(_normalize_verdict)
+    ] = Field(default="comment", description="What you would do as a maintainer.")
+    verification: str = Field(default="", description="What you ran, and what it gave.")
+    remaining: str = Field(default="", description="What you did not check.")
+
+    @classmethod
+    def from_action(cls, action: ActionBase) -> JsonObject | None:
+        is_review = isinstance(action, a.Finish) and action.verdict
+        return super().from_action(action) if is_review else None
+
+
+TOOLS = (
+    Tool(
+        name="review_comment",
+        arguments=RemarkArguments,
+        tag=Tag(children=("body", "suggestion"), explicit=("severity",)),
+        examples={
+            "comment": a.ReviewComment(
+                path="src/parser.py",
+                line=42,
+                severity="high",
+                body="`parse('')` now raises IndexError: `parts` is empty then. The command line "
+                "calls it with what the person typed (src/cli.py:17).",
+                suggestion="    return parts[-1] if parts else None",
+            ),
+            "several": a.ReviewComment(
+                path="src/parser.py",
+                start_line=50,
+                line=58,
+                severity="low",
+                body="This is `split_parts()` of src/text.py once more.",
+            ),
+        },
+        is_general=False,
+    ),
+    Tool(
+        name="submit_review",
+        arguments=SubmitArguments,
+        tag=Tag(content="summary", explicit=("verdict",)),
+        examples={
+            "submit": a.Finish(
+                message="The parser now leaves empty parts out, as the issue asks. One input that "
+                "worked before raises now (see src/parser.py:42).",
+                verdict="request_changes",
+                verification="`python -m pytest tests -q`: 41 passed. `parse('')`: IndexError.",
+            ),
+        },
+        is_general=False,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Measures agents on tasks with known answers: suites, their runs, scores and reports."""

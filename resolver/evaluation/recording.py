@@ -1,0 +1,135 @@
+"""Executes a recorded trajectory in Resolver's sandbox, and compares the change with the recorded.
+
+No model is called and no key is needed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from resolver.config.settings import Settings
+from resolver.config.temporary_directory import temporary_directory
+from resolver.controller.control import Control
+from resolver.errors import WorkspaceError
+from resolver.evaluation.attempt import (
+    Attempt,
+    LoadSettings,
+    read_repository_settings,
+    score_commit,
+)
+from resolver.evaluation.repositories import apply_patch, open_task_repository
+from resolver.evaluation.scoring import TaskScore
+from resolver.evaluation.task_format import INSTRUCTION_FILE, EvaluationTask
+from resolver.evaluation.trajectories import RecordedTrajectory
+from resolver.events.run_log import RunLog
+from resolver.events.stream import utc_now
+from resolver.git.workspace import Workspace
+from resolver.github.local_forge import local_trigger, read_issue_file
+from resolver.models.run import Patch
+from resolver.runs import execute
+from resolver.runs.common import run_id
+from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
+from resolver.runs.wiring.sandbox import RunHost, runtime_kind
+
+PatchComparison = Literal["same", "different", "unknown"]
+"""same: both changes give the same tree. unknown: the recording has no change, or one that does not
+apply."""
+
+
+@dataclass(frozen=True)
+class ReplayedTrajectory:
+    """A trajectory that was executed again. score: that of its change, by the hidden tests."""
+
+    task: str
+    execution: Reexecution
+    left_out: int
+    patch: Patch
+    comparison: PatchComparison
+    score: TaskScore
+
+
+def replay_trajectory(
+    task: EvaluationTask,
+    trajectory: RecordedTrajectory,
+    load_settings: LoadSettings,
+    host: RunHost,
+    folder: Path,
+) -> ReplayedTrajectory:
+    """Execute a trajectory on the repository of its task, and score the change.
+
+    folder: for the files of the replay. Raises UsageError, WorkspaceError or SandboxError.
+    """
+    repository = open_task_repository(task, folder / "repository.git")
+    settings = load_settings("", read_repository_settings(repository))
+    execution, patch = _execute(task, trajectory, settings, host, repository)
+    score = TaskScore("no_change")
+    if not patch.is_empty:
+        attempt = Attempt(task, "replay", folder, load_settings, host)
+        score = score_commit(attempt, repository, patch.tree, settings)
+    return ReplayedTrajectory(
+        task=task.id,
+        execution=execution,
+        left_out=trajectory.left_out,
+        patch=patch,
+        comparison=compare_patches(repository, patch.tree, trajectory.patch),
+        score=score,
+    )
+
+
+def _execute(
+    task: EvaluationTask,
+    trajectory: RecordedTrajectory,
+    settings: Settings,
+    host: RunHost,
+    repository: Workspace,
+) -> tuple[Reexecution, Patch]:
+    """Execute the commands in a fresh sandbox, and take the change out as git objects."""
+    now = utc_now()
+    trigger = local_trigger(repository.folder, run=task.id, login="evaluation", at=now)
+    run = run_id(f"replay:{task.id}", now)
+    with temporary_directory() as folder:
+        request = execute.ExecutionRequest(
+            run,
+            read_issue_file(task.folder / INSTRUCTION_FILE, trigger, repository.branch),
+            settings,
+            (),
+            host,
+            folder,
+            utc_now,
+            Control(),
+            settings.max_extended_limits,
+        )
+        redactor = host.redactor(settings)
+        with (
+            RunLog(folder / "events.jsonl", redactor, utc_now) as log,
+            execute.open_sandbox(request, runtime_kind(settings, host), repository, log) as sandbox,
+        ):
+            runtime = sandbox.runtime
+            roots = (*trajectory.roots, runtime.root)
+            executor = RelocatedExecutor(runtime, trajectory.roots, runtime.root)
+            execution = reexecute(trajectory.events, executor, roots, include_views=True)
+            patch, _ = execute.take_change(request, repository, runtime, log)
+    return execution, patch
+
+
+def compare_patches(repository: Workspace, tree: str, recorded: bytes | None) -> PatchComparison:
+    """Return whether a recorded change gives the tree."""
+    if not recorded:
+        return "unknown"
+    try:
+        expected = apply_patch(repository.git, repository.base, recorded)
+    except WorkspaceError:
+        return "unknown"
+    return "same" if expected == tree else "different"
+
+
+def find_task(
+    tasks: Mapping[str, EvaluationTask], trajectory: RecordedTrajectory, path: Path
+) -> EvaluationTask | None:
+    """Return the task of a trajectory: by its id, by the name of its file, or the only one."""
+    name = path.name.partition(".")[0]
+    for key in (trajectory.id, name):
+        if key in tasks:
+            return tasks[key]
+    return next(iter(tasks.values())) if len(tasks) == 1 else None

@@ -1,0 +1,131 @@
+"""Imports tasks in the format of SWE-bench: one JSON object in each line.
+
+Source: https://www.swebench.com/SWE-bench/guides/datasets/
+"""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
+
+from resolver.errors import UsageError, WorkspaceError
+from resolver.evaluation.repositories import apply_patch, require_commit
+from resolver.evaluation.task_files import write_history_task
+from resolver.evaluation.task_format import (
+    ExpectedTests,
+    HiddenTests,
+    TaskConfig,
+    TaskEnvironment,
+    TaskIdentity,
+    TaskMetadata,
+)
+from resolver.git.tree import read_blobs, read_changes
+from resolver.git.workspace import Workspace
+from resolver.models.base import DeferredModel
+
+MAX_LINE_BYTES = 50_000_000
+
+
+def _read_names(value: Any) -> Any:
+    """Return a list of tests; data sets also write it as a string of JSON."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(_read_names)]
+
+
+class SweBenchInstance(DeferredModel):
+    """A line of the data set. Fields that are not needed are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    instance_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
+    repo: str = ""
+    base_commit: str = Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")
+    problem_statement: str = Field(min_length=1, max_length=1_000_000)
+    patch: str = ""
+    test_patch: str = Field(min_length=1)
+    fail_to_pass: _Names = Field(
+        min_length=1, validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass")
+    )
+    pass_to_pass: _Names = Field(
+        default=(), validation_alias=AliasChoices("PASS_TO_PASS", "pass_to_pass")
+    )
+    docker_image: str = Field(
+        default="", validation_alias=AliasChoices("docker_image", "image_name")
+    )
+
+
+def parse_instances(text: str, name: str) -> Iterator[SweBenchInstance]:
+    """Yield the tasks of a JSONL file. Raises UsageError that names the wrong line."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield SweBenchInstance.model_validate(json.loads(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            what = f"{name}, line {number}: {place}: {first['msg']}"
+        except (ValueError, RecursionError) as error:
+            what = f"{name}, line {number} is not JSON: {error}"
+        else:
+            continue
+        raise UsageError(what, "give one task of SWE-bench in each line")
+
+
+def import_instance(
+    instance: SweBenchInstance, repository: Workspace, folder: Path, command: str
+) -> None:
+    """Write the task into the new `folder`.
+
+    repository: a clone that has the base commit.
+    command: the command of the tests, to which the hidden files are appended.
+
+    Raises WorkspaceError if the commit is missing or a patch does not apply.
+    """
+    git, base = repository.git, instance.base_commit
+    require_commit(git, base, repository.source)
+    with_tests = apply_patch(git, base, _as_patch(instance.test_patch))
+    changes = [c for c in read_changes(git, base, with_tests) if c.new_blob]
+    contents = dict(read_blobs(git, [c.new_id for c in changes]))
+    hidden = {c.path.decode("utf-8", "surrogateescape"): contents[c.new_id] for c in changes}
+    if not hidden:
+        raise WorkspaceError(
+            f"the test_patch of {instance.instance_id} adds or changes no file",
+            "leave the task out",
+        )
+    names = " ".join(shlex.quote(path) for path in hidden if path.endswith(".py"))
+    config = TaskConfig(
+        task=TaskIdentity(name=f"swe-bench/{instance.instance_id}"),
+        metadata=TaskMetadata(
+            category="swe-bench",
+            language="python",
+            resolver=HiddenTests(
+                command=f"{command} {names}".strip(),
+                files=tuple(hidden),
+                runner="pytest",
+                base=base,
+                instruction_from="issue",
+            ),
+        ),
+        environment=TaskEnvironment(docker_image=instance.docker_image),
+    )
+    expected = ExpectedTests(fail_to_pass=instance.fail_to_pass, pass_to_pass=instance.pass_to_pass)
+    write_history_task(
+        folder,
+        config,
+        instance.problem_statement,
+        repository,
+        hidden,
+        expected,
+        _as_patch(instance.patch),
+    )
+
+
+def _as_patch(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape")
+    return data if data.endswith(b"\n") or not data else data + b"\n"

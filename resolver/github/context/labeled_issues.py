@@ -1,0 +1,321 @@
+"""Finds the open issues with a label, who added the label and when, and what has happened since.
+
+Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `renamed`)
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from github.Reaction import Reaction
+from github.Repository import Repository
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
+
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.resources import Listing, query_graphql
+from resolver.github.comments.find_or_create import comment_of_run
+from resolver.github.comments.markers import at_work_in, run_of_marker
+from resolver.github.context.visibility import utc
+from resolver.models.base import DeferredModel
+from resolver.models.run import Trigger
+
+logger = logging.getLogger("resolver.github")
+
+PAGE_SIZE = 100
+"""Number of items on a page of the API."""
+
+MAX_ISSUES = 1000
+"""Maximum number of open issues with the label that are listed, oldest first."""
+
+MAX_SEARCHED_ISSUES = 10_000
+"""Maximum number of open issues that are searched if GitHub can't filter by the label."""
+
+MAX_EVENTS = 3000
+"""Maximum number of events of an issue that are read. If there are more, ForgeError is raised."""
+
+MAX_PULLS = 1000
+"""Maximum number of open pull requests that are searched for Resolver's own."""
+
+MAX_REACTIONS = 500
+"""Maximum number of reactions to an issue that are read."""
+
+SEEN = "eyes"
+"""The reaction with which Resolver acknowledges a request."""
+
+_STATE_QUERY = """
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { issue(number: $number) {
+    state lastEditedAt
+    closers: closedByPullRequestsReferences(first: 20) {
+      nodes { number url state author { login } repository { nameWithOwner } }
+    }
+  } }
+}
+"""
+
+
+class LabelingAccount(DeferredModel):
+    """An account as the API returns it. type: "User", "Bot" or "Organization"."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    login: str
+    id: int
+    type: str = "User"
+
+
+@dataclass(frozen=True)
+class LabeledIssue:
+    """An open issue with the label, as the API lists it."""
+
+    number: int
+    id: int
+    title: str
+    body: str
+    author: str
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """How and when an issue was labeled, and the state of the issue.
+
+    label: the name as it was when it was added.
+    by: the account that added it, None for a deleted account.
+    at: when it was added.
+    edited_at: when the title or text was last changed, None for never.
+    is_open: True if the issue is open now.
+    pull_request: URL of the open pull request that Resolver made for the issue, else of another
+        open one that closes it, "" for none.
+    pull_request_by: login of the author of that pull request, "" if it is Resolver's own.
+    """
+
+    label: str
+    by: LabelingAccount | None
+    at: datetime
+    edited_at: datetime | None
+    is_open: bool
+    pull_request: str
+    pull_request_by: str = ""
+
+
+class _Answer(DeferredModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class _Label(_Answer):
+    name: str
+
+
+class _Issue(_Answer):
+    id: int
+    number: int
+    title: str
+    body: str | None = None
+    user: LabelingAccount | None = None
+    pull_request: dict[str, Any] | None = None
+    labels: tuple[_Label, ...] = ()
+
+
+class _Event(_Answer):
+    id: int
+    event: str
+    actor: LabelingAccount | None = None
+    created_at: AwareDatetime
+    label: _Label | None = None
+
+
+class _Login(_Answer):
+    login: str
+
+
+class _RepositoryName(_Answer):
+    name: str = Field(alias="nameWithOwner")
+
+
+class _Closer(_Answer):
+    url: str
+    state: str
+    author: _Login | None = None
+    repository: _RepositoryName
+
+
+class _Closers(_Answer):
+    nodes: list[_Closer | None] = Field(default=[])
+
+
+class _State(_Answer):
+    state: str
+    closers: _Closers = _Closers()
+    edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
+
+
+class _Pull(_Answer):
+    html_url: str
+    body: str | None = None
+    user: LabelingAccount | None = None
+
+
+_EVENTS = TypeAdapter(list[_Event], config=ConfigDict(defer_build=True))
+_PULLS = TypeAdapter(list[_Pull], config=ConfigDict(defer_build=True))
+
+
+class LabeledIssues:
+    """Reads the issues with one label. own_login: Resolver's, to find its pull requests."""
+
+    def __init__(
+        self, access: GitHubAccess, repository: Repository, label: str, own_login: str
+    ) -> None:
+        self._access = access
+        self._repository = repository
+        self._label = label
+        self._own_login = own_login.casefold()
+
+    def oldest_first(self) -> list[LabeledIssue]:
+        """Return the open issues with the label, without pull requests. Raises ForgeError."""
+        query = {"state": "open", "sort": "created", "direction": "asc"}
+        # In GitHub's `labels` parameter, a comma separates two labels, so a label with a comma in
+        # its name can't be filtered by.
+        label_filter = {} if "," in self._label else {"labels": self._label}
+        max_rows = MAX_ISSUES if label_filter else MAX_SEARCHED_ISSUES
+        with self._convert_errors(f"list the issues labeled {self._label}", "issues: read"):
+            rows, invalid_count = read_rows(
+                _Issue, list(self._rows("issues", query | label_filter, max_rows))
+            )
+        if invalid_count:
+            logger.warning(
+                "%s issues of %s can't be read", invalid_count, self._repository.full_name
+            )
+        return [
+            LabeledIssue(
+                number=row.number,
+                id=row.id,
+                title=row.title,
+                body=row.body or "",
+                author=row.user.login if row.user else "ghost",
+            )
+            for row in rows
+            if row.pull_request is None and (label_filter or self._has_label(row.labels))
+        ][:MAX_ISSUES]
+
+    def labeling(self, issue: LabeledIssue) -> Labeling | None:
+        """Return how an issue of the list was labeled, None if it doesn't have the label any more.
+
+        It is called after the list was read, so an edit in between counts as an edit. Raises
+        ForgeError.
+        """
+        with self._convert_errors(f"read the events of #{issue.number}", "issues: read"):
+            path = f"issues/{issue.number}/events"
+            events = _EVENTS.validate_python(list(self._rows(path, {}, MAX_EVENTS)))
+            state = _State.model_validate(self._fetch_state(issue.number))
+        if len(events) >= MAX_EVENTS:
+            raise ForgeError(
+                f"#{issue.number} has too many events to find who labeled it",
+                "ask for it with a comment",
+            )
+        last_event = max(filter(self._is_about_label, events), key=_order, default=None)
+        if last_event is None or last_event.event == "unlabeled" or last_event.label is None:
+            return None
+        closer = self._closer(state)
+        own_pull_url = self._own_pulls.get(issue.number, "")
+        renamed_at = [event.created_at for event in events if event.event == "renamed"]
+        return Labeling(
+            label=last_event.label.name,
+            by=last_event.actor,
+            at=last_event.created_at,
+            edited_at=max([*renamed_at, *filter(None, [state.edited_at])], default=None),
+            is_open=state.state == "OPEN",
+            pull_request=own_pull_url or (closer.url if closer else ""),
+            pull_request_by="" if own_pull_url or closer is None else _login(closer),
+        )
+
+    def at_work_since(self, *triggers: Trigger) -> datetime | None:
+        """Return since when a run of Resolver may be working on a labeled issue, None if none is.
+
+        A run may be at work if Resolver has reacted to the issue since it was labeled, and no
+        comment says that the run has ended or died.
+
+        triggers: the triggers that the labeling may have been handled as. Raises ForgeError.
+        """
+        first_trigger = triggers[0]
+        with self._convert_errors(
+            f"look for a run at work on #{first_trigger.number}", "issues: read"
+        ):
+            issue = self._repository.get_issue(first_trigger.number or 0)
+            reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
+            reaction_times = [
+                utc(reaction.created_at)
+                for reaction in islice(reactions, MAX_REACTIONS)
+                if reaction.content == SEEN and reaction.user.login.casefold() == self._own_login
+            ]
+            started_at = max((at for at in reaction_times if at >= first_trigger.at), default=None)
+            for trigger in triggers if started_at is not None else ():
+                comment = comment_of_run(issue, self._own_login, trigger)
+                if comment is not None:
+                    active_run = at_work_in(comment.body or "")
+                    return active_run.since if active_run else None
+            return started_at
+
+    def _closer(self, state: _State) -> _Closer | None:
+        """Return an open pull request of this repository that closes the issue, by any author."""
+        own_name = self._repository.full_name.casefold()
+        for closer in state.closers.nodes:
+            if closer and closer.state == "OPEN" and closer.repository.name.casefold() == own_name:
+                return closer
+        return None
+
+    def _has_label(self, labels: Iterable[_Label]) -> bool:
+        return any(label.name.casefold() == self._label.casefold() for label in labels)
+
+    def _is_about_label(self, event: _Event) -> bool:
+        label_name = event.label.name.casefold() if event.label else ""
+        return event.event in {"labeled", "unlabeled"} and label_name == self._label.casefold()
+
+    @cached_property
+    def _own_pulls(self) -> dict[int, str]:
+        """URLs of Resolver's open pull requests, by the number of the issue they were made for."""
+        with self._convert_errors("list the open pull requests", "pull-requests: read"):
+            rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MAX_PULLS)))
+        own_rows = [
+            row for row in rows if row.user and row.user.login.casefold() == self._own_login
+        ]
+        runs_and_urls = [(run_of_marker(row.body or ""), row.html_url) for row in own_rows]
+        return {run[0]: url for run, url in runs_and_urls if run is not None}
+
+    def _rows(self, path: str, query: dict[str, str], max_rows: int) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a listing, up to `max_rows`.
+
+        It bypasses PyGithub's objects, which would send another request for each row that is read.
+        """
+        for page in range(1, max_rows // PAGE_SIZE + 1):
+            _, rows = self._repository.requester.requestJsonAndCheck(
+                "GET",
+                f"{self._repository.url}/{path}",
+                parameters={**query, "per_page": PAGE_SIZE, "page": page},
+            )
+            yield from rows
+            if len(rows) < PAGE_SIZE:
+                return
+
+    def _fetch_state(self, number: int) -> dict[str, Any]:
+        owner, _, name = self._repository.full_name.partition("/")
+        data = query_graphql(
+            self._access, _STATE_QUERY, {"owner": owner, "name": name, "number": number}
+        )
+        issue: dict[str, Any] = data["repository"]["issue"]
+        return issue
+
+    def _convert_errors(self, operation: str, permission: str) -> Any:
+        return self._access.asking(f"{operation} in {self._repository.full_name}", permission)
+
+
+def _login(closer: _Closer) -> str:
+    return closer.author.login if closer.author else "ghost"
+
+
+def _order(event: _Event) -> tuple[datetime, int]:
+    return event.created_at, event.id

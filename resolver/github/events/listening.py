@@ -1,0 +1,256 @@
+"""What Resolver listens to: the events that start work, and the settings that decide it.
+
+`STARTING_EVENTS` is the one list of the events of a conversation that start work. The parsers, the
+`on:` and `if:` of the workflows, and the table in docs/triggers.md are made from it.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from pydantic import Field
+
+from resolver.github.events.commands import find_instruction, read_instruction
+from resolver.github.events.payloads import User
+from resolver.github.events.permission import IgnoredEvent, not_a_person
+from resolver.models.base import FrozenModel
+from resolver.models.trigger import Command, TriggerKind
+
+if TYPE_CHECKING:
+    from resolver.github.context.request_status import RequestStatus
+
+
+@dataclass(frozen=True)
+class RequestNames:
+    """The names by which Resolver is asked for work.
+
+    Attributes:
+        mention: What addresses it in a text.
+        label: The label that asks for work.
+        accounts: Its login, and the teams whose reviews it does, as ORG/TEAM.
+    """
+
+    mention: str
+    label: str
+    accounts: Collection[str] = ()
+
+
+def _is_comment_request(status: "RequestStatus", names: RequestNames) -> bool:
+    return status.comment is None or _is_request(status.comment.body, names)
+
+
+def _is_text_request(status: "RequestStatus", names: RequestNames) -> bool:
+    return _is_request(status.issue.body, names)
+
+
+def _is_request(body: str, names: RequestNames) -> bool:
+    """Return True if the current text of a request still addresses Resolver, and not to stop it."""
+    instruction = find_instruction(body, names.mention)
+    return instruction is not None and read_instruction(instruction).command is not Command.STOP
+
+
+def _is_labeled(status: "RequestStatus", names: RequestNames) -> bool:
+    return names.label.casefold() in {name.casefold() for name in status.labels}
+
+
+def _is_account_requested(status: "RequestStatus", names: RequestNames) -> bool:
+    requested = {name.casefold() for name in status.requested_accounts}
+    return any(name.casefold() in requested for name in names.accounts)
+
+
+def _is_never_withdrawn(status: "RequestStatus", names: RequestNames) -> bool:  # noqa: ARG001
+    return True
+
+
+@dataclass(frozen=True)
+class StartingEvent:
+    """An action on an issue, a pull request or a review that starts work.
+
+    Attributes:
+        events: GitHub's names of the events that have the action.
+        action: The action.
+        kind: The kind of the trigger.
+        condition: An expression of GitHub Actions that is true for an event that may start work.
+            It filters jobs cheaply and may be too generous. In braces, it names `mention`, `label`,
+            `login` (Resolver's account) and `is_own_team` (a condition: the team of `review_teams`
+            was asked).
+        requirement: What the event must have to start work, for docs/triggers.md.
+        result: What is done then, for docs/triggers.md.
+        method: Completes "requested ..." in a comment, for an event that carries no text.
+        stands: Returns whether the request still stands, before its result is published. An issue
+            that was closed or locked, and a comment that was deleted, withdraw every request.
+        withdrawal: How the request was withdrawn, if it does not stand. In braces, it names
+            `number` (of the issue) and `label`.
+
+    Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
+    """
+
+    events: tuple[str, ...]
+    action: str
+    kind: TriggerKind
+    condition: str
+    requirement: str
+    result: str
+    method: str = ""
+    stands: Callable[["RequestStatus", RequestNames], bool] = _is_never_withdrawn
+    withdrawal: str = ""
+
+    @property
+    def needs_own_login(self) -> bool:
+        """True if the event can't be parsed without the login of Resolver's own account."""
+        return "{login}" in self.condition
+
+
+STARTING_EVENTS: Final = (
+    StartingEvent(
+        ("issue_comment",),
+        "created",
+        TriggerKind.ISSUE_COMMENT,
+        "contains(github.event.comment.body, {mention})",
+        "a mention, on an issue or in a pull request's conversation",
+        "depends on the text: [commands.md](commands.md)",
+        stands=_is_comment_request,
+        withdrawal="the comment that asked for it was edited and no longer asks",
+    ),
+    StartingEvent(
+        ("issues",),
+        "opened",
+        TriggerKind.ISSUE_OPENED,
+        "contains(github.event.issue.body, {mention})",
+        "a mention in the issue's text",
+        "work on it, or an answer to a question",
+        stands=_is_text_request,
+        withdrawal="the text of #{number} was edited and no longer asks",
+    ),
+    StartingEvent(
+        ("pull_request",),
+        "opened",
+        TriggerKind.ISSUE_OPENED,
+        "contains(github.event.pull_request.body, {mention})",
+        "a mention in its text",
+        "depends on the text: a review, an answer, work on its branch",
+        stands=_is_text_request,
+        withdrawal="the text of #{number} was edited and no longer asks",
+    ),
+    StartingEvent(
+        ("issues", "pull_request"),
+        "labeled",
+        TriggerKind.ISSUE_LABELED,
+        "github.event.label.name == {label}",
+        "the label (`agent`), on an open one",
+        "work on it, for a pull request on its branch",
+        method="by adding a label",
+        stands=_is_labeled,
+        withdrawal="the label {label} was removed from #{number}",
+    ),
+    StartingEvent(
+        ("issues", "pull_request"),
+        "assigned",
+        TriggerKind.ISSUE_ASSIGNED,
+        "{login} && github.event.assignee.login == {login}",
+        "assigned to Resolver's account",
+        "work on it, for a pull request on its branch",
+        method="by assigning Resolver",
+        stands=_is_account_requested,
+        withdrawal="the assignment of #{number} was removed",
+    ),
+    StartingEvent(
+        ("pull_request",),
+        "review_requested",
+        TriggerKind.REVIEW_REQUESTED,
+        "(({login} && github.event.requested_reviewer.login == {login}) || {is_own_team})",
+        "the review is requested from Resolver's account, or from one of `review_teams`",
+        "a review",
+        method="by requesting a review",
+        stands=_is_account_requested,
+        withdrawal="the request for a review of #{number} was removed",
+    ),
+    StartingEvent(
+        ("pull_request_review",),
+        "submitted",
+        TriggerKind.REVIEW_SUBMITTED,
+        "contains(github.event.review.body, {mention})",
+        "a mention in the review's text",
+        "one run for the whole review",
+    ),
+    StartingEvent(
+        ("pull_request_review_comment",),
+        "created",
+        TriggerKind.REVIEW_COMMENT,
+        "contains(github.event.comment.body, {mention})",
+        "a mention in a comment on the code",
+        "the same run, if the comment is part of a review",
+        stands=_is_comment_request,
+        withdrawal="the comment that asked for it was edited and no longer asks",
+    ),
+)
+
+REQUEST_METHODS: Final = MappingProxyType(
+    {event.kind: event.method for event in STARTING_EVENTS if event.method}
+    | {TriggerKind.DISPATCHED: "by a dispatch"}
+)
+"""Description of how a run was requested, for triggers that carry no text."""
+
+
+def starting_actions() -> dict[str, list[str]]:
+    """Return the actions that start work, by the name of their event."""
+    actions: dict[str, list[str]] = {}
+    for name, event in starting_events_by_name():
+        actions.setdefault(name, []).append(event.action)
+    return actions
+
+
+def find_starting_event(name: str, action: object) -> StartingEvent | None:
+    """Return the row of an event, or None if its action starts no work."""
+    rows = (
+        event
+        for row_name, event in starting_events_by_name()
+        if (row_name, event.action) == (name, action)
+    )
+    return next(rows, None)
+
+
+def find_event_of(kind: TriggerKind) -> StartingEvent | None:
+    """Return the row of a trigger, or None if no event of a conversation starts that kind.
+
+    Rows of the same kind differ in their events only.
+    """
+    return next((event for event in STARTING_EVENTS if event.kind is kind), None)
+
+
+def starting_events_by_name() -> Iterator[tuple[str, StartingEvent]]:
+    """Yield each row once for each event that has its action."""
+    return ((name, event) for event in STARTING_EVENTS for name in event.events)
+
+
+def full_team_names(teams: Collection[str], owner: str) -> list[str]:
+    """Return the teams as ORG/TEAM; a name without an organization is one of `owner`'s."""
+    return [team if "/" in team else f"{owner}/{team}" for team in teams]
+
+
+class ListeningPolicy(FrozenModel):
+    """Whose events start work, and how they address Resolver: the settings of the same names."""
+
+    mention: str
+    label: str
+    bot_login: str = Field(
+        default="", description="Login of Resolver's own account; empty when it is not known."
+    )
+    allowed_users: tuple[str, ...] = ()
+    denied_users: tuple[str, ...] = ()
+    fix_failing_checks: str = "none"
+    review_teams: tuple[str, ...] = ()
+
+    def ignores(self, account: User) -> IgnoredEvent | None:
+        """Return the reason why an account's events are ignored, or None when they are accepted."""
+        return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
+
+    def is_review_team(self, owner: str, team: str) -> bool:
+        """Return True if a review requested from this team of `owner` is Resolver's to do."""
+        teams = full_team_names(self.review_teams, owner)
+        return f"{owner}/{team}".casefold() in {name.casefold() for name in teams}
+
+    def is_label(self, name: str) -> bool:
+        """Return True if `name` is the label that asks for work."""
+        return name.casefold() == self.label.casefold()

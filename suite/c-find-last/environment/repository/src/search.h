@@ -1,0 +1,1 @@
+int find(const int *values, int count, int wanted);

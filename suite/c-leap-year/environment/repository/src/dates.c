@@ -1,0 +1,5 @@
+#include "dates.h"
+
+int is_leap_year(int year) {
+    return year % 4 == 0;
+}

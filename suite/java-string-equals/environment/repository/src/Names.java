@@ -1,0 +1,5 @@
+class Names {
+    static boolean same(String a, String b) {
+        return a == b;
+    }
+}

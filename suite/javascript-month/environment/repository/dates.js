@@ -1,0 +1,5 @@
+function isoDate(date) {
+  return `${date.getUTCFullYear()}-${date.getUTCMonth()}-${date.getUTCDate()}`;
+}
+
+module.exports = { isoDate };

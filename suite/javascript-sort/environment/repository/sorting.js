@@ -1,0 +1,5 @@
+function sorted(numbers) {
+  return numbers.sort();
+}
+
+module.exports = { sorted };

@@ -1,0 +1,5 @@
+function quantity(order) {
+  return order.quantity || 1;
+}
+
+module.exports = { quantity };

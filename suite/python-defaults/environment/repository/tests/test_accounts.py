@@ -1,0 +1,8 @@
+import unittest
+
+from accounts import settings
+
+
+class AccountsTest(unittest.TestCase):
+    def test_changes(self) -> None:
+        self.assertEqual(settings({"rows": 5})["rows"], 5)

@@ -1,0 +1,3 @@
+#!/bin/bash
+# Greets somebody.
+echo "Hello, $1!"

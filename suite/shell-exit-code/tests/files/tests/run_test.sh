@@ -1,0 +1,12 @@
+#!/bin/bash
+# Prints the results in the Test Anything Protocol.
+cd "$(dirname "$0")/.." || exit 1
+count=0 failed=0
+check() { # NAME EXPECTED ACTUAL
+    count=$((count + 1))
+    if [ "$2" = "$3" ]; then echo "ok $count - $1"; else failed=1; echo "not ok $count - $1"; fi
+}
+check "it says how" "ended with 1" "$(bash run.sh false)"
+check "it fails too" 3 "$(bash run.sh bash -c 'exit 3' >/dev/null; echo $?)"
+echo "1..$count"
+exit $failed

@@ -1,0 +1,10 @@
+#!/bin/bash
+# Lays the hidden tests over the result and executes them. The reward is 1 if they pass.
+cd /testbed || exit 1
+cp -r "$(dirname "$0")/files/." .
+mkdir -p /logs/verifier
+if (
+set -eo pipefail
+bash tests/run_test.sh
+); then echo 1; else echo 0; fi | tee /logs/verifier/output.txt
+tail -n 1 /logs/verifier/output.txt > /logs/verifier/reward.txt

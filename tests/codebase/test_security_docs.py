@@ -1,0 +1,53 @@
+"""THREATS.md and docs/attacks.md name tests that exist, and are up to date."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.attacks_docs import CHAPTERS, FOLDER, MARKER, attack_tests, attacks_page
+
+ROOT = Path(__file__).parents[2]
+THREATS = (ROOT / "THREATS.md").read_text()
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", THREATS)))
+PAGES = ("THREATS.md", "SECURITY.md", "docs/what-can-go-wrong.md", "docs/attacks.md")
+
+
+def test_the_page_about_attacks_is_up_to_date() -> None:
+    assert (ROOT / "docs/attacks.md").read_text() == attacks_page(), "run `make docs`"
+
+
+def test_every_test_of_an_attack_is_in_a_chapter_and_says_what_it_tries() -> None:
+    modules = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if str(path.relative_to(ROOT)).startswith(FOLDER) or f"@{MARKER}\n" in path.read_text()
+    }
+    listed = [module for chapter in CHAPTERS.values() for module in chapter]
+    assert sorted(listed) == sorted(modules)
+    silent = {
+        f"{module}::{name}"
+        for module in modules
+        for name, text in attack_tests(module).items()
+        if ": " not in text or not text.endswith(".")
+    }
+    assert silent == set(), "the first sentence of a docstring is `what is tried: what holds.`"
+
+
+def test_the_threats_name_tests() -> None:
+    assert len(NAMED) > 40
+    rows = [line for line in THREATS.splitlines() if re.match(r"\| T\d+ ", line)]
+    assert [row for row in rows if "`tests/" not in row] == []
+
+
+@pytest.mark.parametrize(("module", "name"), NAMED)
+def test_a_test_that_the_threats_name_exists(module: str, name: str) -> None:
+    text = (ROOT / module).read_text()
+    assert not name or f"\ndef {name}(" in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_links_of_the_security_pages_lead_to_files(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []

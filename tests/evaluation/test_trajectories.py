@@ -1,0 +1,74 @@
+"""Tests of reading what other agents did."""
+
+import json
+from typing import Any
+
+import pytest
+
+from resolver.errors import UsageError
+from resolver.evaluation.trajectories import parse_trajectory
+from resolver.events.actions import CmdRun
+from resolver.events.observations import CmdOutput
+
+
+def assistant(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+MINI: dict[str, Any] = {
+    "trajectory_format": "mini-swe-agent-1",
+    "instance_id": "ada__sums-1",
+    "info": {"submission": "diff --git a/a b/a\n"},
+    "messages": [
+        {"role": "system", "content": "Be brief"},
+        user("Fix it"),
+        assistant("THOUGHT: look\n\n```bash\nls -a\n```"),
+        user("<returncode>0</returncode>\n<output>\na.py\n</output>"),
+        assistant("Two at once\n```bash\nls\n```\n```bash\npwd\n```"),
+        user("Please give exactly one command"),
+        assistant("```bash\ncat > /testbed/a.py <<'E'\nx = 1\nE\nfalse\n```"),
+        user("<returncode>1</returncode>\n<output>\n</output>"),
+        assistant("```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```"),
+        user("diff --git a/a b/a\n"),
+    ],
+}
+
+
+def test_commands_of_mini_swe_agent_run_in_a_shell_of_their_own() -> None:
+    trajectory = parse_trajectory(json.dumps(MINI), "x.traj.json")
+    assert trajectory.id == "ada__sums-1"
+    assert trajectory.patch == b"diff --git a/a b/a\n"
+    actions = [event for event in trajectory.events if isinstance(event, CmdRun)]
+    results = [event for event in trajectory.events if isinstance(event, CmdOutput)]
+    assert actions[0].command == "(cd /testbed\nls -a\n)"
+    assert len(actions) == 2
+    assert [(r.content, r.exit_code) for r in results] == [("a.py", 0), ("", 1)]
+    assert [result.cause for result in results] == [action.id for action in actions]
+
+
+def test_shell_calls_of_atif_are_commands_and_others_are_left_out() -> None:
+    calls = [
+        {"tool_call_id": "1", "function_name": "bash_command", "arguments": {"keystrokes": "ls\n"}},
+        {"tool_call_id": "2", "function_name": "web_search", "arguments": {"query": "x"}},
+        {"tool_call_id": "3", "function_name": "finish", "arguments": {}},
+    ]
+    results = [{"source_call_id": "1", "content": "a.py"}]
+    step = {
+        "step_id": 1, "source": "agent", "message": "",
+        "tool_calls": calls, "observation": {"results": results},
+    }  # fmt: skip
+    data = {"schema_version": "ATIF-v1.7", "agent": {"name": "x", "version": "1"}, "steps": [step]}
+    trajectory = parse_trajectory(json.dumps(data), "x.json")
+    action, result = trajectory.events
+    assert isinstance(action, CmdRun) and isinstance(result, CmdOutput)
+    assert (action.command, result.content, trajectory.left_out) == ("ls", "a.py", 1)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"messages": 3}', '{"schema_version": "1.0"}'])
+def test_another_file_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_trajectory(text, "x.json")

@@ -1,0 +1,162 @@
+"""A repository, a sandbox folder in which it is checked out, and plain git to compare with."""
+
+# Paths that are bytes have no Path.
+# ruff: noqa: PTH101, PTH103, PTH108, PTH118, PTH120, PTH211
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from resolver.git.git import ObjectCache
+from resolver.git.push import Identity
+from resolver.git.workspace import DIFF_LIMIT, Workspace
+from resolver.models.run import Patch
+from resolver.sandbox.change import checkout, export_change
+from tests.parts.templates import Templates
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+US = Identity("resolver[bot]", "1+resolver[bot]@users.noreply.github.com")
+GIT = shutil.which("git") or "git"
+
+
+def plain_git(folder: Path | bytes, *args: str | bytes, stdin: bytes | None = None) -> str:
+    """Run git as after `apt install git`, with no configuration except a name."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "Ann",
+        "GIT_AUTHOR_EMAIL": "ann@example.com",
+        "GIT_COMMITTER_NAME": "Ann",
+        "GIT_COMMITTER_EMAIL": "ann@example.com",
+    }
+    done = subprocess.run(
+        ["git", "-c", "init.defaultBranch=main", "-c", "gc.auto=0", *args],
+        cwd=folder,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+    )
+    assert done.returncode == 0, (args, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout.decode("utf-8", "surrogateescape").strip()
+
+
+def write(root: Path, path: bytes | str, data: bytes | str, mode: int = 0o644) -> None:
+    """Write a file and its folders, replacing what is there."""
+    full = os.path.join(os.fsencode(root), os.fsencode(path))
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    if os.path.lexists(full):
+        os.unlink(full)
+    with open(full, "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+    os.chmod(full, mode)
+
+
+def link(root: Path, path: str | bytes, target: str | bytes) -> None:
+    """Create a symlink, replacing what is there."""
+    full = os.path.join(os.fsencode(root), os.fsencode(path))
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    if os.path.lexists(full):
+        os.unlink(full)
+    os.symlink(os.fsencode(target), full)
+
+
+def make_repository(path: Path, files: dict[str | bytes, bytes | str] | None = None) -> Path:
+    """Create a checkout with one commit on `main`."""
+    path.mkdir(parents=True)
+    plain_git(path, "init", "-q")
+    for name, data in (files if files is not None else {"README.md": "hello\n"}).items():
+        write(path, name, data)
+    commit_all(path)
+    return path
+
+
+def commit_all(path: Path, message: str = "start") -> str:
+    """Commit everything, even if nothing has changed."""
+    plain_git(path, "add", "-A", "--force")
+    plain_git(path, "commit", "-q", "--allow-empty", "-m", message)
+    return plain_git(path, "rev-parse", "HEAD")
+
+
+@dataclass
+class Scenario:
+    """The folders of one run: the source checkout, the host's clone, the sandbox's folders."""
+
+    source: Path
+    workspace: Workspace
+    root: Path
+    scratch: Path
+
+    def export(self, limit: int = DIFF_LIMIT) -> Patch:
+        """Return the change that the host receives from the sandbox folder."""
+        change = export_change(str(self.root), str(self.scratch), self.workspace.base, GIT)
+        bundle = Path(change["bundle"]) if change["bundle"] else None
+        return self.workspace.receive(bundle, change["commit"], change["tree"], limit)
+
+    def publish(self, change: Patch | None = None, branch: str = "agent/change") -> str:
+        """Publish the change and return the tree of the commit on the branch of the source."""
+        patch = self.workspace.commit(change or self.export(), "Change", US, AT)
+        assert patch.commit is not None
+        self.workspace.write_branch(self.source, branch, patch.commit)
+        return plain_git(self.source, "rev-parse", f"{branch}^{{tree}}")
+
+    def expected_tree(self) -> str:
+        """Return the tree that plain git makes of the same files, without any code of Resolver."""
+        other = self.root.parent / "independent"
+        shutil.rmtree(other, ignore_errors=True)
+        plain_git(self.root.parent, "clone", "-q", "--no-hardlinks", str(self.source), str(other))
+        for entry in os.scandir(os.fsencode(other)):
+            if entry.name != b".git":
+                _remove(entry)
+        pack = ["tar", "-c", "-C", str(self.root), "--anchored", "--exclude=./.git", "."]
+        files = subprocess.run(pack, capture_output=True, check=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(other)], input=files, check=True)
+        plain_git(other, "add", "-A")
+        return plain_git(other, "write-tree")
+
+
+def _remove(entry: os.DirEntry[bytes]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path)
+    else:
+        os.unlink(entry.path)
+
+
+def open_scenario(source: Path, place: Path, depth: int = 0) -> Scenario:
+    """Clone `source` and check it out in a sandbox folder, like a run."""
+    workspace = Workspace.clone(str(source), place / "clone", depth=depth)
+    return Scenario(source, workspace, *enter_sandbox(workspace, place))
+
+
+def copy_scenario(templates: Templates, build: Callable[[Path], Scenario], place: Path) -> Scenario:
+    """A scenario of its own for a test, as `build` makes it in a folder."""
+    folder, scenario = templates.copy(build, place)
+
+    def moved(path: Path | str) -> Path:
+        return place / Path(path).relative_to(folder)
+
+    workspace = replace(
+        scenario.workspace,
+        folder=moved(scenario.workspace.folder),
+        source=str(moved(scenario.workspace.source)),
+        objects=ObjectCache(),
+    )
+    return Scenario(
+        moved(scenario.source), workspace, moved(scenario.root), moved(scenario.scratch)
+    )
+
+
+def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
+    """Return root and scratch of a new sandbox folder with the workspace checked out."""
+    root, scratch = place / "sandbox" / "repo", place / "sandbox" / "scratch"
+    scratch.mkdir(parents=True)
+    git_dir = place / "git-dir"
+    git_dir.mkdir()
+    tar = b"".join(workspace.git_dir_tar())
+    subprocess.run(["tar", "-x", "-C", git_dir], input=tar, check=True)
+    checkout(str(root), str(git_dir), workspace.base, workspace.branch, GIT, str(scratch))
+    return root, scratch

@@ -1,0 +1,160 @@
+"""Tests of the trajectory format, on a recorded run and on a run with a delegate."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from resolver.cli.main import run
+from resolver.events.actions import CmdRun, Delegate, Message
+from resolver.events.base import Source
+from resolver.events.lifecycle import DelegateEvent, ModelReplied
+from resolver.events.log import Event, read_log
+from resolver.events.observations import CmdOutput, DelegateResult
+from resolver.models.run import Completion, Tokens
+from resolver.trace.atif import build_trajectory
+
+RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    closed = {"type": "object", "additionalProperties": False}
+    return {**closed, "required": required, "properties": properties}
+
+
+TEXT, COUNT, ANY = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "object"}
+COST = {"type": "number", "minimum": 0}
+REFERENCE = _object([], trajectory_id=TEXT, session_id=TEXT, trajectory_path=TEXT, extra=ANY)
+RESULT = _object(
+    [],
+    source_call_id=TEXT,
+    content=TEXT,
+    subagent_trajectory_ref={"type": "array", "items": REFERENCE},
+    extra=ANY,
+)
+STEP = _object(
+    ["step_id", "source", "message"],
+    step_id={"type": "integer", "minimum": 1},
+    timestamp=TEXT,
+    source={"enum": ["system", "user", "agent"]},
+    model_name=TEXT,
+    message=TEXT,
+    reasoning_content=TEXT,
+    tool_calls={
+        "type": "array",
+        "items": _object(
+            ["tool_call_id", "function_name", "arguments"],
+            tool_call_id=TEXT,
+            function_name=TEXT,
+            arguments=ANY,
+        ),
+    },
+    observation=_object(["results"], results={"type": "array", "items": RESULT}),
+    metrics=_object(
+        [], prompt_tokens=COUNT, completion_tokens=COUNT, cached_tokens=COUNT, cost_usd=COST
+    ),
+)
+SCHEMA = {
+    "$defs": {
+        "trajectory": _object(
+            ["schema_version", "agent", "steps"],
+            schema_version={"const": "ATIF-v1.7"},
+            session_id=TEXT,
+            trajectory_id=TEXT,
+            agent=_object(["name", "version"], name=TEXT, version=TEXT, model_name=TEXT, extra=ANY),
+            steps={"type": "array", "minItems": 1, "items": STEP},
+            final_metrics=_object(
+                [],
+                total_prompt_tokens=COUNT,
+                total_completion_tokens=COUNT,
+                total_cached_tokens=COUNT,
+                total_cost_usd=COST,
+                total_steps=COUNT,
+            ),
+            subagent_trajectories={"type": "array", "items": {"$ref": "#/$defs/trajectory"}},
+        )
+    },
+    "$ref": "#/$defs/trajectory",
+}
+"""The fields that Resolver writes, with the types and rules of the format's models. Source:
+https://docs.nvidia.com/nemo/agent-toolkit/latest/api/nat/atif/ (derived from Harbor's models)
+"""
+
+
+def check(trajectory: dict[str, Any]) -> None:
+    """Check a trajectory by the schema, and by the rules that a schema can't state."""
+    Draft202012Validator(SCHEMA).validate(trajectory)
+    assert [step["step_id"] for step in trajectory["steps"]] == list(
+        range(1, len(trajectory["steps"]) + 1)
+    )
+    nested = {each["trajectory_id"] for each in trajectory.get("subagent_trajectories", [])}
+    for step in trajectory["steps"]:
+        if "timestamp" in step:
+            datetime.fromisoformat(step["timestamp"])
+        if step["source"] != "agent":
+            assert not {"model_name", "tool_calls", "metrics", "reasoning_content"} & step.keys()
+        calls = {call["tool_call_id"] for call in step.get("tool_calls", [])}
+        for result in step.get("observation", {}).get("results", []):
+            assert result.get("source_call_id") in {None, *calls}
+            for reference in result.get("subagent_trajectory_ref", []):
+                assert reference["trajectory_id"] in nested
+    for each in trajectory.get("subagent_trajectories", []):
+        check(each)
+
+
+def test_a_recorded_run_is_a_valid_trajectory() -> None:
+    events = list(read_log(RECORDING))
+    trajectory = build_trajectory(events)
+    check(trajectory)
+    replies = [event for event in events if isinstance(event, ModelReplied)]
+    agent_steps = [step for step in trajectory["steps"] if step["source"] == "agent"]
+    assert len(agent_steps) == len(replies)
+    total = sum(reply.completion.tokens.input for reply in replies)
+    assert trajectory["final_metrics"]["total_prompt_tokens"] == total
+    # The last call is `finish`, which nothing answers.
+    assert all("observation" in step for step in agent_steps[:-1])
+
+
+def test_the_command_writes_a_trajectory(capsys: Any) -> None:
+    assert run(["trace", str(RECORDING), "--format", "atif"], {}) == 0
+    check(json.loads(capsys.readouterr().out))
+
+
+def reply(id: int, **values: Any) -> ModelReplied:
+    tokens = Tokens(input=10, output=2, cached=4)
+    return ModelReplied(id=id, completion=Completion(model="m", tokens=tokens, **values))
+
+
+def test_what_a_delegate_did_is_a_nested_trajectory() -> None:
+    inner: list[Event] = [
+        reply(0, text="I look", cost=0.1),
+        CmdRun(id=1, command="ls", reply=0),
+        CmdOutput(id=2, content="a.py", exit_code=0, cause=1),
+    ]
+    events: list[Event] = [
+        Message(id=0, content="Fix it", source=Source.USER),
+        reply(1, text="<delegate>", cost=0.2),
+        Delegate(id=2, agent="LocAgent", task="Find it", reply=1),
+        *(
+            DelegateEvent(id=3 + n, delegate=2, event=event.model_dump(mode="json"))
+            for n, event in enumerate(inner)
+        ),
+        DelegateResult(id=6, content="a.py", cause=2),
+    ]
+    trajectory = build_trajectory(events)
+    check(trajectory)
+    (nested,) = trajectory["subagent_trajectories"]
+    assert nested["steps"][0]["tool_calls"][0]["arguments"] == {"command": "ls"}
+    (result,) = trajectory["steps"][1]["observation"]["results"]
+    assert result["subagent_trajectory_ref"] == [{"trajectory_id": nested["trajectory_id"]}]
+    assert trajectory["final_metrics"]["total_cost_usd"] == 0.2
+
+
+def test_arguments_that_are_no_json_are_kept_as_text() -> None:
+    call = {"id": "c1", "name": "execute_bash", "arguments": "{broken"}
+    trajectory = build_trajectory([reply(0, tool_calls=[call])])
+    check(trajectory)
+    assert trajectory["steps"][0]["tool_calls"][0]["arguments"] == {"raw": "{broken"}
+    assert "total_cost_usd" not in trajectory["final_metrics"]
