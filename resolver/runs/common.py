@@ -55,6 +55,12 @@ def background_poll(poll: Callable[[threading.Event], None], name: str) -> Itera
 
 logger = logging.getLogger("resolver.runs.common")
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end a run."""
+
+MODEL_BUILD_SECONDS = 0.005
+"""Seconds after which a signal that arrived while a model was built is handled again."""
+
 MIN_SECRET_LENGTH = 12
 """Minimum length in characters of an environment variable's value that counts as a secret."""
 
@@ -241,24 +247,44 @@ def stop_on_signals() -> Iterator[threading.Event]:
     """
     stopping = threading.Event()
 
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the handler's form
+    def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         # When a workflow is cancelled, GitHub's runner sends SIGINT and a few seconds later
         # SIGTERM. The second signal must not interrupt the final comment.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if _is_building_model(frame):
+            signal.signal(signal.SIGALRM, lambda _, now: stop(number, now))
+            signal.setitimer(signal.ITIMER_REAL, MODEL_BUILD_SECONDS)
+            return
         raise RunStopped(
             f"the run was stopped by {signal.Signals(number).name}",
             "start it again; its work so far is in the event log",
         )
 
-    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    previous_handlers = {number: signal.signal(number, stop) for number in signals}
+    alarm = signal.getsignal(signal.SIGALRM)
+    previous_handlers = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
     try:
         yield stopping
     finally:
+        if signal.getsignal(signal.SIGALRM) is not alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarm)
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)
+
+
+def _is_building_model(frame: FrameType | None) -> bool:
+    """Return whether pydantic is building a model in this frame or below it.
+
+    It reports each exception that is raised in between, a RunStopped too, as an error in the model.
+    """
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(("pydantic._internal.", "pydantic.plugin.")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -239,6 +239,7 @@ signal.signal(signal.SIGALRM, stop)
 stream = EventStream(JsonlStore(path))
 told = []
 stream.subscribe("state", lambda event: told.append(event.id), essential=True)
+stream.add(Think(content="the first, which builds the model"))
 for _ in range(400):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.0007)
