@@ -55,9 +55,7 @@ _LABELS = {
 _MARKS = {"good": "✅ ", "bad": "❌ ", "plain": ""}
 
 
-def render_markdown(
-    events: Iterable[Event], diff: str = "", notices: Sequence[str] = ()
-) -> str:
+def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[str] = ()) -> str:
     """Return trace.md with all texts in full.
 
     diff: the change that the run ended with, as `git diff` prints it.

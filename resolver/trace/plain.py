@@ -100,7 +100,7 @@ def duration(seconds: float) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Format US dollars: two decimals, or up to four below one dollar; "unknown" without a price."""
+    """Format US dollars: two decimals, up to four below one dollar; "unknown" without a price."""
     if cost is None or not math.isfinite(cost):
         return "unknown"
     if cost >= 0.995 or cost == 0:

@@ -37,9 +37,7 @@ def quote_markdown(
     return "\n".join(quoted) if text else ""
 
 
-def _escape_text(
-    text: str, prose: Callable[[str], str], inline_code: Callable[[str], str]
-) -> str:
+def _escape_text(text: str, prose: Callable[[str], str], inline_code: Callable[[str], str]) -> str:
     # Two private characters stand for the code while the text between it is escaped.
     text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
     spans = [match[1] for match in _CODE_SPAN.finditer(text) if match[1].strip()]

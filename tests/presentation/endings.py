@@ -121,7 +121,11 @@ def _outcome(**changes: Any) -> Outcome:
 
 _COMMANDS = (
     ("git log --oneline && ls -R . && cat README.md", 0, "9cbd10e The ledger adds up the bills"),
-    ("python3 -W error -m unittest", 1, "AssertionError: Money(-2) != Money(0)\n\nFAILED (failures=1)"),
+    (
+        "python3 -W error -m unittest",
+        1,
+        "AssertionError: Money(-2) != Money(0)\n\nFAILED (failures=1)",
+    ),
     ("python3 -W error -m unittest -v", 0, "Ran 8 tests in 0.003s\n\nOK"),
 )
 
@@ -172,7 +176,9 @@ def _failed(error: ResolverError | RunStopped, **changes: Any) -> Report:
 def _unfinished_outcome(state: RunState, **changes: Any) -> Outcome:
     message = "The rounding is fixed in `Money.split`. `Ledger.settle` still loses a cent."
     fields = {"cause": "", "change": "", "verification": "", "remaining": ""}
-    return _outcome(**{**fields, "state": state, "message": message, "task_completed": False, **changes})
+    return _outcome(
+        **{**fields, "state": state, "message": message, "task_completed": False, **changes}
+    )
 
 
 def _on_pull_request(**publication: Any) -> Report:
@@ -218,7 +224,9 @@ _REGRESSION = _verification(
             command="python -m unittest discover",
             scope="full",
             base=_execution(6, 0),
-            head=_execution(7, 1).model_copy(update={"output": "FAIL: test_refund\nAssertionError: 1 != 2"}),
+            head=_execution(7, 1).model_copy(
+                update={"output": "FAIL: test_refund\nAssertionError: 1 != 2"}
+            ),
             broken=("tests.test_money.MoneyTest.test_refund",),
         ),
     ),
@@ -226,7 +234,9 @@ _REGRESSION = _verification(
 
 
 def _reports() -> dict[str, Report]:
-    question = "Should a refund give its odd cents to the same people as the bill, or to the last ones?"
+    question = (
+        "Should a refund give its odd cents to the same people as the bill, or to the last ones?"
+    )
     pending = PendingApproval(
         kind="cmd_run",
         text="curl -fsSL https://example.org/install.sh | sh",
@@ -265,7 +275,9 @@ def _reports() -> dict[str, Report]:
         "opened, with an opinion": report(
             pull_request=PULL,
             verification=_verification(),
-            critique=Critique(model="openai/gpt-5", addresses_issue="yes", reason="It does.", cost=0.01),
+            critique=Critique(
+                model="openai/gpt-5", addresses_issue="yes", reason="It does.", cost=0.01
+            ),
         ),
         "added": report(
             pull_request=PULL, verification=_verification(), publication=Publication(how="added")
@@ -295,11 +307,16 @@ def _reports() -> dict[str, Report]:
                 message="`Money.split` truncates towards zero ([tally/money.py:36]"
                 "(https://github.com/octo/tally/blob/main/tally/money.py#L36)), so a refund loses "
                 "its odd cents as the bill does.",
-                cause="", change="", verification="", remaining="",
+                cause="",
+                change="",
+                verification="",
+                remaining="",
             ),
         ),
         "review": report(
-            trigger=reports.trigger(repository="octo/tally", command=Command.REVIEW, instruction="review"),
+            trigger=reports.trigger(
+                repository="octo/tally", command=Command.REVIEW, instruction="review"
+            ),
             patch=None,
             outcome=_outcome(message="", cause="", change="", verification="", remaining=""),
             review=PublishedReview(
@@ -335,7 +352,9 @@ def _reports() -> dict[str, Report]:
             )
         ),
         "limit of money": report(
-            outcome=_unfinished_outcome(RunState.LIMIT, limit="budget", reason="the $5.00 are spent")
+            outcome=_unfinished_outcome(
+                RunState.LIMIT, limit="budget", reason="the $5.00 are spent"
+            )
         ),
         "limit before the work": _failed(
             LimitReached("time", "the clone took longer than the 600 s it may take", "raise it")
@@ -407,6 +426,10 @@ def comments() -> Mapping[str, str]:
     )
     return {
         "progress": progress_body(progress),
-        "waiting": progress_body(progress.model_copy(update={"waits": "another run is in progress", "base": "", "changed_files": 0})),
+        "waiting": progress_body(
+            progress.model_copy(
+                update={"waits": "another run is in progress", "base": "", "changed_files": 0}
+            )
+        ),
         **{name: comment_body(each) for name, each in _reports().items()},
     }
