@@ -333,7 +333,7 @@ def _group(step: TraceStep) -> Literal["edit", "command", "other"]:
 
 def _meta(step: TraceStep) -> str:
     facts = [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost is not None else []
+    facts += [money(step.cost)] if step.cost else []
     return " · ".join(facts)
 
 

@@ -388,7 +388,7 @@ def _summary_line(step: TraceStep) -> str:
 def _facts(step: TraceStep) -> list[str]:
     facts = [f"{_MARKS[step.mood]}{prose(step.badge)}"] if step.badge else []
     facts += [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost is not None else []
+    facts += [money(step.cost)] if step.cost else []
     return facts
 
 

@@ -3,7 +3,7 @@
 The tests of this package look at them as GitHub shows them, and scripts/screenshots.py can.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from resolver.errors import (
@@ -16,6 +16,7 @@ from resolver.errors import (
     ResolverError,
     RunStopped,
 )
+from resolver.events.log import Event
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
@@ -433,3 +434,16 @@ def comments() -> Mapping[str, str]:
         ),
         **{name: comment_body(each) for name, each in _reports().items()},
     }
+
+
+def comment_with_trace(events: Sequence[Event]) -> str:
+    """Return the final comment of a run that opened a pull request, with the trace of a log."""
+    trace = render_comment_trace(events, 60_000)
+    return comment_body(
+        report(
+            pull_request=PULL,
+            verification=_verification(),
+            trace_markdown=trace,
+            render_trace=lambda limit: render_comment_trace(events, limit),
+        )
+    )
