@@ -62,7 +62,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         demo = run_demo(Path(folder))
-        pages = make_pages(demo)
+        pages = {name: html.replace(folder, HOME) for name, html in make_pages(demo).items()}
         for scheme in SCHEMES:
             (FOLDER / f"demo-{scheme}.svg").write_text(draw_demo(demo, scheme))
         with sync_playwright() as playwright:

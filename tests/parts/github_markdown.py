@@ -16,7 +16,7 @@ STYLESHEET = PublishedFile(
 
 _OWN_STYLE = """
 body { margin: 0; padding: 24px; box-sizing: border-box; min-height: 100vh; }
-article { max-width: 830px; margin: 0 auto; }
+article { max-width: 830px; margin: 0 auto; padding-bottom: 16px; }
 """
 
 
@@ -37,12 +37,15 @@ def render_github_markdown(markdown: str, *, is_comment: bool = True) -> str:
     return re.sub(r"<li>(<p>)?\[ \] ", box.format("") + r"\1", html)
 
 
-def github_page(markdown: str, *, is_comment: bool = True, own_style: str = "") -> str:
-    """Return a page that shows the text as GitHub does, in the color scheme of the browser."""
+def github_page(*texts: str, is_comment: bool = True, own_style: str = "") -> str:
+    """Return a page that shows each text as GitHub does, in the color scheme of the browser."""
+    articles = "".join(
+        f"<article>{render_github_markdown(text, is_comment=is_comment)}</article>"
+        for text in texts
+    )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>GitHub</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_stylesheet()}{_OWN_STYLE}{own_style}</style></head>"
-        '<body class="markdown-body"><article>'
-        f"{render_github_markdown(markdown, is_comment=is_comment)}</article></body></html>"
+        f'<body class="markdown-body">{articles}</body></html>'
     )

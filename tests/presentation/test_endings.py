@@ -36,9 +36,7 @@ def test_nothing_is_said_twice(name: str) -> None:
 @pytest.mark.parametrize("name", COMMENTS)
 def test_a_comment_begins_with_the_result_and_has_at_most_one_next_step(name: str) -> None:
     text = re.sub(r"<!--.*?-->", "", COMMENTS[name], flags=re.S).strip()
-    assert re.match(r"Resolver |The run |There was |Something|This seems|Sorry|> ", text), (
-        text[:80]
-    )
+    assert re.match(r"Resolver |The run |There was |Something|This seems|Sorry|> ", text), text[:80]
     assert text.count("**What next:**") <= 1
     assert len(re.findall(r"[0-9]+ iterations?,", text)) <= 1, "the numbers of the run are repeated"
 

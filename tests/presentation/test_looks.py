@@ -4,7 +4,6 @@ Each page is opened once, at the width of a laptop and of a phone, in light and 
 are not compared: a page fits into its window, its words can be read, and its blocks are in order.
 """
 
-import json
 from typing import Any, Literal
 
 import pytest
@@ -57,8 +56,9 @@ LOW_CONTRAST = """() => {
 }"""
 
 WIDER_THAN_THE_WINDOW = """() => {
-  const page = document.documentElement;
-  return page.scrollWidth > page.clientWidth ? `${page.scrollWidth} > ${page.clientWidth}` : "";
+  return [...document.querySelectorAll("html, article")]
+    .filter((each) => each.scrollWidth > each.clientWidth)
+    .map((each) => `${each.scrollWidth} > ${each.clientWidth} ${each.innerText.slice(0, 80)}`);
 }"""
 
 BLOCKS = """() => [...document.querySelectorAll("h1, h2, h3, p strong:first-child, summary, table")]
@@ -89,19 +89,14 @@ def page(chromium: Browser) -> Any:
 def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_screen(
     page: Page,
 ) -> None:
-    """One test, because each opens a window of its own."""
+    """One test, because each opens a window of its own, and one page for all comments."""
     require(STYLESHEET)
-    texts = {
-        **comments(),
-        **{f"pull request, {name}": text for name, text in pull_requests().items()},
-    }
-    pages = {name: github_page(text) for name, text in texts.items()}
-    pages["trace"] = render_html(realistic(), diff=DIFF)
-    found = {name: problems(page, html) for name, html in pages.items()}
-    assert not any(found.values()), json.dumps(found, indent=1)
+    trace = render_html(realistic(), diff=DIFF)
+    assert problems(page, github_page(*comments().values(), *pull_requests().values())) == {}
+    assert problems(page, trace) == {}
 
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.set_content(pages["pull request, opened"])
+    page.set_content(github_page(pull_requests()["opened"]))
     # An article is as wide as a comment on GitHub; a laptop shows about 900 pixels of it.
     assert page.locator("article").bounding_box()["height"] < 900
     assert page.evaluate(BLOCKS) == [
@@ -109,7 +104,7 @@ def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_scr
         "What the agent checked in its own sandbox", "What to look at", "What is left",
         "This run: $0.21, 9 iterations, 1 min 15 s", "table",
     ]  # fmt: skip
-    page.set_content(pages["trace"])
+    page.set_content(trace)
     blocks = page.evaluate(BLOCKS)
     places = [blocks.index(name) for name in ("The agent's summary", "Changes", "Work")]
     assert places == sorted(places)
