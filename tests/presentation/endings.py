@@ -4,6 +4,7 @@ The tests of this package look at them as GitHub shows them, and scripts/screens
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from resolver.errors import (
@@ -136,9 +137,14 @@ def _task(asked: Trigger, **changes: Any) -> Task:
     return reports.task(asked, title="Splitting a bill loses a cent", url=url, **changes)
 
 
+@cache
+def _short_trace() -> str:
+    return render_comment_trace(realistic(), 1_500)
+
+
 def report(**changes: Any) -> Report:
     """Return the report of a finished run on an issue, with `changes`."""
-    trace = render_comment_trace
+    trace = _short_trace()
     values: dict[str, Any] = {
         "trigger": reports.trigger(repository="octo/tally"),
         "run": "20260304-093000-a1b2c3",
@@ -152,8 +158,8 @@ def report(**changes: Any) -> Report:
         ),
         "branch": "agent/12-splitting-a-bill-loses-a-cent",
         "task": _task(changes.get("trigger") or reports.trigger(repository="octo/tally")),
-        "trace_markdown": trace(realistic(), 60_000),
-        "render_trace": lambda limit: trace(realistic(), limit),
+        "trace_markdown": trace,
+        "render_trace": lambda limit: trace,
         "log_url": LOG,
         "continues": True,
     }
@@ -399,8 +405,8 @@ def _reports() -> dict[str, Report]:
 
 def pull_requests() -> Mapping[str, str]:
     """Return the texts of pull requests that Resolver opens, by the name of the case."""
-    names = [name for name in _reports() if name.startswith("opened")]
-    return {name: pull_request_body(_reports()[name]) for name in names}
+    opened = {name: each for name, each in _reports().items() if name.startswith("opened")}
+    return {name: pull_request_body(each) for name, each in opened.items()}
 
 
 def comments() -> Mapping[str, str]:
