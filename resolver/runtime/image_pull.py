@@ -50,15 +50,16 @@ def _number(value: object) -> int:
 
 def pull_image(client: "DockerClient", image: str) -> "Image":
     """Pull an image and return it. Raises the exceptions of the engine's client."""
-    import docker
+    from docker.errors import APIError
+    from docker.utils import parse_repository_tag
 
-    repository, tag = docker.utils.parse_repository_tag(image)
+    repository, tag = parse_repository_tag(image)
     tag = tag or "latest"
     pull_logger.info("Pulling the image %s", image)
     progress, shown = PullProgress(), ""
     for entry in client.api.pull(repository, tag=tag, stream=True, decode=True):
         if entry.get("error"):
-            raise docker.errors.APIError(str(entry["error"]))
+            raise APIError(str(entry["error"]))
         progress.add(entry)
         if str(progress) != shown:
             shown = str(progress)
