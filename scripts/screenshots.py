@@ -70,7 +70,7 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
             _take_all(browser, pages)
             browser.close()
-    structure = {name: outline(html) for name, html in pages.items()}
+    structure = {name: outline(pages[name]) for name in ("pull-request", "trace")}
     FILE.write_text(json.dumps(structure, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -29,6 +29,7 @@ class _OutlineParser(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == self._open:
             text = re.sub(r"[0-9][0-9.,]*", "N", " ".join(self._words.split()))
+            text = re.sub(r"N (?:h|min|s|ms)\b(?: N (?:min|s)\b)*", "T", text)
             if tag in _NAMED:
                 self.lines.append(f"{tag}: {text}")
             self._open = ""
@@ -38,10 +39,16 @@ class _OutlineParser(HTMLParser):
 
 
 def outline(html: str) -> list[str]:
-    """Return a line for each heading, fold and column of the page. Numbers are replaced by N."""
+    """Return a line for each heading, fold and column of the page.
+
+    N stands for a number, and T for a duration. Steps of a trace (h3) and their folds have the
+    program's output in them: a page with steps has its main headings and facts only.
+    """
     parser = _OutlineParser()
     parser.feed(html)
-    return parser.lines
+    has_steps = any(line.startswith("dt: ") for line in parser.lines)
+    main = ("h1: ", "h2: ", "dt: ")
+    return [line for line in parser.lines if not has_steps or line.startswith(main)]
 
 
 def pictured_outline(name: str) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from resolver.github.comments.report import Ending
 from tests.parts.github_markdown import render_github_markdown
 from tests.presentation.endings import comments, pull_requests
+from tests.presentation.outlines import outline
 
 COMMENTS = comments()
 TEXTS = {**COMMENTS, **{f"pull request, {name}": text for name, text in pull_requests().items()}}
@@ -47,3 +48,9 @@ def test_no_markup_is_left_in_the_words(name: str) -> None:
     html = render_github_markdown(TEXTS[name])
     for summary in re.findall(r"<summary>(.*?)</summary>", html, re.S):
         assert "`" not in summary and "**" not in summary, summary
+
+
+def test_a_comment_about_a_pull_request_has_the_steps_in_one_fold() -> None:
+    lines = outline(render_github_markdown(COMMENTS["opened"]))
+    assert lines[0] == "summary: How it was made: N iterations, at least $N T"
+    assert all(line.startswith("summary: N ") for line in lines[1:]), lines
