@@ -14,7 +14,7 @@ from textwrap import fill
 from pydantic.fields import FieldInfo
 
 from resolver import __version__
-from resolver.cli.agent_workflow import CALLED_OPERANDS, job_condition, workflow_text
+from resolver.cli.agent_workflow import CALLED_CONDITION_VALUES, job_condition, workflow_text
 from resolver.config.declaration import ActionInput, extra
 from resolver.config.settings import Settings
 from resolver.github.events.listening import STARTING_EVENTS
@@ -125,7 +125,7 @@ def generated_files() -> dict[str, str]:
             ".github/workflows/resolve.yml",
             "    if: >-\n",
             "    runs-on:",
-            job_condition(CALLED_OPERANDS, fix_checks="all", dashboard=True) + "\n",
+            job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
         ),
     ]
     for path, start, end, part in replaced:

@@ -43,7 +43,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Operands:
+class ConditionValues:
     """What the condition of a job compares an event with: parts of an expression.
 
     `mention`, `label` and `login` (of Resolver's account) are values. `is_own_team` is true if a
@@ -56,31 +56,31 @@ class Operands:
     is_own_team: str = "(vars.AGENT_TEAM && github.event.requested_team.slug == vars.AGENT_TEAM)"
 
 
-CALLED_OPERANDS = Operands(
+CALLED_CONDITION_VALUES = ConditionValues(
     mention="inputs.mention",
     label="inputs.label",
     login="inputs.bot-login",
     is_own_team="(inputs.review-teams && github.event.requested_team.slug "
     "&& contains(inputs.review-teams, github.event.requested_team.slug))",
 )
-"""The operands of the reusable workflow, which its caller passes as inputs."""
+"""The values of the reusable workflow, which its caller passes as inputs."""
 
 
-def job_condition(operands: Operands, *, fix_checks: str, dashboard: bool) -> str:
+def job_condition(values: ConditionValues, *, fix_checks: str, dashboard: bool) -> str:
     """Return the lines of the `if:` of a job that handles events, indented, without the last
     line end.
 
     `fix_checks` and `dashboard` are those of `Features`.
     """
     rows = [
-        (name, event.action, event.condition.format_map(asdict(operands)))
+        (name, event.action, event.condition.format_map(asdict(values)))
         for name, event in starting_events_by_name()
     ]
     return render(
         "init/condition.yml.j2",
         conversation=[row for row in rows if not row[0].startswith("pull_request")],
         pull_request=[row for row in rows if row[0].startswith("pull_request")],
-        login=operands.login,
+        login=values.login,
         fix_checks=fix_checks,
         dashboard=dashboard,
     ).rstrip()
@@ -94,14 +94,16 @@ def workflow_text(
     `installs` says if the setup downloads packages.
     """
     chosen = features or Features()
-    operands = Operands(f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'")
+    values = ConditionValues(
+        f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'"
+    )
     return render(
         "init/workflow.yml.j2",
         action=action,
         mention=mention,
         label=label,
         events=starting_actions(),
-        condition=job_condition(operands, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
+        condition=job_condition(values, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",
         fix_checks=chosen.fix_checks,

@@ -22,12 +22,12 @@ from resolver.git.history import Remote, Tip, fetch_pull_request
 from resolver.git.remote import check_url, list_refs
 from resolver.git.tree import quote
 from resolver.models.pull_request import (
-    AskedThread,
     DiffFile,
     DiffHunk,
     PullRequestCommit,
     PullRequestContext,
     ReviewThread,
+    ThreadRequest,
 )
 
 TRUSTED_REF = "refs/resolver/trusted"
@@ -345,8 +345,8 @@ Show = Callable[[str], str]
 
 
 def with_code(
-    request: AskedThread, pull: PullRequestContext, read: ReadFile, show: Show
-) -> AskedThread:
+    request: ThreadRequest, pull: PullRequestContext, read: ReadFile, show: Show
+) -> ThreadRequest:
     """Return the review thread with the lines that it is about.
 
     pull: the pull request at the pinned head. If it was pushed to since, the line numbers from

@@ -62,7 +62,7 @@ class ReviewThread(LoggedModel):
     )
 
 
-class AskedThread(LoggedModel):
+class ThreadRequest(LoggedModel):
     """A review thread that the request asks about.
 
     It is shown to the agent, and the answer is posted in the thread.
@@ -117,7 +117,7 @@ class ThreadReply(FrozenModel):
         text: The text of the answer.
     """
 
-    thread: AskedThread
+    thread: ThreadRequest
     is_addressed: bool = False
     is_only_answer: bool = False
     text: str = ""

@@ -19,10 +19,10 @@ from resolver.models.base import FrozenModel as FrozenModel
 from resolver.models.base import LoggedModel as LoggedModel
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
-    AskedThread,
     OpenPullRequest,
     PublishedReview,
     PullRequestContext,
+    ThreadRequest,
 )
 from resolver.models.trigger import Actor as Actor
 from resolver.models.trigger import Command as Command
@@ -102,7 +102,7 @@ class Task(LoggedModel):
     checks: tuple[FailedCheck, ...] = Field(
         default=(), description="Checks that failed on the commit that is worked on."
     )
-    asked: tuple[AskedThread, ...] = Field(
+    asked: tuple[ThreadRequest, ...] = Field(
         default=(), description="Review threads that the request asks about, in order."
     )
 

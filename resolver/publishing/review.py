@@ -29,7 +29,6 @@ from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
 from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import (
-    AskedThread,
     DiffFile,
     PublishedReview,
     PullRequestContext,
@@ -39,6 +38,7 @@ from resolver.models.pull_request import (
     ReviewVerdict,
     ThreadAnswer,
     ThreadReply,
+    ThreadRequest,
 )
 from resolver.models.run import Outcome
 from resolver.publishing.links import code_linker
@@ -390,7 +390,7 @@ def answer_threads(
 
 
 def compose_replies(
-    threads: Sequence[AskedThread],
+    threads: Sequence[ThreadRequest],
     answers: Sequence[ThreadAnswer],
     outcome: Outcome,
     is_public: bool,

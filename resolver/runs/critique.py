@@ -27,7 +27,7 @@ from resolver.github.text.markdown import shorten_text, with_invisible_shown
 from resolver.llm.base import Model
 from resolver.models.base import DeferredModel
 from resolver.models.critique import Critique, CritiqueAnswer, UnrelatedFile
-from resolver.models.pull_request import AskedThread
+from resolver.models.pull_request import ThreadRequest
 from resolver.models.run import Comment, Patch, Task
 from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 from resolver.models.verification import Verification
@@ -257,7 +257,7 @@ def critique_prompt(task: Task, patch: Patch, verification: Verification | None)
     return render(template, content, marker=marker).strip()
 
 
-def _conversation(asked: AskedThread) -> str:
+def _conversation(asked: ThreadRequest) -> str:
     comments = (f"{comment.author}: {comment.body}" for comment in asked.thread.comments)
     return truncate_middle("\n\n".join([asked.thread.path, *comments]), MAX_COMMENTS_LENGTH)
 

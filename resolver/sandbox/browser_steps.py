@@ -77,7 +77,7 @@ class Steps:
         tab = self.tab()
         self._table[step.name](self.page(tab), step.arguments)
         if step.name not in ("noop", "screenshot", "goto", "reload", "go_back", "go_forward"):
-            self.page(self.tab()).settle()
+            self.page(self.tab()).wait_until_idle()
 
     def tab(self) -> Tab:
         """Return the active tab, or open a new one if all are closed."""
@@ -143,7 +143,7 @@ class Steps:
         if state == wanted:
             return
         PageInput(page).click(element, "left", (), 1)
-        page.settle()
+        page.wait_until_idle()
         if page.call_on(element, CHECKED) != wanted:
             how = "checked" if wanted == "true" else "unchecked"
             raise StepFailed(f"[{element.bid}] was clicked, but is not {how} now.")

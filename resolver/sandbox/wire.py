@@ -227,8 +227,8 @@ class ChangeResult(TypedDict):
     generated: list[str]  # caches and build output not exported; folders end with "/"; max. 100
 
 
-class SettleResult(TypedDict):
-    """Result of `settle` {base: str}: makes the current state of the root the starting point.
+class BaselineResult(TypedDict):
+    """Result of `set_baseline` {base: str}: makes the current state of the root the starting point.
 
     Changes to tracked files are undone. Untracked files stay where they are and are kept out of the
     change.

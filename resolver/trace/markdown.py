@@ -403,7 +403,7 @@ class MarkdownHeader:
     title: str
     issue: str
     request: str
-    asked_by: str
+    requested_by: str
     state: str
     reason: str
     verdict: str
@@ -448,7 +448,7 @@ def _header(header: TraceHeader) -> MarkdownHeader:
         title=prose(header.title),
         issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
         request=quoted(header.request),
-        asked_by=inline_code(header.asked_by),
+        requested_by=inline_code(header.requested_by),
         state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
         reason=prose(header.reason),
         verdict=prose(header.verdict),

@@ -426,7 +426,7 @@ def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:
         repository=one_line(trigger.repository),
         number=trigger.number,
         url=task.url if re.fullmatch(r"https?://[^\s\"'<>]+", task.url) else "",
-        asked_by=one_line(trigger.actor.login),
+        requested_by=one_line(trigger.actor.login),
         left_out=tuple(one_line(text, 300) for text in task.left_out),
         model=one_line(start.model),
         agent=one_line(start.agent),

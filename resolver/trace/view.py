@@ -129,7 +129,7 @@ class TraceHeader:
     repository: str = ""
     number: int | None = None
     url: str = ""
-    asked_by: str = ""
+    requested_by: str = ""
     left_out: tuple[str, ...] = ()
     state: str = RunState.LOADING.value
     mood: Mood = "plain"

@@ -42,7 +42,7 @@ NOTHING = {
     "more": NONE_GRANTED,
     "granted": RunLimits(),
     "left": 0.0,
-    "most_planned": 0,
+    "max_plan_steps": 0,
     "block": lambda *_: "",
     "statements": {},
 }

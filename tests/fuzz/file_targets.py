@@ -43,10 +43,10 @@ from resolver.memory.skills.reading import SkillSource, read_library
 from resolver.memory.skills.skill import Origin, SkillHead, fill_task_skill
 from resolver.memory.skills.triggers import covers, find_triggers, prepare_text
 from resolver.models.pull_request import (
-    AskedThread,
     DiffFile,
     PullRequestContext,
     ReviewThread,
+    ThreadRequest,
 )
 from resolver.models.verification import ReportFormat
 from resolver.runtime.environment.dockerfile import read_base_images
@@ -345,7 +345,7 @@ def unified_diff(data: bytes) -> None:
             hunk=as_text(data),
             is_outdated=True,
         )
-        found = with_code(AskedThread(label="T1", thread=thread), pull, lambda path: None, str)
+        found = with_code(ThreadRequest(label="T1", thread=thread), pull, lambda path: None, str)
         assert len(found.code.split("\n")) <= 100
 
 

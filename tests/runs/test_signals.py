@@ -22,7 +22,7 @@ def test_a_signal_ends_the_run_where_it_is(number: signal.Signals) -> None:
 
 
 class SignallingValue:
-    """A value of a literal type; hashing it, as pydantic does to build a validator, sends a signal."""
+    """A value of a literal type. Hashing it, as pydantic does in a build, sends a signal."""
 
     def __hash__(self) -> int:
         os.kill(os.getpid(), signal.SIGTERM)

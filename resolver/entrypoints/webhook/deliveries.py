@@ -410,6 +410,6 @@ def _record_spending(
     try:
         has_events = log.exists() and log.stat().st_size > 0
         cost, unpriced = cost_of_run(list(read_log(log)), run) if has_events else (0.0, 0)
-        ledger.settle(run, trigger.repository, cost, unpriced, now)
+        ledger.record_cost(run, trigger.repository, cost, unpriced, now)
     except (ResolverError, OSError) as error:
         logger.error("the cost of run %s is not recorded: %s", run, error)

@@ -93,7 +93,7 @@ class RunFacts:
     issue: number of the issue or pull request; None for a local run.
     closes: True if the change closes the issue.
     requester: login as inline code. login: the same as plain text.
-    by_way: how the run was requested, if without a text.
+    request_method: how the run was requested, if without a text.
     check: name of the failed check that started the run.
     local: True if the run works on a local checkout.
     seen: the commit and the point in time that the run worked from.
@@ -109,7 +109,7 @@ class RunFacts:
     requester: str
     login: str
     instruction: str
-    by_way: str
+    request_method: str
     check: str
     local: bool
     seen: str
@@ -126,11 +126,11 @@ class ReplyCommands:
 
     continues: True if a comment can continue the run.
     publishable: how the stored change can be published.
-    go_on: continues the run. extend: continues it with an example of additional limits.
+    continue_command: continues the run. extend: continues it with an example of additional limits.
     """
 
     continues: bool
-    go_on: str
+    continue_command: str
     extend: str
     publishable: Literal["", "comment", "folder"]
     publish: str
@@ -163,7 +163,7 @@ class PushedChangeSummary:
 
     branch, commit, url: where the change was pushed. repository: of the branch, if it is a fork.
     base, head: branches of the pull request.
-    conflicts: the files that had conflicts. settled: how the conflicts were resolved.
+    conflicts: the files that had conflicts. conflict_rows: how the conflicts were resolved.
     why: why the change was not pushed to the pull request's branch.
     patch: the change in a code block, if it could not be pushed. apply: command that applies it.
     """
@@ -175,8 +175,8 @@ class PushedChangeSummary:
     base: str
     head: str
     conflicts: str
-    settled: tuple[ConflictRow, ...]
-    settled_left_out: int
+    conflict_rows: tuple[ConflictRow, ...]
+    conflicts_left_out: int
     why: str
     patch: str
     apply: str

@@ -157,7 +157,7 @@ class _ConversationCleaner:
     def _thread(self, raw_thread: Thread) -> ReviewThread | None:
         comments = tuple(
             comment
-            for raw_comment in raw_thread.said
+            for raw_comment in raw_thread.shown_comments
             if (comment := self._thread_comment(raw_comment)) is not None
         )
         if not comments:
@@ -172,8 +172,8 @@ class _ConversationCleaner:
             is_resolved=raw_thread.is_resolved,
             is_outdated=raw_thread.is_outdated,
             comments=comments,
-            root=raw_thread.said[0].id,
-            hunk=with_invisible_shown(raw_thread.said[0].hunk[-MAX_HUNK_CHARACTERS:]),
+            root=raw_thread.shown_comments[0].id,
+            hunk=with_invisible_shown(raw_thread.shown_comments[0].hunk[-MAX_HUNK_CHARACTERS:]),
         )
 
     def _thread_comment(self, raw_comment: ThreadComment) -> AuthoredText | None:

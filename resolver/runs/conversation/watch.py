@@ -23,10 +23,10 @@ from resolver.controller.control import (
     Control,
     Deny,
     Extend,
+    MessageToAgent,
     Pause,
     Request,
     Resume,
-    Say,
     Stop,
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
@@ -107,7 +107,7 @@ def control_requests(trigger: Trigger) -> list[Request]:
 
 
 def _message_requests(text: str, by: str) -> list[Request]:
-    return [Say(text, by)] if text else []
+    return [MessageToAgent(text, by)] if text else []
 
 
 logger = logging.getLogger("resolver.runs.conversation.watch")

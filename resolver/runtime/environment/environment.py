@@ -86,7 +86,7 @@ class SetupSandbox(Protocol):
 
     def execute(self, action: SandboxAction) -> ObservationBase: ...
 
-    def settle(self, base: str) -> Any: ...
+    def set_baseline(self, base: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def prepare(
         stream.add(Warned(about="setup", message=message, to_agent=True))
         warnings.append(render("run/setup_failed.md.j2", failure).strip())
     take_exports(sandbox, stream)
-    restored = sandbox.settle(base)["restored"]
+    restored = sandbox.set_baseline(base)["restored"]
     if restored:
         warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=restored).strip())
     return PreparedEnvironment(
