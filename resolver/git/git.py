@@ -252,7 +252,7 @@ class HostGit:
             *args, stdin=stdin, settings=settings, environment=environment, credential=credential
         )
         if result.status != 0:
-            raise failure(args, result)
+            raise git_failure(args, result)
         return result.stdout
 
     def text(self, *args: str, stdin: bytes | None = None) -> str:
@@ -368,7 +368,7 @@ def fetch_arguments(url: str, refspecs: Sequence[str], *options: str) -> tuple[s
     )  # fmt: skip
 
 
-def failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
+def git_failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
     """Return the error for a failed git command: the last lines of its stderr, without credentials.
 
     operation: what the command was for, named in the message instead of the command.

@@ -106,7 +106,7 @@ class Runtime:
             opening.enter_context(self._machine)
             client = WireClient(self._machine.connect(), self._notice_receiver)
             opening.callback(client.close)
-            hello = _call(client, "hello", {}, wire.Hello, START_SECONDS)
+            hello = _call(client, "hello", {}, wire.Handshake, START_SECONDS)
             if hello["protocol"] != wire.PROTOCOL:
                 raise SandboxError(
                     f"the action server speaks protocol {hello['protocol']}, "

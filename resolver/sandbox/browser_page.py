@@ -49,7 +49,7 @@ class Element:
     documents: int
 
 
-class Bids:
+class ElementIds:
     """The ids ("bids") of elements: small numbers that are never used twice.
 
     An element keeps its id as long as it lives. The ids are kept here and not in the page, which

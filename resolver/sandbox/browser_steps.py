@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .browser_code import BrowserStep
 from .browser_input import PageInput
-from .browser_page import Bids, Element, Page, PageTimeouts, StepFailed, checked_url
+from .browser_page import Element, ElementIds, Page, PageTimeouts, StepFailed, checked_url
 from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
 from .browser_tabs import MAX_TABS, Tab, Tabs
 from .devtools import DevTools, DevToolsTimeout
@@ -32,7 +32,7 @@ class Steps:
         self,
         tools: DevTools,
         tabs: Tabs,
-        bids: Bids,
+        bids: ElementIds,
         root: str,
         timeouts: PageTimeouts,
         until: float,

@@ -73,7 +73,7 @@ INTERNAL_ERROR: Final = -32603
 """The action server itself has a fault."""
 
 
-class Hello(TypedDict):
+class Handshake(TypedDict):
     """Result of `hello` {}, the first request of a connection, sent once."""
 
     protocol: int
@@ -333,7 +333,7 @@ def encode(message: dict[str, Any]) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def request(id: int, method: str, params: dict[str, Any]) -> bytes:
+def request_frame(id: int, method: str, params: dict[str, Any]) -> bytes:
     """Return a request frame."""
     return encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 

@@ -167,7 +167,7 @@ def _newest_plan(entries: Sequence[Entry]) -> tuple[str, ...]:
         if isinstance(entry, TraceStep) and entry.kind == "plan_update" and entry.action
     ]
     items = plans[-1].split("\n")[:_MAX_PLAN_ITEMS] if plans else []
-    return tuple(prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
+    return tuple(plain_prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
 
 
 def _belongs_in_comment(note: TraceNote) -> bool:
@@ -232,7 +232,7 @@ def inline_code(text: str) -> str:
     return f"{fence}{padding}{text}{padding}{fence}"
 
 
-def prose(text: str) -> str:
+def plain_prose(text: str) -> str:
     """Return `text` as plain words.
 
     No markup, tag, mention, reference, link or image in it has an effect.
@@ -250,7 +250,7 @@ def quoted(text: str) -> str:
     if not text:
         return ""
     # Two trailing spaces keep a line break in a file; in a comment GitHub keeps it anyway.
-    return "\n".join(f"> {line}  " if line else ">" for line in prose(text).split("\n"))
+    return "\n".join(f"> {line}  " if line else ">" for line in plain_prose(text).split("\n"))
 
 
 def _longest_run(mark: str, text: str) -> int:
@@ -313,7 +313,10 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
             else []
         )
         return render(
-            "trace/note.md.j2", label=_LABELS[entry.sort], text=prose(entry.text), blocks=detail
+            "trace/note.md.j2",
+            label=_LABELS[entry.sort],
+            text=plain_prose(entry.text),
+            blocks=detail,
         )
     blocks_with_labels = [(entry.action, "Action")] if entry.action else []
     blocks_with_labels += [(block, "Output") for block in entry.outputs]
@@ -325,7 +328,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
     step = MarkdownStep(
         whole=text_limit is None,
         number=entry.number,
-        verb=prose(entry.verb),
+        verb=plain_prose(entry.verb),
         subject=inline_code(entry.subject),
         facts=" · ".join(_facts(entry)),
         summary=_summary_line(entry) if text_limit else "",
@@ -355,7 +358,7 @@ def _summary_line(step: TraceStep) -> str:
 
 
 def _facts(step: TraceStep) -> list[str]:
-    facts = [f"{_MARKS[step.mood]}{prose(step.badge)}"] if step.badge else []
+    facts = [f"{_MARKS[step.mood]}{plain_prose(step.badge)}"] if step.badge else []
     facts += [duration(step.seconds)] if step.seconds is not None else []
     facts += [money(step.cost)] if step.cost is not None else []
     return facts
@@ -445,15 +448,15 @@ def _header(header: TraceHeader) -> MarkdownHeader:
     """Return the header as markdown."""
     tokens = header.tokens
     return MarkdownHeader(
-        title=prose(header.title),
+        title=plain_prose(header.title),
         issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
         request=quoted(header.request),
         requested_by=inline_code(header.requested_by),
         state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
-        reason=prose(header.reason),
-        verdict=prose(header.verdict),
+        reason=plain_prose(header.reason),
+        verdict=plain_prose(header.verdict),
         closing=quoted(header.closing),
-        left_out=tuple(prose(text) for text in header.left_out),
+        left_out=tuple(plain_prose(text) for text in header.left_out),
         model=inline_code(header.model),
         agent=inline_code(header.agent),
         runtime=inline_code(header.runtime),
@@ -461,7 +464,7 @@ def _header(header: TraceHeader) -> MarkdownHeader:
         version=inline_code(header.version),
         started=header.started,
         cost=header.price,
-        parts=tuple(prose(text) for text in header.parts),
+        parts=tuple(plain_prose(text) for text in header.parts),
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",

@@ -17,7 +17,7 @@ import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.clone import BASE_REF, read_commit_date
-from resolver.git.git import Credential, GitResult, HostGit, failure
+from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.tree import read_patch, read_tree
 from resolver.git.workspace import Workspace
 from resolver.runtime.disk import remove_tree
@@ -351,7 +351,7 @@ def test_too_many_files_are_refused_before_they_are_read(scenario: Scenario) -> 
     ],
 )  # fmt: skip
 def test_a_crash_of_git_is_not_blamed_on_the_network(result: GitResult) -> None:
-    error = failure(("fetch",), result, "cloning https://x")
+    error = git_failure(("fetch",), result, "cloning https://x")
     assert error.what.startswith("git crashed: cloning https://x failed")
     assert "nested" in error.next_step and not error.cause
 
@@ -546,7 +546,7 @@ def test_a_checkout_that_is_too_large_is_explained(
 def test_a_server_that_sends_nothing_for_long_is_explained() -> None:
     """A repository has so many nested folders that the server stalls: the fetch is given up after
     a minute, and the message says what may be wrong."""
-    error = failure(
+    error = git_failure(
         ("fetch",),
         GitResult(
             128,

@@ -39,7 +39,7 @@ from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Handlers, Worker
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
-from resolver.github.client.access import OneToken
+from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
 from resolver.github.events.parse import DispatchSource, needs_own_login
 from resolver.github.events.permission import IgnoredEvent
@@ -128,7 +128,7 @@ def _delivery_sources(
     if settings.has_app:
         yield machine.tokens.app(settings).deliveries()
     elif settings.server.public_url and settings.github_token is not None:
-        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        access = access_of(settings, FixedToken(settings.github_token.get_secret_value()), True)
         for repository in queue.repositories():
             try:
                 yield from repository_hooks(

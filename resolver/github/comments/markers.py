@@ -179,7 +179,7 @@ def ending_of(body: str, key: str) -> Ending | None:
     return Ending(match[2])
 
 
-def spoken_in(body: str) -> str:
+def run_message_in(body: str) -> str:
     """Return the question or answer of a run in `body`, without its folded details.
 
     Returns "" for any other text. Call it only for texts by Resolver's own account.

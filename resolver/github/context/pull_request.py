@@ -20,7 +20,7 @@ from resolver.github.context.review_threads import (
     ThreadComment,
     ThreadText,
 )
-from resolver.github.context.visibility import describe_minimized, is_unwanted, lateness, utc
+from resolver.github.context.visibility import describe_minimized, is_unwanted, reason_unseen, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text, with_invisible_shown
@@ -261,7 +261,7 @@ class _ConversationCleaner:
         if is_of_request:
             lateness_note = "edited after" if edited_at > self._trigger.at else ""
         else:
-            lateness_note = lateness(self._trigger, kind, raw_text.id, at, edited_at)
+            lateness_note = reason_unseen(self._trigger, kind, raw_text.id, at, edited_at)
         if lateness_note:
             self._left_out.append(f"{description} that was {lateness_note} the request")
             return None

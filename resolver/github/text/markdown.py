@@ -220,7 +220,7 @@ def fence(text: str, language: str = "") -> str:
     return fenced(without_bot_commands(visible(text).rstrip("\n")), language)
 
 
-def joined(parts: Iterable[str]) -> str:
+def join_line_parts(parts: Iterable[str]) -> str:
     """Join the parts of a line, with a space between two code spans.
 
     Without it their backticks would join into one delimiter, and their content would no longer be
@@ -264,7 +264,7 @@ def may_be_linked(url: str, forge_host: str) -> bool:
     return is_plain and not links_to_forge(url)
 
 
-def inert(
+def make_inert(
     text: str,
     *,
     own_issue: int | None = None,
@@ -284,7 +284,7 @@ def inert(
         parts.append(_neutralize_match(match, own_issue, forge_host))
         text = text[match.end() :]
     parts.append(escape(text, at_line_start=at_line_start and not parts))
-    return joined(parts)
+    return join_line_parts(parts)
 
 
 def _neutralize_match(match: re.Match[str], own_issue: int | None, forge_host: str) -> str:
@@ -306,8 +306,8 @@ def single_line(text: str, limit: int = 200) -> str:
     """
     line = shorten_text(" ".join(visible(text).split()), limit)
     parts = _CODE.split(line)
-    escaped = joined(
-        code_span(part) if index % 2 else inert(part, at_line_start=index == 0)
+    escaped = join_line_parts(
+        code_span(part) if index % 2 else make_inert(part, at_line_start=index == 0)
         for index, part in enumerate(parts)
     )
     return without_bot_commands(escaped)
@@ -318,7 +318,7 @@ def shorten_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def quieted(text: str, *, own_issue: int | None = None) -> str:
+def without_notifications(text: str, *, own_issue: int | None = None) -> str:
     """Return markdown that looks the same but notifies nobody.
 
     Mentions, references to other issues and links to issues are broken with a zero-width character.

@@ -135,7 +135,7 @@ def is_shown_to_agents(path: str) -> bool:
     )
 
 
-def shipped(folder: Path) -> SkillSource:
+def built_in_skills(folder: Path) -> SkillSource:
     """Return the source of the built-in skills. folder: contains one Markdown file per skill."""
     files = {f".agents/skills/{file.name}": file for file in sorted(folder.glob("*.md"))}
 

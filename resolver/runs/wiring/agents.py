@@ -47,7 +47,7 @@ from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
-from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.models.approval import tool_risk
 from resolver.models.run import Command, McpTool, Trigger
@@ -221,8 +221,8 @@ def open_condensers(
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 
-        def ask() -> Asker:
-            return Asker(open_model(stream, SERVICE), warn)
+        def ask() -> SummaryClient:
+            return SummaryClient(open_model(stream, SERVICE), warn)
 
         return Condensing(make_condenser(stages, Parts(bound, ask, can_summarize)))
 

@@ -17,7 +17,7 @@ from resolver.errors import UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.client.access import GitHubAccess, OneToken, TokenSource, check_repository
+from resolver.github.client.access import FixedToken, GitHubAccess, TokenSource, check_repository
 from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
@@ -60,7 +60,7 @@ class ForgeTokens:
         """
         if not settings.has_app:
             token = settings.github_token
-            return OneToken(token.get_secret_value()) if token else None
+            return FixedToken(token.get_secret_value()) if token else None
         app = self.app(settings)
         check_repository(repository)
         with self._lock:

@@ -13,8 +13,8 @@ from resolver.memory.skills.reading import (
     MAX_SKILLS,
     Library,
     SkillSource,
+    built_in_skills,
     read_library,
-    shipped,
 )
 from resolver.memory.skills.skill import Origin, Skill
 
@@ -268,7 +268,7 @@ def test_the_number_of_skills_is_limited_and_reported() -> None:
 
 
 def test_the_bundled_skills_are_valid() -> None:
-    found = read_library([shipped(folder() / "skills")])
+    found = read_library([built_in_skills(folder() / "skills")])
     assert found.problems == ()
     assert len(found.skills) >= 10
     for skill in found.skills:
