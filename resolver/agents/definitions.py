@@ -273,7 +273,7 @@ def _no_lines(_: str) -> None:
 
 @dataclass(frozen=True)
 class AvailableTools:
-    """What an agent may use in addition to its basic tools. Not every agent uses all of it.
+    """The parts that an agent may use in addition to its basic tools. Few agents use all.
 
     delegates: the agent may delegate work to other agents.
     browser: the sandbox has a browser.
@@ -301,7 +301,7 @@ class AvailableTools:
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        """What the tools may require (`Tool.requires`), as far as it is there."""
+        """Return the requirements of tools (`Tool.requires`) that are met."""
         return frozenset(name for name in get_args(Requirement) if name and getattr(self, name))
 
 

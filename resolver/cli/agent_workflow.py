@@ -44,7 +44,7 @@ class Features:
 
 @dataclass(frozen=True)
 class ConditionValues:
-    """What the condition of a job compares an event with: parts of an expression.
+    """The values that the condition of a job compares an event with: parts of an expression.
 
     `mention`, `label` and `login` (of Resolver's account) are values. `is_own_team` is true if a
     review was requested from Resolver's team.

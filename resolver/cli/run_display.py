@@ -1,5 +1,5 @@
-"""How a command shows a run: options, and the choice between live view, plain lines, JSON lines and
-nothing.
+"""The display of a run by a command: its options, and the choice between a live view, plain lines,
+JSON lines and nothing.
 """
 
 import sys
@@ -39,7 +39,7 @@ def display_options(function: F) -> F:
 
 @dataclass(frozen=True)
 class RunDisplay:
-    """Where and how a run is shown.
+    """The options of the display of a run.
 
     console: for the result and other text.
     progress: subscriber of the run's events; None if none are shown.

@@ -32,7 +32,7 @@ class PatchLimits(StructuredSetting):
 
 
 class ImageOptions(StructuredSetting):
-    """What Resolver may do with images on the container engine."""
+    """Settings of what Resolver may do with images on the container engine."""
 
     build: bool = part(
         False,
@@ -242,7 +242,7 @@ class LimitSettings(SettingGroup):
 
 
 class SandboxSettings(SettingGroup):
-    """Where the agent works, with which environment, resources and hosts."""
+    """Settings of the place where the agent works: its environment, resources and hosts."""
 
     title: ClassVar[str] = "Sandbox"
     when: ClassVar[str] = (

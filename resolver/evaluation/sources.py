@@ -1,4 +1,4 @@
-"""Where past fixes come from: a local repository, or a repository on GitHub with its issues."""
+"""Sources of past fixes: a local repository, or a repository on GitHub with its issues."""
 
 import re
 from collections.abc import Iterator

@@ -209,7 +209,7 @@ class EvaluationTask(_Table):
 
     @property
     def hidden(self) -> HiddenTests:
-        """How the hidden tests are executed. Only for a task without a problem."""
+        """The command of the hidden tests. Only for a task without a problem."""
         assert self.config.metadata.resolver is not None
         return self.config.metadata.resolver
 

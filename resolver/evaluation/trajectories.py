@@ -24,7 +24,7 @@ from resolver.events.sql import open_log
 
 MAX_TRAJECTORY_BYTES = 200_000_000
 DEFAULT_ROOT = "/testbed"
-"""Where the repository of such recordings usually is."""
+"""Folder in which such recordings usually have their repository."""
 
 _BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n?```", re.DOTALL)
 _MINI_RESULT = re.compile(
@@ -39,7 +39,7 @@ _COMMAND_ARGUMENTS = ("command", "keystrokes", "cmd", "script")
 
 @dataclass(frozen=True)
 class RecordedTrajectory:
-    """What an agent did.
+    """The recorded actions of an agent.
 
     id: name of the task, "" if the file does not say. events: commands and their results.
     patch: the submitted change, None if the file has none. roots: paths of the repository.

@@ -108,7 +108,7 @@ class ModelSwitched(EventBase):
 
 
 class Condensation(EventBase):
-    """What is left out of the conversation from here on, and what replaces it."""
+    """The events that are left out of the conversation from here on, and their replacement."""
 
     kind: Literal["condensation"] = "condensation"
     forgotten: tuple[int, ...] = Field(description="Ids of the events that are left out.")

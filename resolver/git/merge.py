@@ -197,7 +197,7 @@ def _markers(data: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class ResolvedFile:
-    """How the conflict at a path was resolved.
+    """The resolution of the conflict at a path.
 
     kept: whose version the file has now.
     untouched: True if the file is still as git left it.

@@ -75,7 +75,7 @@ _TRANSIENT_FAILURE = re.compile(
     r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
     r"|[Oo]peration timed out|did not end within|SSL_"
 )
-"""What git reports if a server fails or can't be reached."""
+"""Messages of git about a server that fails or can't be reached."""
 
 logger = logging.getLogger("resolver.git")
 

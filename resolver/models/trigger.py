@@ -68,7 +68,7 @@ class Snapshot(LoggedModel):
 
 
 class Extension(LoggedModel):
-    """What a maintainer grants in addition to the limits of a run."""
+    """An extension of the limits of a run, granted by a maintainer."""
 
     iterations: int = Field(default=0, description="Additional replies of the model.")
     budget: float = Field(default=0.0, description="Additional US dollars.")

@@ -57,7 +57,7 @@ from resolver.publishing.review import readable_pull_request
 
 @dataclass(frozen=True)
 class BranchUpdate:
-    """How a pull request is brought up to date.
+    """The way in which a pull request is brought up to date.
 
     kind: "up_to_date" if there is nothing to do, "clean_merge" if git merges without a conflict,
         "agent" if the agent has to work: on conflicts, or on any other request.

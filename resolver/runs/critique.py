@@ -74,7 +74,7 @@ class _Reply(DeferredModel):
 
 @dataclass(frozen=True)
 class CritiqueRequest:
-    """What an opinion on a change is asked about, and how.
+    """The request for an opinion on a change.
 
     verification: what the project's checks show; None if they were not executed.
     redact: removes the run's secrets from a text.
@@ -220,7 +220,7 @@ def _json_objects(text: str) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class CritiqueContent:
-    """What the model is shown.
+    """The values of the prompt that the model is shown.
 
     threads: the conversations on lines that the request is about.
     evidence: results of the project's checks, as JSON.

@@ -89,7 +89,7 @@ CREDENTIALS: Final = (
 """Paths below the home folder where programs keep tokens. They are covered in the sandbox."""
 
 ENGINE_FOLDERS: Final = ("/var/lib/docker", "/var/lib/containerd", "/var/lib/containers")
-"""Where container engines keep the files of all containers. They are covered in the sandbox."""
+"""Folders in which container engines keep the files of all containers. The sandbox covers them."""
 
 _PR_SET_DUMPABLE: Final = 4
 _CHUNK_BYTES: Final = 1024 * 1024

@@ -27,7 +27,7 @@ START_SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class KernelCommand:
-    """How to start a kernel: program and first arguments, environment variables, and folder."""
+    """The start of a kernel: program and first arguments, environment variables, and folder."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]

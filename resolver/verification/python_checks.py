@@ -40,7 +40,7 @@ _LAUNCHERS = (
     ("pdm.lock", "pdm run "),
     ("Pipfile.lock", "pipenv run "),
 )
-"""How a program is started in the environment that belongs to a lock file."""
+"""The commands that start a program in the environment that belongs to a lock file."""
 
 _INDEX = ("pypi.org", 443)
 _TOX_TEST = re.compile(r"testenv(?::py[^:]*|:tests?[^:]*)?")

@@ -59,7 +59,7 @@ class CheckRequest:
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """What a runner works with.
+    """The trees, limits and services that a runner works with.
 
     trees: ids of the git trees.
     environment: identifies the repository, the environment and the sandbox's limits.

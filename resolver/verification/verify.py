@@ -57,7 +57,7 @@ MAX_SHARE = 0.2
 
 @dataclass(frozen=True)
 class VerificationRequest:
-    """What a verification needs to know.
+    """The input of a verification.
 
     options: what the checks are executed with.
     changed_files: paths of the files that the change adds, modifies or deletes.

@@ -95,7 +95,7 @@ class _Repository(DeferredModel):
 
 @dataclass(frozen=True)
 class SnapshotQuery:
-    """What to read besides the default branch.
+    """The refs to read besides the default branch.
 
     ref, path: a ref and a file of its commit.
     ref_prefix: prefix of refs, with a slash at its end.

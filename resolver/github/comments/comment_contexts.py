@@ -29,7 +29,7 @@ class AgentMessage:
 
 @dataclass(frozen=True)
 class EndingFacts:
-    """How the run ended.
+    """The end of the run.
 
     unfinished: True if the agent's work is not complete.
     reason: why the agent's work ended.
@@ -87,7 +87,7 @@ class WorkSummary:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What was requested, by whom, and what the run cost.
+    """The request, the requester and the cost of the run.
 
     run: id of the run.
     issue: number of the issue or pull request; None for a local run.
@@ -150,7 +150,7 @@ class DraftStatus:
 
 @dataclass(frozen=True)
 class ConflictRow:
-    """How a conflict was resolved. untouched: True if the agent did not edit the file."""
+    """The resolution of a conflict. untouched: True if the agent did not edit the file."""
 
     path: str
     kept: str
@@ -184,7 +184,7 @@ class PushedChangeSummary:
 
 @dataclass(frozen=True)
 class PublicationFacts:
-    """Where the change was published.
+    """The place to which the change was published.
 
     how: as in `Publication`.
     pull_request: unescaped; templates read its number and URL only.
@@ -239,7 +239,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Assessments:
-    """What the checks, a model or the agent say, and what needs a person's decision.
+    """Statements of the checks, a model and the agent, and what needs a person's decision.
 
     wanted: the action that waits for approval.
     """
@@ -298,7 +298,7 @@ class ReviewBody:
 
 @dataclass(frozen=True)
 class PullRequestSections:
-    """What the body of a pull request says in addition to a comment.
+    """The parts of a pull request's body that a comment does not have.
 
     statements: text of the sections of the agent's message, by heading.
     start: files to read first. careful: files that need careful review, with the reason.

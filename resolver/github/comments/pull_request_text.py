@@ -67,7 +67,7 @@ _STANDING_SECTION = re.compile(
 )
 
 Drafting = Literal["", "draft", "theirs"]
-"""Who decides on the draft status of a pull request.
+"""The party that decides on the draft status of a pull request.
 
 "" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it. "theirs"
 means that a person changed the status, and from then on people decide.

@@ -25,7 +25,7 @@ COMMENTS_PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class ThreadBounds:
-    """How many threads, and how many reviews, are read. What is beyond is reported as left out.
+    """Maximum numbers of threads and reviews that are read. More are reported as left out.
 
     page_size: number of items on a page.
     oldest_pages: number of pages of the oldest items.

@@ -299,7 +299,7 @@ _CHANGES = _word_set(
     "rebase adapt adjust solve finish do move extract simplify"
 )
 _FEEDBACK = frozenset({"comments", "feedback"})
-"""Who asks to review what others wrote asks to follow it."""
+"""Words that refer to what others wrote: a request to review it is a request to follow it."""
 
 _DETERMINERS = _word_set("the this that these those my our a")
 _NEGATIONS = _word_set("don't don’t not without never no nothing")

@@ -1,4 +1,4 @@
-"""What Resolver listens to: the events that start work, and the settings that decide it.
+"""The events that start work, and the settings that decide which of them do.
 
 `STARTING_EVENTS` is the one list of the events of a conversation that start work. The parsers, the
 `on:` and `if:` of the workflows, and the table in docs/triggers.md are made from it.

@@ -14,7 +14,7 @@ from resolver.github.events.permission import IgnoredEvent, automation_reason
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 MAX_WEBHOOK_DELAY = timedelta(seconds=1)
-"""How much later the webhook's time of a labeling may be than the time in the issue's events.
+"""Maximum time by which the webhook's time of a labeling is later than the one in the events.
 
 The webhook's time is the issue's `updated_at`.
 """

@@ -39,8 +39,8 @@ from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 
 CLOSED_ISSUE_WINDOW = timedelta(days=14)
-"""How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
-the issue, which a program can do, would allow the same number of attempts again."""
+"""Time for which the attempts of a closed issue count, unless a merged fix closed it. Otherwise
+closing the issue, which a program can do, would allow the same number of attempts again."""
 
 logger = logging.getLogger("resolver.runs.conversation.commands")
 

@@ -38,7 +38,7 @@ MAX_RETRY_BOXES = 10
 """Maximum number of unfinished runs that are shown with a box to retry them."""
 
 CLAIM_DURATION = timedelta(minutes=2)
-"""How long other runs wait for the run that has claimed the creation of the issue."""
+"""Time for which other runs wait for the run that has claimed the creation of the issue."""
 
 MAX_REWRITES = 3
 """Maximum number of times that the issue is rewritten because the ledger has changed meanwhile."""
@@ -120,7 +120,7 @@ class RefusalRow:
 
 @dataclass(frozen=True)
 class DashboardContent:
-    """What the dashboard issue shows.
+    """The content of the dashboard issue.
 
     today, month: totals of today and of this calendar month, whose name is `month_name`.
     unpriced: number of replies of models in this month whose price is unknown.

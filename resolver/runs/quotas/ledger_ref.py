@@ -72,7 +72,7 @@ called more than once, with the newer ledger, if other runs have pushed first.""
 
 @dataclass(frozen=True)
 class AccompanyingPush:
-    """What is pushed together with the ledger, whether or not the ledger is accepted.
+    """The refs that are pushed together with the ledger, even if the ledger is refused.
 
     commits: they replace what their refs point to. obsolete: refs that are removed, at the first
     attempt only.

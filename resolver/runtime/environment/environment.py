@@ -91,7 +91,7 @@ class SetupSandbox(Protocol):
 
 @dataclass(frozen=True)
 class SetupFailure:
-    """What the agent and people are told about a set-up that failed.
+    """The report to the agent and to people on a set-up that failed.
 
     exit_code: None if it did not end or could not be executed.
     output_end: the end of its output. seconds: its time limit.
