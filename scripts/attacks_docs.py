@@ -116,6 +116,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     ),
     "Evaluations": (
         "tests/evaluation/test_task_format.py",
+        "tests/evaluation/test_swe_bench.py",
+        "tests/evaluation/test_trajectories.py",
         "tests/evaluation/test_scoring.py",
         "tests/evaluation/test_eval_command.py",
         "tests/evaluation/test_report.py",
