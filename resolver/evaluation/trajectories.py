@@ -139,7 +139,7 @@ def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
 def _command_of(call: Mapping[str, Any]) -> str | None:
     """Return the shell command of a tool call; None if it is the call of another tool."""
     arguments = call.get("arguments")
-    if call.get("function_name") not in _SHELL_TOOLS or not isinstance(arguments, dict):
+    if _text(call.get("function_name")) not in _SHELL_TOOLS or not isinstance(arguments, dict):
         return None
     values = (arguments.get(name) for name in _COMMAND_ARGUMENTS)
     return next((v.rstrip("\n") for v in values if isinstance(v, str) and v.strip()), None)

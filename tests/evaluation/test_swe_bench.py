@@ -130,5 +130,5 @@ def test_an_instance_that_is_no_task_is_named(
 def test_half_a_surrogate_pair_in_an_instance_is_refused() -> None:
     """A data set from outside has a character in a patch that no file can have: the line is
     named."""
-    with pytest.raises(UsageError, match="data.jsonl, line 1: patch: "):
+    with pytest.raises(UsageError, match=r"data\.jsonl, line 1: patch: "):
         list(parse_instances(json.dumps({**LINE, "patch": "\ud800"}), "data.jsonl"))
