@@ -19,6 +19,7 @@ from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
 from resolver.models.base import DeferredModel
 from resolver.models.run import McpTool
+from resolver.security.invisible_text import without_invisible
 
 FOLDER = ".agents/agents/"
 
@@ -209,7 +210,9 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FrontmatterError(path, line, "this is not UTF-8") from None
-    document = read_document(text, path)
+    # Whoever reviewed the file did not see these characters, and a model reads them.
+    visible = without_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
+    document = read_document(visible, path)
     _check_spelling(document)
     frontmatter = validate_document(document, _Frontmatter)
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]

@@ -173,11 +173,11 @@ def _model_name(attempt: Attempt) -> str:
     if attempt.model not in {ORACLE, NOP}:
         return attempt.model
     replies = attempt.folder / _REPLIES
-    patch = attempt.task.folder / SOLUTION_PATCH
+    patch = attempt.task.solution()
     if attempt.model == NOP:
         replies.write_text(yaml.safe_dump(scripted_replies(b"")), "utf-8")
-    elif patch.is_file():
-        replies.write_text(yaml.safe_dump(scripted_replies(patch.read_bytes())), "utf-8")
+    elif patch:
+        replies.write_text(yaml.safe_dump(scripted_replies(patch)), "utf-8")
     else:
         raise UsageError(
             f"the task {attempt.task.id} has no {SOLUTION_PATCH}", f"leave out --model {ORACLE}"
@@ -209,9 +209,7 @@ def score_commit(
 ) -> TaskScore:
     """Return the score of a commit of the task's repository."""
     task, git = attempt.task, workspace.git
-    patch_file = task.folder / SOLUTION_PATCH
-    solution = patch_file.read_bytes() if patch_file.is_file() else b""
-    if solution:
+    if solution := task.solution():
         (attempt.folder / REFERENCE_FILE).write_bytes(solution)
     scored = build_scored_tree(workspace, commit, task.hidden_files(), solution)
     if scored.code == git.text("rev-parse", f"{workspace.base}^{{tree}}"):

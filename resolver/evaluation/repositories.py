@@ -10,7 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resolver.errors import UsageError, WorkspaceError
-from resolver.evaluation.task_format import REPOSITORY_BUNDLE, REPOSITORY_FOLDER, EvaluationTask
+from resolver.evaluation.task_format import (
+    REPOSITORY_BUNDLE,
+    REPOSITORY_FOLDER,
+    EvaluationTask,
+    task_path,
+)
 from resolver.git.git import HostGit, create_bare_repository, fetch_arguments
 from resolver.git.workspace import Workspace
 
@@ -37,13 +42,13 @@ def open_task_repository(task: EvaluationTask, folder: Path) -> Workspace:
 
     The repository has the branch `main` and no other ref. Raises UsageError or WorkspaceError.
     """
-    bundle = task.folder / REPOSITORY_BUNDLE
-    if bundle.is_file() and not bundle.is_symlink():
+    bundle = task_path(task.folder, REPOSITORY_BUNDLE)
+    if bundle.is_file():
         git = create_bare_repository(folder)
         git.run(*fetch_arguments(str(bundle.resolve()), [f"+{_REF}:{_REF}"]))
     else:
         git = create_bare_repository(folder)
-        _commit_folder(git, task.folder / REPOSITORY_FOLDER)
+        _commit_folder(git, task_path(task.folder, REPOSITORY_FOLDER))
     base = git.text("rev-parse", f"{_REF}^{{commit}}")
     expected = task.hidden.base
     if expected and base != expected:

@@ -26,7 +26,7 @@ MAX_TRAJECTORY_BYTES = 200_000_000
 DEFAULT_ROOT = "/testbed"
 """Folder in which such recordings usually have their repository."""
 
-_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n?```", re.DOTALL)
+_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)[ \t\r]*\n(.*?)\n?```", re.DOTALL)
 _MINI_RESULT = re.compile(
     r"<returncode>(-?\d{1,6})</returncode>\s*(?:<output>\n?(.*?)\n?</output>)?", re.DOTALL
 )
@@ -122,13 +122,15 @@ def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
     for step in _objects(data.get("steps")):
         observation = step.get("observation")
         results = _objects(observation.get("results") if isinstance(observation, dict) else None)
+        outputs: dict[str, str] = {}
+        for result in results:
+            outputs.setdefault(_text(result.get("source_call_id")), _text(result.get("content")))
         for call in _objects(step.get("tool_calls")):
             command = _command_of(call)
             if command is None:
                 left_out += _text(call.get("function_name")) not in {"finish", "submit"}
                 continue
-            answers = [r for r in results if r.get("source_call_id") == call.get("tool_call_id")]
-            pairs.append((command, _text(answers[0].get("content")) if answers else "", None))
+            pairs.append((command, outputs.get(_text(call.get("tool_call_id")), ""), None))
     extra = data.get("extra")
     task = extra.get("task_id") or extra.get("instance_id") if isinstance(extra, dict) else ""
     return RecordedTrajectory(_text(task), _as_events(pairs), None, (DEFAULT_ROOT,), left_out)
@@ -137,7 +139,7 @@ def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
 def _command_of(call: Mapping[str, Any]) -> str | None:
     """Return the shell command of a tool call; None if it is the call of another tool."""
     arguments = call.get("arguments")
-    if call.get("function_name") not in _SHELL_TOOLS or not isinstance(arguments, dict):
+    if _text(call.get("function_name")) not in _SHELL_TOOLS or not isinstance(arguments, dict):
         return None
     values = (arguments.get(name) for name in _COMMAND_ARGUMENTS)
     return next((v.rstrip("\n") for v in values if isinstance(v, str) and v.strip()), None)

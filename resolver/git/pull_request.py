@@ -47,7 +47,7 @@ MAX_DIFF_BYTES = 20_000_000
 """Maximum length of the whole diff in bytes."""
 
 _DIFF_OPTIONS = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
-_HUNK_HEADER_BYTES = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK_HEADER_BYTES = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _STATUS = {
     "A": "added",
     "C": "added",
@@ -335,7 +335,7 @@ MAX_EXCERPT_LINES = 60
 MAX_EXCERPT_LINE_CHARACTERS = 300
 """Maximum number of characters of a line."""
 
-_HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 
 ReadFile = Callable[[str], bytes | None]
 """Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""

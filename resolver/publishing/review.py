@@ -27,7 +27,6 @@ from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import (
     DiffFile,
     PublishedReview,
@@ -42,6 +41,7 @@ from resolver.models.pull_request import (
 )
 from resolver.models.run import Outcome
 from resolver.publishing.links import code_linker
+from resolver.security.invisible_text import with_invisible_shown
 from resolver.security.redaction import Redactor
 
 

@@ -30,7 +30,6 @@ from resolver.git.merge import (
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     Command,
@@ -53,6 +52,7 @@ from resolver.publishing.push_to_pull_request import (
     separate_branch,
 )
 from resolver.publishing.review import readable_pull_request
+from resolver.security.invisible_text import with_invisible_shown
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from resolver.errors import LimitReached, ModelError, ResolverError
 from resolver.events.lifecycle import CritiqueCompleted
 from resolver.events.run_log import RunLog
 from resolver.events.stream import Clock, EventStream, MemoryStore
-from resolver.github.text.markdown import shorten_text, with_invisible_shown
+from resolver.github.text.markdown import (
+    shorten_text,
+)
 from resolver.llm.base import Model
 from resolver.models.base import DeferredModel
 from resolver.models.critique import Critique, CritiqueAnswer, UnrelatedFile
@@ -32,6 +34,7 @@ from resolver.models.run import Comment, Patch, Task
 from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 from resolver.models.verification import Verification
 from resolver.runs.wiring.models import CRITIC, open_models, recording_of
+from resolver.security.invisible_text import with_invisible_shown
 
 logger = logging.getLogger("resolver.runs.critique")
 

@@ -30,7 +30,6 @@ from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.notes import notes_of
 from resolver.models.run import (
     CheckedCommand,
@@ -63,6 +62,7 @@ from resolver.runs.wiring.sandbox import (
 from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
+from resolver.security.invisible_text import with_invisible_shown
 
 BUNDLE_FACTOR = 4
 """Maximum size of a bundle, as a multiple of the largest patch that would be published."""

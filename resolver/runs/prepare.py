@@ -34,7 +34,6 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Command, Publication, Task, TriggerKind
 from resolver.publishing.review import readable_pull_request
@@ -50,6 +49,7 @@ from resolver.runs.stages import (
 )
 from resolver.runs.wiring.agents import Callee, agent_for, read_agents
 from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.security.invisible_text import with_invisible_shown
 
 
 def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None:

@@ -29,9 +29,9 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, Extension, RunState
+from resolver.security.invisible_text import with_invisible_shown
 from tests.controller.scenario import START, Scenario, all_events, bash, finish, hand_on
 
 DANGER = "rm -rf /"

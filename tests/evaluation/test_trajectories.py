@@ -72,3 +72,23 @@ def test_shell_calls_of_atif_are_commands_and_others_are_left_out() -> None:
 def test_another_file_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_trajectory(text, "x.json")
+
+
+@pytest.mark.attack
+def test_a_block_that_does_not_end_is_read_once() -> None:
+    """A recording has a block of code with a hundred thousand empty lines and no end, and a step
+    with as many calls and results: reading them takes time linear in their number."""
+    mini = {"messages": [assistant("```bash" + "\n" * 300_000), user("<returncode>0</returncode>")]}
+    assert parse_trajectory(json.dumps(mini), "x").events == ()
+    calls = [
+        {"tool_call_id": f"c{n}", "function_name": "bash", "arguments": {"command": "ls"}}
+        for n in range(20_000)
+    ]
+    results = [{"source_call_id": f"c{n}", "content": str(n)} for n in range(20_000)]
+    atif = {
+        "schema_version": "ATIF-v1.4",
+        "steps": [{"tool_calls": calls, "observation": {"results": results[::-1]}}],
+    }
+    events = parse_trajectory(json.dumps(atif), "x").events
+    assert len(events) == 40_000
+    assert isinstance(events[-1], CmdOutput) and events[-1].content == "19999"

@@ -37,7 +37,6 @@ from resolver.git.pull_request import FilePatch, hunk_heads, numbered_diff, with
 from resolver.git.push import branch_name, slug
 from resolver.git.tree import quote
 from resolver.github.context.workflows import read_workflow
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.frontmatter import read_document, validate_document
 from resolver.memory.skills.reading import SkillSource, read_library
 from resolver.memory.skills.skill import Origin, SkillHead, fill_task_skill
@@ -53,6 +52,7 @@ from resolver.runtime.environment.dockerfile import read_base_images
 from resolver.runtime.environment.plan import COPILOT, FILES, find_setup, read_devcontainer
 from resolver.runtime.environment.survey import survey
 from resolver.security.formats import find_credentials
+from resolver.security.invisible_text import with_invisible_shown
 from resolver.verification.check_candidates import MAX_CHECKS
 from resolver.verification.discovery import discover_checks
 from resolver.verification.project_tree import ProjectTree

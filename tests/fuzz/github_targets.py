@@ -56,12 +56,11 @@ from resolver.github.text.markdown import (
     single_line,
     title,
     visible,
-    with_invisible_shown,
     without_bot_commands,
-    without_invisible,
     without_notifications,
 )
 from resolver.models.run import Trigger
+from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.trace.highlight import CodeHighlighter
 from resolver.trace.html_markdown import MarkdownRenderer
 from resolver.trace.markdown import utf16_length

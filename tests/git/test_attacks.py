@@ -121,6 +121,35 @@ def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path)
     assert not _mark(canary).exists()
 
 
+@pytest.mark.attack
+def test_a_checkout_that_lacks_objects_starts_nothing_to_get_them(
+    tmp_path: Path, canary: Path
+) -> None:
+    """A checkout from outside lacks a file, and its settings name programs that would fetch it,
+    list the refs of another repository, verify signatures or stand for git's commands: none is
+    started, and the run ends with an error."""
+    source = make_repository(tmp_path / "source", {"README.md": "hello\n", "b": "x\n"})
+    other = make_repository(tmp_path / "other", {"z": "z\n"})
+    with open(source / ".git/config", "a") as config:
+        config.write(
+            f"[core]\n\talternateRefsCommand = {canary}\n\tgitProxy = {canary}\n"
+            f"[extensions]\n\tpartialClone = origin\n"
+            f'[remote "origin"]\n\turl = {other}\n\tpromisor = true\n'
+            f"\tuploadpack = {canary}\n\treceivepack = {canary}\n\tvcs = {canary}\n"
+            f"[log]\n\tshowSignature = true\n[gpg]\n\tformat = ssh\n"
+            f'[gpg "ssh"]\n\tprogram = {canary}\n\tdefaultKeyCommand = {canary}\n'
+            f"[pager]\n\tstatus = {canary}\n[alias]\n\tstatus = !{canary}\n"
+            f"[gc]\n\tauto = 1\n\trecentObjectsHook = {canary}\n"
+        )
+    (source / ".git/objects/info/alternates").write_text(f"{other}/.git/objects\n")
+    blob = plain_git(source, "hash-object", "b")
+    (source / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(WorkspaceError, match="failed: "):
+        Workspace.clone(str(source), tmp_path / "clone", depth=50)
+    HostGit(checkout=source).attempt("status", "--porcelain")
+    assert not _mark(canary).exists()
+
+
 @pytest.mark.parametrize("state", ["gone", "empty", "a file", "a link", "broken", "another one"])
 def test_the_change_does_not_depend_on_the_agents_git_directory(
     scenario: Scenario, tmp_path: Path, state: str

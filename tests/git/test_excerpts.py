@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.git.pull_request import CONTEXT_LINES, MAX_EXCERPT_LINES, with_code
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext, ReviewThread, ThreadRequest
+from resolver.security.invisible_text import with_invisible_shown
 
 FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()
 HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten\n line 11"

@@ -13,7 +13,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 
-from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
+from resolver.entrypoints.webhook.database import (
+    DatabaseError,
+    ServerDatabase,
+    parse_database_url,
+)
+from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_CRASHES,
@@ -126,6 +131,19 @@ def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQue
     for each in threads:
         each.join(60)
     assert sorted(filter(None, numbers(begin(queue, limit=9)))) == list(range(1, 8))
+
+
+def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) -> None:
+    database = ServerDatabase(url, REQUESTS)
+    rows = rows_of_waiting_runs(4)
+    rows[1]["number"] = 2**70
+    batch = [Insertion(row) for row in rows]
+    insert_batch(database, REQUESTS.insert(), batch)
+    assert all(each.done for each in batch)
+    assert [each.error is None for each in batch] == [True, False, True, True]
+    with database.reading() as connection:
+        assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 2, 3]
+    database.close()
 
 
 def test_commands_do_not_wait_behind_runs(queue: SqlRequestQueue) -> None:
@@ -268,10 +286,9 @@ def connected(url: URL) -> Engine:
     return create_engine(url if is_sqlite else url.set(drivername="postgresql+psycopg"))
 
 
-def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
-    """As many waiting runs of one repository."""
+def rows_of_waiting_runs(count: int, repository: str = "octo/calc") -> list[dict[str, Any]]:
     template = trigger(1, repository)
-    rows = [
+    return [
         {
             "id": f"{repository}-{count}-{number}",
             "kind": "run",
@@ -285,6 +302,11 @@ def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
         }
         for number in range(count)
     ]
+
+
+def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
+    """As many waiting runs of one repository."""
+    rows = rows_of_waiting_runs(count, repository)
     engine = connected(url)
     with engine.begin() as connection:
         connection.execute(REQUESTS.insert(), rows)

@@ -40,11 +40,11 @@ from resolver.github.text.markdown import (
     shorten_text,
     single_line,
     visible,
-    with_invisible_shown,
     without_bot_commands,
 )
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.models.truncate import keep_last_lines
+from resolver.security.invisible_text import with_invisible_shown
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
 

@@ -23,7 +23,9 @@ from resolver.github.context.review_threads import (
 from resolver.github.context.visibility import describe_minimized, is_unwanted, reason_unseen, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
-from resolver.github.text.markdown import shorten_text, with_invisible_shown
+from resolver.github.text.markdown import (
+    shorten_text,
+)
 from resolver.models.pull_request import (
     AuthoredText,
     LinkedIssue,
@@ -32,6 +34,7 @@ from resolver.models.pull_request import (
     ReviewThread,
 )
 from resolver.models.run import Trigger, TriggerKind
+from resolver.security.invisible_text import with_invisible_shown
 
 MAX_COMMENT_CHARACTERS = 10_000
 """Maximum number of characters of a comment on the code."""

@@ -38,7 +38,6 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
-from resolver.github.text.markdown import with_invisible_shown, without_invisible
 from resolver.llm.base import Model, ModelConfig
 from resolver.llm.library import context_window
 from resolver.llm.registry import provider_of
@@ -61,6 +60,7 @@ from resolver.runs.wiring.models import (
     service_config,
 )
 from resolver.runtime.runtime import Runtime
+from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.security.risk.analyzer import RuleAnalyzer
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
