@@ -22,7 +22,7 @@ FUZZ_SECONDS ?= 120
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz mutation lint format docs lock audit clean
+.PHONY: help demo check test test-deep fuzz mutation lint format docs screenshots lock audit clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
@@ -34,6 +34,7 @@ help:
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
+	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
 	@echo "make clean   remove the virtual environment and caches"
@@ -86,6 +87,9 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/events_docs.py > docs/events.md
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
+
+screenshots: $(VENV)/.installed-test
+	$(BIN)/python -m scripts.screenshots
 
 # Each file keeps to the versions of those before it, so that they can share an environment.
 lock: $(VENV)/.installed

@@ -1,17 +1,21 @@
 """Measures the rendering of a long event log: processor time, size and memory.
 
     .venv/bin/python bench/rendering.py [EVENTS]
+    .venv/bin/python bench/rendering.py EVENTS browser   # how fast the page is in Chromium
 
 The log has as many events as given (10,000): commands with coloured output, edits and thoughts in
 Markdown. Each format is rendered in a process of its own, so that its peak of memory is its own.
 """
 
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -70,8 +74,51 @@ def measure(name: str, count: int) -> None:
     print(f"| {name} | {len(events):,} | {seconds:.2f} s | {len(text):,} | {peak:,.0f} MB |")
 
 
+_SCROLLING = """async () => {
+  const times = [];
+  for (let y = 0, last = performance.now(); times.length < 60; y += 900) {
+    window.scrollTo(0, y);
+    await new Promise(requestAnimationFrame);
+    times.push(performance.now() - last);
+    last = performance.now();
+  }
+  return times.sort((a, b) => a - b)[30];
+}"""
+_SEARCH = """async (words) => {
+  const start = performance.now(), search = document.getElementById("search");
+  search.value = words;
+  search.dispatchEvent(new Event("input"));
+  await new Promise((done) => setTimeout(done, 121));
+  await new Promise(requestAnimationFrame);
+  await new Promise(requestAnimationFrame);
+  return performance.now() - start;
+}"""
+
+
+def measure_in_browser(count: int) -> None:
+    """Print how long the page takes to load, to scroll by a screen, and to search, in seconds."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "trace.html"
+        path.write_text(render_html(make_log(count)))
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 860})
+        before = time.perf_counter()
+        page.goto(path.as_uri())
+        print(f"load: {time.perf_counter() - before:.2f} s")
+        print(f"a screen further, median: {page.evaluate(_SCROLLING) / 1000:.3f} s")
+        for words in ("test_3001", "calc", ""):
+            print(f"search for {words!r}: {page.evaluate(_SEARCH, words) / 1000:.2f} s")
+        browser.close()
+
+
 def main() -> None:
     """Print the table, or one row of it in a child process."""
+    if sys.argv[2:] == ["browser"]:
+        measure_in_browser(int(sys.argv[1]))
+        return
     if len(sys.argv) > 2:
         measure(sys.argv[2], int(sys.argv[1]))
         return

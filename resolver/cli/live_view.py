@@ -28,7 +28,7 @@ from resolver.models.run import RunState
 from resolver.trace.plain import duration, for_terminal, one_line
 from resolver.trace.steps import inner_event, is_step, step_of
 from resolver.trace.text import TerminalProgress, has_live_line, live_line, output_tail
-from resolver.trace.view import TraceStep
+from resolver.trace.view import Mood, TraceStep
 
 logger = logging.getLogger("resolver.cli.live_view")
 
@@ -53,6 +53,11 @@ _PHASE_AFTER_STAGE: dict[str, Phase] = {
     "change": "verify",
 }
 _ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+CHECK_TITLES = {
+    "base": "Check without the change",
+    "base_with_tests": "Check without the change, with its tests",
+    "head": "Check with the change",
+}
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "plain": ("·", "dim")}
 
 
@@ -124,6 +129,7 @@ class LiveView:
         self._steps = 0
         self._running: dict[tuple[int, ...], _RunningStep] = {}
         self._output: list[str] = []
+        self._activity_text = ""
         self._restart(earlier)
 
     @contextmanager
@@ -148,6 +154,10 @@ class LiveView:
             self._plain(event)
         else:
             self._draw(partial(self._show, event))
+
+    def show_activity(self, text: str) -> None:
+        """Show what is being done, until the next event."""
+        self._activity_text = for_terminal(one_line(text, 200))
 
     def _time(self) -> float:
         return self._now().timestamp()
@@ -198,6 +208,7 @@ class LiveView:
         if isinstance(event, life.RunStarted):
             self._restart(())
             self._output = []
+        self._activity_text = ""
         self._state.apply(event)
         self._roots += roots_of((event,))
         path: tuple[int, ...] = ()
@@ -217,6 +228,8 @@ class LiveView:
             self._print_step(running, event)
         elif is_step(event) and has_live_line(event):
             self._begin_step(event, path, depth)
+        elif isinstance(event, life.CheckExecuted):
+            self._print_check(event)
         elif line := live_line(event, self._roots):
             self._print_note(line, depth)
         self._refresh()
@@ -242,21 +255,46 @@ class LiveView:
 
     def _step_line(self, step: TraceStep, running: _RunningStep) -> Text:
         """Return the step as one line of at most the terminal's width, its result at the end."""
-        mark, style = _MARKS[step.mood]
         facts = [step.badge] if step.badge and step.mood != "good" else []
         seconds = self._event_at - running.started if step.seconds is None else step.seconds
         facts += [duration(seconds)] if seconds >= 1 else []
-        result = Text(", ".join(facts), style="red" if step.mood == "bad" else "dim")
         number = f"{step.number:>3}" if step.number else "   " + "  " * running.depth
-        line = Text.assemble((mark, style), f" {number} ", (_title(step), ""))
+        return self._line(step.mood, f"{number} {_title(step)}", facts)
+
+    def _line(self, mood: Mood, title: str, facts: Sequence[str]) -> Text:
+        """Return a mark, a title and facts as one line. The facts stay if the title is long."""
+        mark, style = _MARKS[mood]
+        result = Text(", ".join(facts), style="red" if mood == "bad" else "dim")
+        line = Text.assemble((mark, style), f" {title}")
         columns = self._console.width - (result.cell_len + 2 if facts else 0)
         line.truncate(max(columns, self._console.width // 2), overflow="ellipsis", pad=bool(facts))
         line.append_text(Text("  ") + result if facts else Text())
         line.truncate(self._console.width, overflow="ellipsis")
         return line
 
+    def _print_check(self, event: life.CheckExecuted) -> None:
+        """Print which check was executed where, and its result at the end of the line."""
+        execution = event.execution
+        failed = execution.count("failed", "error")
+        passed = execution.count("passed")
+        facts = [f"{passed} passed"] if passed or (execution.cases and not failed) else []
+        facts += [f"{failed} failed"] if failed else []
+        if not execution.cases:
+            code = execution.exit_code
+            facts += ["did not end in time" if code is None else f"exit code {code}"]
+        facts += ["from an earlier run"] if event.is_cached else [duration(execution.seconds)]
+        mood: Mood = "good" if execution.exit_code == 0 else "bad"
+        if event.at != "head" and mood == "bad":
+            mood = "plain"  # without the change, a test that shows the problem has to fail
+        title = for_terminal(f"{CHECK_TITLES[event.at]}: {one_line(event.command)}")
+        self._console.print(self._line(mood, f"    {title}", facts), no_wrap=True, crop=True)
+
     def _print_note(self, line: str, depth: int) -> None:
         text = line.strip().removeprefix("- ")
+        for label in ("stage: ", "state: ", "check: "):
+            if text.startswith(label):
+                text = text.removeprefix(label)
+                text = text[:1].upper() + text[1:]
         is_problem = text.startswith(("error", "warning", "failed"))
         note = Text("  " * depth + f"  {text}", style="red" if is_problem else "dim")
         if not (is_problem or self._verbose):
@@ -271,6 +309,8 @@ class LiveView:
         if self._phase == "work" or self._running:
             lines.append(Text(f"  {self._activity(time)}"))
             lines += [Text(f"  │ {line}", style="dim") for line in self._output]
+        elif self._activity_text:
+            lines.append(Text(f"  {self._activity_text}"))
         for line in lines:
             line.truncate(width - 1, overflow="ellipsis")
         return Group(*lines)

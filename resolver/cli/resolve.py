@@ -297,7 +297,8 @@ def _number(target: str, settings: Settings) -> tuple[str, int]:
             f"{target} is a folder and no issue is given"
             if is_folder
             else f"{target!r} is not an issue",
-            f"add --issue FILE.md: resolver resolve {shlex.quote(target)} --issue FILE.md"
+            f'give its text: resolver resolve {shlex.quote(target)} --text "What is wrong"; or a '
+            "file: --issue FILE.md"
             if is_folder
             else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",
         )

@@ -2,6 +2,7 @@
 JSON lines and nothing.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,13 +11,16 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from resolver.cli.live_view import LiveView
 from resolver.cli.options import GroupedOption
 from resolver.errors import UsageError
 from resolver.events.log import Event
 from resolver.events.stream import Subscriber
+from resolver.runtime.image_pull import pull_logger
 from resolver.trace.html import json_line
+from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,10 +58,43 @@ class RunDisplay:
     def during(self) -> Iterator[None]:
         """Show the run while the context is open. Nothing may be read from the terminal in it."""
         if isinstance(self.progress, LiveView):
-            with self.progress.during():
+            with _PullHandler(self.progress.show_activity).during(), self.progress.during():
+                yield
+        elif self.progress is not None and not self.is_json:
+            with _PullHandler(self._print, logging.INFO).during():
                 yield
         else:
             yield
+
+    def _print(self, text: str) -> None:
+        self.console.print(Text(for_terminal(text)), soft_wrap=True)
+
+
+class _PullHandler(logging.Handler):
+    """Passes what is logged about pulls of images to a display.
+
+    level: DEBUG for all progress, INFO for the start of each pull.
+    """
+
+    def __init__(self, show: Callable[[str], None], level: int = logging.DEBUG) -> None:
+        super().__init__(level)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show the record's message."""
+        self._show(record.getMessage())
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Receive messages while the context is open."""
+        level = pull_logger.level
+        pull_logger.addHandler(self)
+        pull_logger.setLevel(self.level)
+        try:
+            yield
+        finally:
+            pull_logger.setLevel(level)
+            pull_logger.removeHandler(self)
 
 
 def take_display(

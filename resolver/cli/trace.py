@@ -1,28 +1,31 @@
 """`resolver trace`: renders an event log, prints its JSON schema, or repairs it."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.events.log import log_schema
+from resolver.events.log import Event, log_schema
 from resolver.events.repair import repair_log
 from resolver.events.sql import log_file, open_log
+from resolver.runs.output import PATCH, read_diff
 from resolver.trace.atif import render_atif
+from resolver.trace.changes import has_change
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import render_text
 
-RENDERERS = {
-    "markdown": render_markdown,
-    "html": render_html,
+RENDERERS: dict[str, Callable[[Sequence[Event]], str]] = {
     "text": render_text,
     "json": render_json,
     "atif": render_atif,
 }
+
+FORMATS = ("markdown", "html", *RENDERERS)
 
 MAX_LISTED_PLACES = 50
 """Maximum number of damaged places that are listed one by one."""
@@ -33,7 +36,7 @@ MAX_LISTED_PLACES = 50
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(RENDERERS)),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="Output format.",
@@ -65,8 +68,20 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
         raise UsageError(
             "--output is only valid with --repair", "redirect the output: resolver trace LOG >"
         )
-    click.echo(RENDERERS[form](list(open_log(log))).rstrip("\n"))
+    click.echo(_render(log, form).rstrip("\n"))
     return 0
+
+
+def _render(log: str, form: str) -> str:
+    """Return the trace in a format. Markdown and HTML show the change that lies beside the log."""
+    events = list(open_log(log))
+    if form in RENDERERS:
+        return RENDERERS[form](events)
+    diff = "" if "://" in log else read_diff(log_file(log).parent / PATCH)
+    notices = [render("trace/no_diff.txt.j2").strip()] if has_change(events) and not diff else []
+    if form == "html":
+        return render_html(events, notices=notices, diff=diff)
+    return render_markdown(events, diff, notices)
 
 
 def _repair(log: str, output: Path | None) -> None:

@@ -20,9 +20,9 @@ from rich.text import Text
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
+from resolver.entrypoints.job_summary import render_job_summary
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
-from resolver.github.comments.comment_text import comment_body
 from resolver.github.events.parse import DispatchSource
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.github_forge import GitHubForge
@@ -49,7 +49,7 @@ from resolver.runs.conversation.commands import (
 )
 from resolver.runs.conversation.comments import abandon_run
 from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
-from resolver.runs.output import EVENTS, OUTCOME, Output
+from resolver.runs.output import EVENTS, OUTCOME, Output, read_diff
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
@@ -283,18 +283,15 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
 
 
 def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
-    """Append the text of the final comment to the summary of the job's page."""
+    """Append the result, the change and the steps to the summary of the job's page."""
     if not environment.get("GITHUB_STEP_SUMMARY"):
         return
-    # The summary is shown on the job's page, so it needs no link to it.
-    comment = comment_body(result.report.model_copy(update={"log_url": ""}))
-    text = render(
-        "run/summary.md.j2",
-        trigger=result.request.trigger,
-        server=environment.get("GITHUB_SERVER_URL", ""),
+    text = render_job_summary(
+        result.report,
+        result.publication,
         state=result.outcome_file.state.value,
-        publication=result.publication,
-        told=comment,
+        server=environment.get("GITHUB_SERVER_URL", ""),
+        diff=read_diff(result.request.output.patch),
     )
     append_summary(environment, text)
 

@@ -293,7 +293,7 @@ class HostGit:
             self._objects.mark_as_too_long(args)
             return None
         if result.status != 0:
-            raise failure(args, result)
+            raise git_failure(args, result)
         self._objects.add(args, b"", result.stdout)
         return result.stdout
 

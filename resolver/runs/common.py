@@ -7,6 +7,7 @@ import hashlib
 import logging
 import re
 import shlex
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.client.failures import ServerTrouble
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.context.issue_context import ContextLimits
 from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
@@ -317,12 +319,22 @@ def print_result(result: RunResult, console: Console, resume_command: str = "") 
         resume_command=resume_command,
         diff_command=diff_command(result),
         files=() if result.is_answer else result.outcome_file.files,
+        verification=tabulate_verification(result.report, 0),
+        trace_command=_trace_command(output.trace_html, console),
     )
     # The first line says how the run ended.
     style = {0: "bold green", 3: "bold"}.get(result.exit_code, "bold red")
     for line in text.strip().splitlines():
         console.print(Text(for_terminal(line), style=style), soft_wrap=True)
         style = ""
+
+
+def _trace_command(page: Path, console: Console) -> str:
+    """Return the command line that opens the page, or its path where nobody types commands."""
+    opener = shutil.which("xdg-open") or shutil.which("open")
+    if opener is None or not console.is_terminal:
+        return str(page)
+    return shlex.join([Path(opener).name, str(page)])
 
 
 def diff_command(result: RunResult) -> str:

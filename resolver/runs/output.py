@@ -386,8 +386,9 @@ class Output:
     def write_traces(self, events: Iterable[Event]) -> None:
         """Write trace.md and trace.html."""
         events = list(events)
-        html = render_html(events, diff=read_diff(self.patch))
-        self._write("trace.md", render_markdown(events).encode())
+        diff = read_diff(self.patch)
+        html = render_html(events, diff=diff)
+        self._write("trace.md", render_markdown(events, diff).encode())
         self._write(self.trace_html.name, html.encode())
 
     def write_outcome(self, outcome: OutcomeFile) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
+from resolver.runtime.image_pull import pull_image
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -100,7 +101,7 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
         try:
             image_info = client.images.get(image)
         except docker.errors.ImageNotFound:
-            image_info = client.images.pull(image)
+            image_info = pull_image(client, image)
     settings = image_info.attrs.get("Config")
     return settings if isinstance(settings, dict) else {}
 

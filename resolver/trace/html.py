@@ -21,10 +21,11 @@ from pydantic_core import PydanticSerializationError
 from resolver.config.templates import render
 from resolver.events.log import Event, dump_line
 from resolver.trace.ansi import StyledText, split_styles
+from resolver.trace.changes import split_diff
 from resolver.trace.highlight import CodeHighlighter
 from resolver.trace.html_markdown import MarkdownRenderer
 from resolver.trace.outline import Chart, draw_charts, split_phases
-from resolver.trace.plain import clean_diff, duration, money, one_line, plural, truncate_text
+from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import (
     Entry,
@@ -187,7 +188,7 @@ class HtmlPhase:
 
 
 @dataclass(frozen=True)
-class FileDiff:
+class ChangedFile:
     """The diff of one file of the change. open: True if it is unfolded from the start."""
 
     path: str
@@ -218,7 +219,7 @@ class TracePage:
     tokens_cached: str
     tokens_out: str
     time: str
-    changes: tuple[FileDiff, ...]
+    changes: tuple[ChangedFile, ...]
     charts: tuple[Chart, ...]
     phases: tuple[HtmlPhase, ...]
     failures: Sequence[str]
@@ -332,7 +333,7 @@ def _group(step: TraceStep) -> Literal["edit", "command", "other"]:
 
 def _meta(step: TraceStep) -> str:
     facts = [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost is not None else []
+    facts += [money(step.cost)] if step.cost else []
     return " · ".join(facts)
 
 
@@ -359,9 +360,12 @@ _LINE_SORTS = (
 )
 
 
-def _diff_lines(text: str, code: CodeHighlighter) -> tuple[DiffLine, ...]:
-    """Return the lines of a diff, with the code of each highlighted for its file's language."""
-    lines, path = [], ""
+def _diff_lines(text: str, code: CodeHighlighter, path: str = "") -> tuple[DiffLine, ...]:
+    """Return the lines of a diff, with the code of each highlighted for its file's language.
+
+    path: of the file, if the diff does not begin with it.
+    """
+    lines = []
     for line in text.split("\n"):
         sort = next((sort for start, sort in _LINE_SORTS if line.startswith(start)), "")
         if sort == "file" and line[:4] in {"+++ ", "--- "}:
@@ -372,30 +376,15 @@ def _diff_lines(text: str, code: CodeHighlighter) -> tuple[DiffLine, ...]:
     return tuple(lines)
 
 
-_FILE_START = re.compile(r"^(?=diff --git )", re.MULTILINE)
-
-
-def _changed_files(diff: str, code: CodeHighlighter) -> tuple[FileDiff, ...]:
-    """Return the files of a change. The diff of a long one is folded, and truncated at the end."""
+def _changed_files(diff: str, code: CodeHighlighter) -> tuple[ChangedFile, ...]:
+    """Return the files of a change. The diff of a long one is folded."""
     files = []
-    for part in _FILE_START.split(clean_diff(diff[:MAX_TEXT_LENGTH])):
-        lines = part.rstrip("\n").split("\n")
-        if not part.startswith("diff --git "):
-            continue
-        names = [line[4:].removeprefix("b/") for line in lines if line.startswith("+++ b/")]
-        path = names[0] if names else lines[0].rpartition(" b/")[2]
-        start = next((i for i, line in enumerate(lines) if line.startswith("@@")), len(lines))
-        # The lines above the first hunk say little but the path, which stands in the title.
-        heading = lines[1:start] if start == len(lines) else [*lines[start - 2 : start]]
-        text = "\n".join([*heading, *lines[start:]])
-        shown = _diff_lines(text, code)
-        added = sum(line.sort == "add" for line in shown)
-        deleted = sum(line.sort == "del" for line in shown)
-        block = HtmlBlock(
-            "", "", escape(text), shown[len(heading) if names else 0 :], False, False, False
-        )
-        is_open = len(shown) <= _MAX_OPEN_DIFF_LINES
-        files.append(FileDiff(path, f"+{added} \u2212{deleted}", is_open, block))
+    for file in split_diff(diff):
+        text = "\n".join(file.lines)
+        shown = _diff_lines(text, code, file.path) if file.has_hunks else ()
+        block = HtmlBlock("", "", escape(text), shown, False, False, False)
+        is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
+        files.append(ChangedFile(file.path, file.size, is_open, block))
     return tuple(files)
 
 

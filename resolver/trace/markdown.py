@@ -15,7 +15,10 @@ from functools import partial
 from resolver.config.templates import render
 from resolver.events.log import Event
 from resolver.models.run import RunState
+from resolver.trace.changes import MAX_DIFF_LENGTH, split_diff
+from resolver.trace.outline import split_phases
 from resolver.trace.plain import duration, money, plural, truncate_text
+from resolver.trace.quoted_markdown import quote_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep, detail_label
 
@@ -52,11 +55,39 @@ _LABELS = {
 _MARKS = {"good": "✅ ", "bad": "❌ ", "plain": ""}
 
 
-def render_markdown(events: Iterable[Event]) -> str:
-    """Return trace.md with all texts in full."""
+def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[str] = ()) -> str:
+    """Return trace.md with all texts in full.
+
+    diff: the change that the run ended with, as `git diff` prints it.
+    notices: sentences about the trace itself for its reader, in plain text.
+    """
     view = build_view(events)
-    entries = [_entry(entry, None) for entry in view.entries]
-    return render("trace/trace.md.j2", _header(view.header), entries=entries)
+    phases = [
+        MarkdownPhase(phase.name, "".join(_entry(entry, None) for entry in phase.entries))
+        for phase in split_phases(view.entries)
+    ]
+    return render(
+        "trace/trace.md.j2",
+        _header(view.header),
+        notices=[plain_prose(notice) for notice in notices],
+        changes=render_changed_files(diff, MAX_DIFF_LENGTH),
+        phases=phases,
+    )
+
+
+def render_changed_files(diff: str, limit: int) -> str:
+    """Return the files of a change as folded diffs, in about `limit` characters at most.
+
+    diff: the change as `git diff` prints it. Files that don't fit are only named.
+    """
+    rows = []
+    for file in split_diff(diff):
+        text = "\n".join(file.lines)
+        fits = len(text) <= limit
+        limit -= len(text) if fits else 0
+        title = f"<code>{html.escape(file.path)}</code> {html_line(file.size)}"
+        rows.append(MarkdownChange(title, fenced(text, "diff") if fits else ""))
+    return render("trace/changes.md.j2", changes=rows).strip()
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
@@ -246,11 +277,11 @@ def plain_prose(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return `text` as prose in a block quote that keeps its lines; empty for empty text."""
-    if not text:
-        return ""
-    # Two trailing spaces keep a line break in a file; in a comment GitHub keeps it anyway.
-    return "\n".join(f"> {line}  " if line else ">" for line in plain_prose(text).split("\n"))
+    """Return `text` in a block quote that keeps its lines; empty for empty text.
+
+    Its code, bold words and lists are shown as such; all other markup in it has no effect.
+    """
+    return quote_markdown(text, plain_prose, inline_code, fenced)
 
 
 def _longest_run(mark: str, text: str) -> int:
@@ -360,7 +391,7 @@ def _summary_line(step: TraceStep) -> str:
 def _facts(step: TraceStep) -> list[str]:
     facts = [f"{_MARKS[step.mood]}{plain_prose(step.badge)}"] if step.badge else []
     facts += [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost is not None else []
+    facts += [money(step.cost)] if step.cost else []
     return facts
 
 
@@ -400,6 +431,22 @@ class MarkdownStep:
 
 
 @dataclass(frozen=True)
+class MarkdownPhase:
+    """A phase of the run. entries: its steps and notes, rendered."""
+
+    name: str
+    entries: str
+
+
+@dataclass(frozen=True)
+class MarkdownChange:
+    """A changed file. title: path and size as HTML. fence: its diff; empty if there is no room."""
+
+    title: str
+    fence: str
+
+
+@dataclass(frozen=True)
 class MarkdownHeader:
     """The header of trace.md. `TraceHeader` describes the fields."""
 
@@ -410,6 +457,7 @@ class MarkdownHeader:
     state: str
     reason: str
     verdict: str
+    evidence: tuple[str, ...]
     closing: str
     left_out: tuple[str, ...]
     model: str
@@ -455,6 +503,7 @@ def _header(header: TraceHeader) -> MarkdownHeader:
         state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
         reason=plain_prose(header.reason),
         verdict=plain_prose(header.verdict),
+        evidence=tuple(plain_prose(text) for text in header.evidence),
         closing=quoted(header.closing),
         left_out=tuple(plain_prose(text) for text in header.left_out),
         model=inline_code(header.model),

@@ -100,10 +100,13 @@ def duration(seconds: float) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Format US dollars: two decimals, or four below one dollar; "unknown" without a price."""
+    """Format US dollars: two decimals, up to four below one dollar; "unknown" without a price."""
     if cost is None or not math.isfinite(cost):
         return "unknown"
-    return f"${cost:.2f}" if cost >= 0.995 or cost == 0 else f"${cost:.4f}"
+    if cost >= 0.995 or cost == 0:
+        return f"${cost:.2f}"
+    digits = f"{cost:.4f}"
+    return f"${digits[:-2]}{digits[-2:].rstrip('0')}"
 
 
 def plural(count: int, noun: str, many: str = "") -> str:

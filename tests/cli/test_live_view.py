@@ -3,15 +3,19 @@
 import io
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 from rich.console import Console
 
 from resolver.cli.live_view import LiveView, clock_time
-from resolver.cli.run_display import is_live_terminal, take_display
+from resolver.cli.run_display import RunDisplay, is_live_terminal, take_display
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events.base import EventBase
+from resolver.models.verification import CaseResult, CheckExecution
+from resolver.runtime.image_pull import pull_logger
+from resolver.trace.text import TerminalProgress
 from tests.trace.sample import HOSTILE, START, hostile, realistic
 
 SEQUENCE = re.compile("\x1b\\[[0-9;?]*[a-zA-Z]")
@@ -136,3 +140,44 @@ def test_the_log_of_a_resumed_run_is_read_for_the_live_view_only(chosen: str) ->
     options = {name: name == chosen for name in ("verbose", "quiet", "json")}
     take_display(options, {"CI": "true"}, read_earlier=lambda: reads.append("read") or ())
     assert reads == []
+
+
+def test_a_pull_of_an_image_is_shown_until_the_next_event() -> None:
+    file = TerminalFile()
+    view = LiveView(make_console(file), now=lambda: START)
+    with RunDisplay(view._console, view).during():
+        pull_logger.debug("Pulling the image %s: %s", "python:3.12", "12 of 45 MB\x1b[2J")
+        pulling = [str(line) for line in view._renderable().renderables]
+        view(realistic()[0].model_copy(update={"id": 0}))
+        after = [str(line) for line in view._renderable().renderables]
+    assert pulling[1] == "  Pulling the image python:3.12: 12 of 45 MB"
+    assert len(after) == 1
+
+
+def test_without_a_terminal_a_pull_is_one_line() -> None:
+    file = io.StringIO()
+    console = make_console(file)
+    with RunDisplay(console, TerminalProgress(console)).during():
+        pull_logger.info("Pulling the image %s", "python:3.12")
+        pull_logger.debug("Pulling the image %s: %s", "python:3.12", "12 of 45 MB")
+    pull_logger.info("Pulling the image %s", "after the run")
+    assert file.getvalue() == "Pulling the image python:3.12\n"
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "mark"), [("head", 0, "✓"), ("head", 1, "✗"), ("base", 1, "·")]
+)
+def test_a_check_is_one_line_with_its_result_at_the_end(
+    at: Literal["base", "head"], code: int, mark: str
+) -> None:
+    cases = tuple(CaseResult(id=f"{i}", status="failed" if code else "passed") for i in range(3))
+    execution = CheckExecution(exit_code=code, seconds=1.5, cases=cases)
+    command = "python -m unittest tests.test_a_module_with_a_long_name.TestOfIt.test_one"
+    check = life.CheckExecuted(
+        key="k", name="unittest", command=command, at=at, tree="t", execution=execution
+    )
+    _, lines = draw([*realistic(), check], 80)
+    [line] = [line.split("\r")[-1] for line in lines if "Check with" in line]
+    assert re.match(f"{mark}     Check with(out)? the change: python -m unit", line)
+    assert line.endswith(f"…  3 {'failed' if code else 'passed'}, 1.5 s")
+    assert len(line) == 80

@@ -158,3 +158,20 @@ def test_wrong_words_are_a_usage_error(
 ) -> None:
     assert run(["trace", *words], {}) == 2
     assert says in capsys.readouterr().err
+
+
+DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+the new line\n"
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_the_change_beside_the_log_is_shown_and_a_missing_one_is_named(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "events.jsonl").write_text(RECORDING.read_text())
+    notice = "there is no patch.diff beside the log"
+    assert run(["trace", str(tmp_path), "--format", form], {}) == 0
+    assert notice in capsys.readouterr().out
+    (tmp_path / "patch.diff").write_text(DIFF)
+    assert run(["trace", str(tmp_path), "--format", form], {}) == 0
+    shown = capsys.readouterr().out
+    assert "the new line" in shown and notice not in shown

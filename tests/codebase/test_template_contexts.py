@@ -50,7 +50,7 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
     "comments/dashboard.md.j2": ((DashboardContent,), set()),
     "comments/review_body.md.j2": ((ReviewBody,), set()),
     "comments/progress.md.j2": ((ProgressSummary,), set()),
-    "trace/trace.md.j2": ((MarkdownHeader,), {"entries"}),
+    "trace/trace.md.j2": ((MarkdownHeader,), {"notices", "changes", "phases"}),
     "trace/step.md.j2": ((MarkdownStep,), set()),
     "trace/page.html.j2": ((TracePage,), set()),
 }

@@ -22,10 +22,10 @@ BOTH = [
 
 def test_each_of_several_models_and_services_has_a_line() -> None:
     assert cost_parts(State.fold(BOTH)) == (
-        "large: at least $0.2500 for 2 replies, 6 tokens out",
-        "<b>small: $0.0100 for 1 reply, 3 tokens out",
-        "agent: at least $0.2500 for 2 replies, 6 tokens out",
-        "condenser: $0.0100 for 1 reply, 3 tokens out",
+        "large: at least $0.25 for 2 replies, 6 tokens out",
+        "<b>small: $0.01 for 1 reply, 3 tokens out",
+        "agent: at least $0.25 for 2 replies, 6 tokens out",
+        "condenser: $0.01 for 1 reply, 3 tokens out",
     )
 
 
@@ -39,12 +39,12 @@ def test_an_unknown_price_is_shown_as_unknown() -> None:
 
 
 def test_every_form_of_the_trace_shows_them() -> None:
-    assert "condenser: $0.0100 for 1 reply" in render_text(BOTH)
+    assert "condenser: $0.01 for 1 reply" in render_text(BOTH)
     markdown = render_markdown(BOTH)
-    assert "  - condenser: \\$0.0100 for 1 reply" in markdown
+    assert "  - condenser: \\$0.01 for 1 reply" in markdown
     assert "<b>" not in markdown
     page = render_html(BOTH)
-    assert "condenser: $0.0100 for 1 reply" in page
+    assert "condenser: $0.01 for 1 reply" in page
     assert "<b>small" not in page
 
 

@@ -177,7 +177,7 @@ def test_durations_are_human_readable(seconds: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("cost", "said"),
-    [(None, "unknown"), (0, "$0.00"), (0.0041, "$0.0041"), (0.25, "$0.2500"), (12.345, "$12.35"),
+    [(None, "unknown"), (0, "$0.00"), (0.0041, "$0.0041"), (0.25, "$0.25"), (12.345, "$12.35"),
      (float("inf"), "unknown")],
 )  # fmt: skip
 def test_small_amounts_have_enough_digits(cost: float | None, said: str) -> None:

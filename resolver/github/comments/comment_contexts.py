@@ -165,7 +165,7 @@ class PushedChangeSummary:
     base, head: branches of the pull request.
     conflicts: the files that had conflicts. conflict_rows: how the conflicts were resolved.
     why: why the change was not pushed to the pull request's branch.
-    patch: the change in a code block, if it could not be pushed. apply: command that applies it.
+    patch: the change in a code block, if it could not be pushed.
     """
 
     branch: str
@@ -179,7 +179,6 @@ class PushedChangeSummary:
     conflicts_left_out: int
     why: str
     patch: str
-    apply: str
 
 
 @dataclass(frozen=True)

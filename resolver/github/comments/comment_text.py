@@ -276,7 +276,7 @@ def _publication(report: Report) -> PublicationFacts:
         pull_request=pull,
         pull_request_title=single_line(pull.title) if pull else "",
         branch=code_span(shorten_text(report.branch or "", 300)),
-        commit=code_span(report.patch.commit or "") if report.patch else "",
+        commit=code_span((report.patch.commit or "")[:12]) if report.patch else "",
         unverified=report.unverified,
         draft=_draft_status(report),
         follows=bool(report.task and report.task.follows),
@@ -382,7 +382,6 @@ def _pushed_change(report: Report) -> PushedChangeSummary:
         head=code_span(pull.head_branch if pull else ""),
         why=single_line(publication.why, 500),
         patch=fence(patch, "diff") if patch else "",
-        apply=code_span("git am"),
     )
 
 

@@ -1,0 +1,59 @@
+"""Tests of the summary on the page of a job, rendered from plain values."""
+
+from resolver.entrypoints.job_summary import render_job_summary
+from resolver.errors import PolicyViolation
+from resolver.github.comments.report import failure_from_error
+from resolver.models.run import Publication
+from tests.presentation.endings import LOG, PULL, report
+
+DIFF = """\
+diff --git a/tally/money.py b/tally/money.py
+--- a/tally/money.py
++++ b/tally/money.py
+@@ -1 +1 @@
+-        return [Money(int(self.cents / ways))] * ways
++        return shares
+"""
+
+
+def summary(diff: str = DIFF, branch: str | None = "agent/12", **changes: object) -> str:
+    return render_job_summary(
+        report(pull_request=PULL, **changes),
+        Publication(branch=branch),
+        state="finished",
+        server="https://github.com",
+        diff=diff,
+    )
+
+
+def test_the_summary_shows_result_change_and_steps_in_this_order() -> None:
+    text = summary()
+    parts = ["## Resolver: finished", "Resolver opened [#482]", "<code>tally/money.py</code> +1 −1",
+             "+        return shares", "### Steps", "<summary>How it was made"]  # fmt: skip
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert LOG not in text, "a link from the page to itself"
+    assert text.count("How it was made") == 1
+
+
+def test_the_trace_may_be_longer_than_in_a_comment() -> None:
+    lengths: list[int] = []
+
+    def render_trace(limit: int) -> str:
+        lengths.append(limit)
+        return "steps"
+
+    assert "steps" in summary(render_trace=render_trace)
+    assert lengths == [120_000]
+
+
+def test_a_change_that_was_not_pushed_is_not_shown() -> None:
+    refusal = failure_from_error(PolicyViolation("it contains a credential", "remove it"))
+    text = summary(branch=None, failure=refusal)
+    assert "did not publish it" in text
+    assert "return shares" not in text and "### Changes" not in text
+
+
+def test_a_run_without_steps_has_no_empty_parts() -> None:
+    text = summary("", trace_markdown="", render_trace=None)
+    assert "###" not in text

@@ -1,0 +1,110 @@
+"""Looks at what people see in a browser: comments and pull requests as on GitHub, and the trace.
+
+Each page is opened once, at the width of a laptop and of a phone, in light and dark colors. Pixels
+are not compared: a page fits into its window, its words can be read, and its blocks are in order.
+"""
+
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from resolver.trace.html import render_html
+from tests.parts.github_markdown import STYLESHEET, github_page
+from tests.parts.published import require
+from tests.presentation.endings import comments, pull_requests
+from tests.trace.sample import realistic
+
+DIFF = """\
+diff --git a/calendar/parse.py b/calendar/parse.py
+--- a/calendar/parse.py
++++ b/calendar/parse.py
+@@ -8,2 +8,2 @@
+ def parse_date(text: str) -> date:
+-    return datetime.strptime(text, "%d/%m/%Y").date()
++    return datetime.strptime(text, "%d/%m/%y").date()  # two digits mean the years 1969 to 2068
+"""
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+# The contrast of each text with the nearest background behind it, by the definition of WCAG 2.2:
+# https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
+LOW_CONTRAST = """() => {
+  const light = (color) => {
+    const parts = color.match(/[0-9.]+/g).map(Number);
+    const [r, g, b] = parts.slice(0, 3).map((c) => c / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return { value: 0.2126 * r + 0.7152 * g + 0.0722 * b, opaque: (parts[3] ?? 1) > 0.99 };
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = light(getComputedStyle(at).backgroundColor);
+      if (found.opaque) return found.value;
+    }
+    return 1;
+  };
+  const low = new Set();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || element.closest("script, style, option")) continue;
+    const [a, b] = [light(getComputedStyle(element).color).value, behind(element)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) low.add(`${ratio.toFixed(1)} ${element.outerHTML.slice(0, 120)}`);
+  }
+  return [...low];
+}"""
+
+WIDER_THAN_THE_WINDOW = """() => {
+  return [...document.querySelectorAll("html, article")]
+    .filter((each) => each.scrollWidth > each.clientWidth)
+    .map((each) => `${each.scrollWidth} > ${each.clientWidth} ${each.innerText.slice(0, 80)}`);
+}"""
+
+BLOCKS = """() => [...document.querySelectorAll("h1, h2, h3, p strong:first-child, summary, table")]
+  .map((each) => each.tagName === "TABLE" ? "table" : each.textContent.trim())"""
+
+
+def problems(page: Page, html: str) -> dict[str, Any]:
+    """Return what is wrong with a page in each width and color scheme, without what is right."""
+    page.set_content(html)
+    found: dict[str, Any] = {}
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            found[f"wider than {width}"] = page.evaluate(WIDER_THAN_THE_WINDOW)
+        found[f"low contrast, {scheme}"] = page.evaluate(LOW_CONTRAST)
+    return {name: problem for name, problem in found.items() if problem}
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Any:
+    context = chromium.new_context(java_script_enabled=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.chromium
+def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_screen(
+    page: Page,
+) -> None:
+    """One test, because each opens a window of its own, and one page for all comments."""
+    require(STYLESHEET)
+    trace = render_html(realistic(), diff=DIFF)
+    assert problems(page, github_page(*comments().values(), *pull_requests().values())) == {}
+    assert problems(page, trace) == {}
+
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.set_content(github_page(pull_requests()["opened"]))
+    # An article is as wide as a comment on GitHub; a laptop shows about 900 pixels of it.
+    assert page.locator("article").bounding_box()["height"] < 900
+    assert page.evaluate(BLOCKS) == [
+        "Verified:", "What was wrong", "What changed", "3 files, +16 −2", "table", "table",
+        "What the agent checked in its own sandbox", "What to look at", "What is left",
+        "This run: $0.21, 9 iterations, 1 min 15 s", "table",
+    ]  # fmt: skip
+    page.set_content(trace)
+    blocks = page.evaluate(BLOCKS)
+    places = [blocks.index(name) for name in ("The agent's summary", "Changes", "Work")]
+    assert places == sorted(places)
