@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
+from resolver.evaluation.attempt import LoadSettings
+from resolver.evaluation.bundled import find_suite
 from resolver.evaluation.evaluate import EvaluationRequest, evaluate, with_hidden_folders
 from resolver.evaluation.recording import find_task, replay_trajectory
 from resolver.evaluation.report import (
@@ -40,7 +43,9 @@ def command() -> None:
     """Measure models on tasks with known answers."""
 
 
-@command.command(cls=GroupedCommand)
+@command.command(
+    cls=GroupedCommand, short_help="Make tasks of the fixes in a repository's history."
+)
 @click.argument("target")
 @click.option(
     "--last",
@@ -70,11 +75,12 @@ def history(
 
     The exit code is 0 if at least one task is usable, otherwise 3.
     """
-    settings, host = load_isolated_settings(options, environment), evaluation_host(environment)
+    load = settings_loader(options, environment)
+    settings, host = load("", {}), evaluation_host(environment)
     with temporary_directory() as folder, stop_on_signals(), filtered_log(settings, host):
         source = open_fix_source(target, last, settings, host, folder / "clone.git")
         maker = SuiteMaker(
-            lambda values: load_isolated_settings(options, environment, values),
+            partial(load, ""),
             with_hidden_folders(host, suite),
             source.repository,
             suite,
@@ -87,7 +93,7 @@ def history(
     return 0 if usable else 3
 
 
-@command.command(name="import")
+@command.command(name="import", short_help="Import tasks in the format of SWE-bench.")
 @click.argument("file", type=FILE)
 @click.option(
     "--repository",
@@ -123,7 +129,9 @@ def import_command(file: Path, repository: Path, suite: Path, test_command: str)
     return 0
 
 
-@command.command(name="run", cls=GroupedCommand)
+@command.command(
+    name="run", cls=GroupedCommand, short_help="Run models on tasks and score their results."
+)
 @click.argument("suite", type=FOLDER)
 @click.option(
     "--model",
@@ -161,17 +169,19 @@ def run_command(
 ) -> int:
     """Run models on the tasks of SUITE, and score the results with the hidden tests.
 
-    SUITE is a folder of tasks, or one task, in Harbor's format. Each run has a sandbox of its own
-    without network, in a clone that ends with the commit before the fix. The same command continues
-    an evaluation that was stopped or ran out of budget.
+    SUITE is a folder of tasks, or one task, in Harbor's format; `bundled` is the suite that comes
+    with Resolver. Each run has a sandbox of its own without network, in a clone that ends with the
+    commit before the fix. The same command continues an evaluation that was stopped or ran out of
+    budget.
 
     The exit code is 0 if every task has a result, and 4 if some are missing.
     """
-    settings, host = load_isolated_settings(options, environment), evaluation_host(environment)
+    load = settings_loader(options, environment)
+    settings, host, folder = load("", {}), evaluation_host(environment), find_suite(suite)
     chosen = tuple(dict.fromkeys(models)) or ((settings.model,) if settings.model else ())
     if not chosen:
         raise UsageError("no model is given", "add --model NAME, or --model oracle to try it out")
-    tasks = read_suite(suite)
+    tasks = read_suite(folder)
     usable = tuple(task for task in tasks if not task.problem)
     for task in tasks:
         if task.problem:
@@ -179,16 +189,12 @@ def run_command(
     if not usable:
         raise UsageError(f"no task in {suite} can be executed", "see the lines above")
 
-    def load(model: str, repository: Mapping[str, object]) -> Settings:
-        named = {**options, "model": model or None}
-        return load_isolated_settings(named, environment, repository)
-
     request = EvaluationRequest(
         suite=str(suite),
         tasks=usable,
         models=chosen,
         folder=output,
-        host=with_hidden_folders(host, suite, output),
+        host=with_hidden_folders(host, folder, output),
         load_settings=load,
         budget=float("inf") if total_budget is None else total_budget,
         parallel=parallel,
@@ -200,7 +206,7 @@ def run_command(
     return 0 if len(results) == len(usable) * len(chosen) else 4
 
 
-@command.command()
+@command.command(short_help="Show results: rates, costs, failures, comparisons.")
 @click.argument("folder", type=FOLDER)
 @click.option("--compare", type=FOLDER, help="Results to compare with, task by task.")
 @click.option(
@@ -229,7 +235,9 @@ def report(folder: Path, compare: Path | None, form: str) -> int:
     return 0
 
 
-@command.command(cls=GroupedCommand)
+@command.command(
+    cls=GroupedCommand, short_help="Execute recorded trajectories again, without a model."
+)
 @click.argument("files", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option(
     "--suite",
@@ -250,12 +258,10 @@ def replay(
 
     The exit code is 0 if every change is the same as the recorded one or can't be compared, else 1.
     """
-    settings = load_isolated_settings({**options, "model": None}, environment)
+    load = settings_loader(options, environment)
+    settings, suite = load("", {}), find_suite(suite)
     host = with_hidden_folders(evaluation_host(environment), suite)
     tasks = {task.id: task for task in read_suite(suite) if not task.problem}
-
-    def load(_: str, repository: Mapping[str, object]) -> Settings:
-        return load_isolated_settings({**options, "model": None}, environment, repository)
 
     same = True
     with stop_on_signals(), filtered_log(settings, host):
@@ -274,14 +280,18 @@ def replay(
     return 0 if same else 1
 
 
-def load_isolated_settings(
-    options: Mapping[str, Any],
-    environment: Mapping[str, str],
-    repository: Mapping[str, object] | None = None,
-) -> Settings:
-    """Return the settings of an evaluation: without network, and without notes of earlier runs."""
-    settings = load_settings(dict(options), environment, repository or {})
-    return settings.model_copy(update={"egress": (), "notes": "off"})
+def settings_loader(options: Mapping[str, Any], environment: Mapping[str, str]) -> LoadSettings:
+    """Return what loads the settings of an evaluation for a model, "" for that of the settings.
+
+    They are without network and without notes of earlier runs.
+    """
+
+    def load(model: str, repository: Mapping[str, object]) -> Settings:
+        chosen = {**options, "model": model or options.get("model")}
+        settings = load_settings(chosen, environment, repository)
+        return settings.model_copy(update={"egress": (), "notes": "off"})
+
+    return load
 
 
 def evaluation_host(environment: Mapping[str, str]) -> RunHost:

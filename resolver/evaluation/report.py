@@ -17,9 +17,10 @@ from resolver.evaluation.results import (
     attempt_folder,
 )
 from resolver.evaluation.statistics import PairedComparison, Rate
+from resolver.runs.output import PATCH, read_diff
 
-MAX_DIFF_CHARACTERS = 50_000
-"""Number of characters of a diff that are part of the page."""
+MAX_DIFF_BYTES = 50_000
+"""Number of bytes of a diff that are part of the page."""
 
 VERDICTS = ("verified", "checked", "not_verified")
 
@@ -175,17 +176,9 @@ def _row(evaluation: Evaluation, result: AttemptResult) -> ResultRow:
     return ResultRow(
         result=result,
         trace=trace.relative_to(evaluation.folder).as_posix() if trace.is_file() else "",
-        patch=_read_diff_text(folder / OUTPUT_FOLDER / "patch.diff"),
-        reference=_read_diff_text(folder / REFERENCE_FILE),
+        patch=read_diff(folder / OUTPUT_FOLDER / PATCH, MAX_DIFF_BYTES),
+        reference=read_diff(folder / REFERENCE_FILE, MAX_DIFF_BYTES),
     )
-
-
-def _read_diff_text(path: Path) -> str:
-    try:
-        text = path.read_bytes()[: 4 * MAX_DIFF_CHARACTERS].decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return text[:MAX_DIFF_CHARACTERS]
 
 
 def _resolved(results: Sequence[AttemptResult]) -> Rate:
