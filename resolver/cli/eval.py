@@ -254,14 +254,16 @@ def replay(
 
     FILES are trajectories in ATIF or of mini-swe-agent (.traj.json), or logs of Resolver. Each is
     executed on the repository of its task, which is found by the recording's id or file name.
-    The change is compared with the recorded one, and scored with the hidden tests.
+    The change is compared with the recorded one, and scored with the hidden tests if the task has
+    them.
 
     The exit code is 0 if every change is the same as the recorded one or can't be compared, else 1.
     """
     load = settings_loader(options, environment)
     settings, suite = load("", {}), find_suite(suite)
     host = with_hidden_folders(evaluation_host(environment), suite)
-    tasks = {task.id: task for task in read_suite(suite) if not task.problem}
+    # The comparison needs no hidden tests; only the score does.
+    tasks = {task.id: task for task in read_suite(suite) if task.problem != "no_repository"}
 
     same = True
     with stop_on_signals(), filtered_log(settings, host):

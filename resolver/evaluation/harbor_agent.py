@@ -65,9 +65,9 @@ class ResolverAgent(BaseInstalledAgent):
         await self.exec_as_root(environment, command=script)
 
     @with_prompt_template
-    async def run(self, instruction: str, environment: Any, context: Any) -> None:
+    async def run(self, instruction: str, environment: Any, context: Any) -> None:  # noqa: ARG002
         """Resolve the task in the container's working directory."""
-        logs = shlex.quote(str(self.environment_logs_dir))
+        logs = str(self.environment_logs_dir)
         script = _render_script("run", instruction=instruction, logs=logs)
         await self.exec_as_agent(environment, command=script, env=self._variables())
 
@@ -77,11 +77,11 @@ class ResolverAgent(BaseInstalledAgent):
             trajectory = json.loads((self.logs_dir / "trajectory.json").read_bytes())
         except (OSError, ValueError):
             return
-        metrics = trajectory.get("final_metrics", {})
-        context.n_input_tokens = metrics.get("total_prompt_tokens")
-        context.n_cache_tokens = metrics.get("total_cached_tokens")
-        context.n_output_tokens = metrics.get("total_completion_tokens")
-        context.cost_usd = metrics.get("total_cost_usd")
+        context.n_input_tokens = _total(trajectory, "total_prompt_tokens")
+        context.n_cache_tokens = _total(trajectory, "total_cached_tokens")
+        context.n_output_tokens = _total(trajectory, "total_completion_tokens")
+        # In ATIF, the cost of a trajectory includes that of its subagents; the tokens don't.
+        context.cost_usd = trajectory["final_metrics"].get("total_cost_usd")
 
     def _variables(self) -> dict[str, str]:
         """Return the environment of Resolver: its model, its settings and its key."""
@@ -99,5 +99,13 @@ class ResolverAgent(BaseInstalledAgent):
         }
 
 
+def _total(trajectory: dict[str, Any], name: str) -> int:
+    """Return a number of tokens of a trajectory and of its subagents."""
+    nested = trajectory.get("subagent_trajectories", ())
+    return int(trajectory["final_metrics"][name]) + sum(_total(each, name) for each in nested)
+
+
 def _render_script(name: str, **values: str) -> str:
-    return render(f"eval/harbor_{name}.sh.j2", folder=INSTALL_FOLDER, quote=shlex.quote, **values)
+    """Return a script. values: texts of others; they are quoted for the shell."""
+    quoted = {key: shlex.quote(value) for key, value in values.items()}
+    return render(f"eval/harbor_{name}.sh.j2", folder=INSTALL_FOLDER, **quoted)

@@ -45,7 +45,7 @@ def open_task_repository(task: EvaluationTask, folder: Path) -> Workspace:
         git = create_bare_repository(folder)
         _commit_folder(git, task.folder / REPOSITORY_FOLDER)
     base = git.text("rev-parse", f"{_REF}^{{commit}}")
-    expected = task.hidden.base
+    expected = task.hidden.base if task.config.metadata.resolver else ""
     if expected and base != expected:
         raise UsageError(
             f"the repository of the task {task.id} is at {base}, not at {expected}",

@@ -49,13 +49,13 @@ def open_fix_source(
     clone = Workspace.clone(url, folder, credential=host.tokens.credential(settings, target))
     access = access_of(settings, tokens)
     fixes = (
-        _merged_fix(clone, merged, target, _issue_text(access, target, merged))
+        _merged_fix(clone, merged, _issue_text(access, target, merged))
         for merged in read_merged_fixes(access, target)
     )
     return FixSource(clone, target, select_fixes(clone.git, fixes, last))
 
 
-def _merged_fix(clone: Workspace, merged: MergedFix, repository: str, text: str) -> PastFix:
+def _merged_fix(clone: Workspace, merged: MergedFix, text: str) -> PastFix:
     """Return the fix of a merged pull request. text: that of the issue before it."""
     parent = clone.git.attempt("rev-parse", "--verify", "--quiet", f"{merged.merge_commit}^1")
     return PastFix(

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from resolver.agents.tools.calls import parse_action
+from resolver.agents.tools.registry import TOOLS
 from resolver.errors import UsageError
-from resolver.events.actions import CmdRun
+from resolver.events.actions import CmdRun, SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event
@@ -34,6 +38,9 @@ _SUBMIT = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT
 _SHELL_TOOLS = frozenset(
     {"execute_bash", "bash", "bash_command", "shell", "terminal", "run_command", "cmd_run"}
 )
+_WITHOUT_EFFECT = frozenset({"finish", "submit", "think", "mark_task_complete"})
+MAX_NESTED_TRAJECTORIES = 5
+"""Depth of subagents of subagents that is read."""
 _COMMAND_ARGUMENTS = ("command", "keystrokes", "cmd", "script")
 
 
@@ -117,21 +124,77 @@ def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
 
 
 def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
-    pairs: list[tuple[str, str, int | None]] = []
+    events: list[Event] = []
+    left_out = _add_atif_events(data, events, MAX_NESTED_TRAJECTORIES)
+    extra = data.get("extra")
+    known = extra if isinstance(extra, dict) else {}
+    roots = known.get("roots")
+    return RecordedTrajectory(
+        id=_text(known.get("task_id") or known.get("instance_id")),
+        events=tuple(events),
+        patch=None,
+        roots=tuple(map(str, roots[:10])) if isinstance(roots, list) and roots else (DEFAULT_ROOT,),
+        left_out=left_out,
+    )
+
+
+def _add_atif_events(data: Mapping[str, Any], events: list[Event], depth: int) -> int:
+    """Append the executed calls of a trajectory and their results; return how many are left out.
+
+    Those of a subagent come where the call that started it has its result.
+    """
     left_out = 0
+    nested = {_text(each.get("trajectory_id")): each for each in _objects(_subagents(data))}
     for step in _objects(data.get("steps")):
         observation = step.get("observation")
         results = _objects(observation.get("results") if isinstance(observation, dict) else None)
         for call in _objects(step.get("tool_calls")):
-            command = _command_of(call)
-            if command is None:
-                left_out += _text(call.get("function_name")) not in {"finish", "submit"}
-                continue
             answers = [r for r in results if r.get("source_call_id") == call.get("tool_call_id")]
-            pairs.append((command, _text(answers[0].get("content")) if answers else "", None))
-    extra = data.get("extra")
-    task = extra.get("task_id") or extra.get("instance_id") if isinstance(extra, dict) else ""
-    return RecordedTrajectory(_text(task), _as_events(pairs), None, (DEFAULT_ROOT,), left_out)
+            answer = answers[0] if answers else {}
+            references = _objects(answer.get("subagent_trajectory_ref"))
+            found = [nested.pop(_text(each.get("trajectory_id")), None) for each in references]
+            inner = [each for each in found if each is not None]
+            if inner and depth:
+                left_out += sum(_add_atif_events(each, events, depth - 1) for each in inner)
+                continue
+            action = _action_of(call)
+            if action is None:
+                left_out += _text(call.get("function_name")) not in _WITHOUT_EFFECT
+                continue
+            number = len(events)
+            events.append(action.model_copy(update={"id": number, "source": Source.AGENT}))
+            events.append(_atif_result(action, answer, number))
+    return left_out
+
+
+def _subagents(data: Mapping[str, Any]) -> Any:
+    return data.get("subagent_trajectories")
+
+
+def _action_of(call: Mapping[str, Any]) -> SandboxAction | None:
+    """Return the action of a call: of a shell, or of one of Resolver's tools in the sandbox."""
+    command = _command_of(call)
+    if command is not None:
+        return CmdRun(id=0, command=command)
+    name, arguments = _text(call.get("function_name")), call.get("arguments")
+    if name not in TOOLS or not isinstance(arguments, dict):
+        return None
+    action = parse_action(name, arguments)
+    return action if isinstance(action, SandboxAction) else None
+
+
+def _atif_result(action: SandboxAction, answer: Mapping[str, Any], number: int) -> Event:
+    """Return the result of an action. Its fields are known if Resolver wrote the trajectory."""
+    extra = answer.get("extra")
+    given = extra if isinstance(extra, dict) else {}
+    content = _text(answer.get("content"))
+    fields = {**given, "id": number + 1, "cause": number, "content": content}
+    try:
+        return action.observation.model_validate(fields)
+    except ValidationError:
+        code = given.get("exit_code")
+        exit_code = code if isinstance(code, int) else 0
+        return CmdOutput(id=number + 1, cause=number, content=content, exit_code=exit_code)
 
 
 def _command_of(call: Mapping[str, Any]) -> str | None:

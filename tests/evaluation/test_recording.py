@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resolver.evaluation.recording import compare_patches, find_task
+from resolver.evaluation.recording import find_differing_paths, find_task
 from resolver.evaluation.repositories import apply_patch, open_task_repository
 from resolver.evaluation.task_format import SOLUTION_PATCH, read_suite
 from resolver.evaluation.trajectories import RecordedTrajectory
@@ -28,7 +28,8 @@ def test_changes_are_the_same_if_they_give_the_same_tree(tmp_path: Path) -> None
     patch = (task.folder / SOLUTION_PATCH).read_bytes()
     repository = open_task_repository(task, tmp_path / "repository.git")
     tree = apply_patch(repository.git, repository.base, patch)
-    assert compare_patches(repository, tree, patch) == "same"
-    assert compare_patches(repository, repository.base, patch) == "different"
-    assert compare_patches(repository, tree, None) == "unknown"
-    assert compare_patches(repository, tree, b"diff --git a/x b/x\nnonsense\n") == "unknown"
+    changed = ("slugs.py",)
+    assert find_differing_paths(repository, tree, patch) == ()
+    assert find_differing_paths(repository, repository.base, patch) == changed
+    assert find_differing_paths(repository, tree, None) is None
+    assert find_differing_paths(repository, tree, b"diff --git a/x b/x\nnonsense\n") is None
