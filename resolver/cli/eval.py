@@ -1,6 +1,9 @@
 """`resolver eval`: makes suites of tasks with known answers, runs models on them, and reports."""
 
+import os
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,19 +14,22 @@ import click
 from resolver.cli.options import GroupedCommand, settings_options, settings_options_but
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
-from resolver.config.temporary_directory import temporary_directory
+from resolver.config.temporary_directory import abandoned_directories, temporary_directory
 from resolver.errors import UsageError
 from resolver.evaluation.attempt import LoadSettings
 from resolver.evaluation.bundled import find_suite
 from resolver.evaluation.evaluate import EvaluationRequest, evaluate, with_hidden_folders
 from resolver.evaluation.recording import find_task, replay_trajectory
 from resolver.evaluation.report import (
+    RegressionLimits,
+    find_regressions,
+    render_regression,
     render_report_html,
     render_report_json,
     render_report_markdown,
     summarize,
 )
-from resolver.evaluation.results import AttemptResult, read_evaluation
+from resolver.evaluation.results import EVALUATION_FILE, AttemptResult, read_evaluation
 from resolver.evaluation.sources import open_fix_source
 from resolver.evaluation.suite_maker import ExaminedFix, SuiteMaker
 from resolver.evaluation.swe_bench import import_instance, parse_instances
@@ -32,6 +38,7 @@ from resolver.evaluation.trajectories import read_trajectory
 from resolver.git.workspace import Workspace
 from resolver.runs.common import filtered_log, open_host, stop_on_signals
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.runtime.disk import remove_tree
 from resolver.trace.plain import for_terminal
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -200,6 +207,8 @@ def run_command(
         parallel=parallel,
         report=_print_result,
     )
+    if (output / EVALUATION_FILE).exists():
+        _remove_abandoned_directories()
     with stop_on_signals(), filtered_log(settings, host):
         results = evaluate(request)
     click.echo(for_terminal(render_report_markdown(summarize(read_evaluation(output)))).rstrip())
@@ -232,6 +241,44 @@ def report(folder: Path, compare: Path | None, form: str) -> int:
     }
     text = renderers[form](summary)
     click.echo((for_terminal(text) if form == "markdown" else text).rstrip())
+    return 0
+
+
+@command.command(short_help="Tell whether fewer tasks are resolved than in an earlier run.")
+@click.argument("folder", type=FOLDER)
+@click.argument("baseline", type=FOLDER)
+@click.option(
+    "--max-p",
+    default=RegressionLimits.p_value,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Fewer resolved tasks are a regression if the paired test has at most this p-value,",
+)
+@click.option(
+    "--max-drop",
+    default=RegressionLimits.drop,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="or if they are fewer by more than this share of the tasks.",
+)
+@click.option(
+    "--issue", type=click.Path(path_type=Path), help="File to write if there is a regression."
+)
+@click.option("--page", default="", help="URL of the run that the issue links to.")
+def compare(
+    folder: Path, baseline: Path, max_p: float, max_drop: float, issue: Path | None, page: str
+) -> int:
+    """Compare the results in FOLDER with the earlier ones in BASELINE, task by task.
+
+    Only tasks with a result in both count. With --issue, the text of an issue is written if fewer
+    tasks are resolved than by chance. The exit code is 0 in both cases.
+    """
+    summary = summarize(read_evaluation(folder), read_evaluation(baseline))
+    regressions = find_regressions(summary, RegressionLimits(max_p, max_drop))
+    if regressions and issue is not None:
+        issue.write_text(render_regression(summary, regressions, page), "utf-8")
+    text = render("eval/compared.txt.j2", summary, regressions=regressions)
+    click.echo(for_terminal(text).rstrip())
     return 0
 
 
@@ -299,6 +346,13 @@ def settings_loader(options: Mapping[str, Any], environment: Mapping[str, str]) 
 def evaluation_host(environment: Mapping[str, str]) -> RunHost:
     """Return this machine without anything that one run leaves for another."""
     return replace(open_host(environment), notes=None, clones=None)
+
+
+def _remove_abandoned_directories() -> None:
+    """Remove the temporary folders of runs that were killed, as `resolver gc` does."""
+    for folder in abandoned_directories(Path(tempfile.gettempdir()), os.geteuid()):
+        with suppress(OSError):
+            remove_tree(folder)
 
 
 def _print_result(result: AttemptResult) -> None:

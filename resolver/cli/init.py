@@ -15,9 +15,11 @@ import yaml
 
 from resolver.cli.agent_workflow import (
     DEFAULT_TEST_WORKFLOW,
+    EVALUATION_WORKFLOW,
     EVERY_NIGHT,
     WORKFLOW,
     Features,
+    evaluation_workflow_text,
     find_test_workflows,
     workflow_text,
 )
@@ -77,6 +79,18 @@ class Checkout:
     help="Workflow whose failures start work. Default: all that run tests.",
 )
 @click.option("--dashboard", is_flag=True, help="Maintain an issue that shows runs and their cost.")
+@click.option(
+    "--eval",
+    "evaluates",
+    is_flag=True,
+    help="Add a workflow that measures the agent each week if its model, version or settings have "
+    "changed, and opens an issue if it resolves fewer tasks.",
+)
+@click.option(
+    "--eval-suite",
+    metavar="PATH",
+    help="Suite in the repository for --eval. Default: tasks of the repository's history.",
+)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--check", is_flag=True, help="Try the setup once in a sandbox, at the checked-out commit."
@@ -94,6 +108,8 @@ def command(
     fix_checks: str | None,
     checked: tuple[str, ...],
     dashboard: bool,
+    evaluates: bool,
+    eval_suite: str | None,
     force: bool,
     check: bool,
 ) -> int:
@@ -129,6 +145,10 @@ def command(
             omitted=checks.omitted,
         ),
     }
+    if evaluates or eval_suite:
+        files[EVALUATION_WORKFLOW] = evaluation_workflow_text(
+            _action_address(action), checkout.branch, eval_suite or ""
+        )
     written = list(_write(checkout.root, files, force))
     # The unit tests of Rust are in the files that they test.
     is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))

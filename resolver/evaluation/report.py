@@ -129,6 +129,37 @@ def compare_paired(
     )
 
 
+@dataclass(frozen=True)
+class RegressionLimits:
+    """When fewer resolved tasks are a regression, and not chance.
+
+    p_value: largest p-value of the paired test. drop: share of the common tasks by which the
+    resolved ones may fall, however few they are.
+    """
+
+    p_value: float = 0.05
+    drop: float = 0.2
+
+
+def find_regressions(
+    summary: EvaluationSummary, limits: RegressionLimits
+) -> tuple[PairedComparison, ...]:
+    """Return the comparisons with an earlier run in which fewer tasks are resolved now."""
+    return tuple(
+        each
+        for each in summary.comparisons
+        if (lost := len(each.only_second) - len(each.only_first)) > 0
+        and (each.p_value <= limits.p_value or lost > limits.drop * each.total)
+    )
+
+
+def render_regression(
+    summary: EvaluationSummary, regressions: Sequence[PairedComparison], page: str
+) -> str:
+    """Return the text of an issue about regressions. page: URL of the run, "" if unknown."""
+    return render("eval/regression.md.j2", summary, regressions=regressions, page=page)
+
+
 def render_report_markdown(summary: EvaluationSummary) -> str:
     """Return the report as markdown."""
     return render("eval/report.md.j2", summary)
