@@ -14,7 +14,11 @@ import click
 from resolver.cli.options import GroupedCommand, settings_options, settings_options_but
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
-from resolver.config.temporary_directory import abandoned_directories, temporary_directory
+from resolver.config.temporary_directory import (
+    abandoned_directories,
+    remove_locked_directory,
+    temporary_directory,
+)
 from resolver.errors import UsageError
 from resolver.evaluation.attempt import LoadSettings
 from resolver.evaluation.bundled import find_suite
@@ -207,10 +211,11 @@ def run_command(
         parallel=parallel,
         report=_print_result,
     )
-    if (output / EVALUATION_FILE).exists():
-        _remove_abandoned_directories()
+    is_continued = (output / EVALUATION_FILE).exists()
     with stop_on_signals(), filtered_log(settings, host):
         results = evaluate(request)
+    if is_continued:
+        _remove_abandoned_directories()
     click.echo(for_terminal(render_report_markdown(summarize(read_evaluation(output)))).rstrip())
     return 0 if len(results) == len(usable) * len(chosen) else 4
 
@@ -352,7 +357,7 @@ def _remove_abandoned_directories() -> None:
     """Remove the temporary folders of runs that were killed, as `resolver gc` does."""
     for folder in abandoned_directories(Path(tempfile.gettempdir()), os.geteuid()):
         with suppress(OSError):
-            remove_tree(folder)
+            remove_locked_directory(folder, remove_tree)
 
 
 def _print_result(result: AttemptResult) -> None:

@@ -15,7 +15,7 @@ from resolver.evaluation.results import (
     Evaluation,
     attempt_folder,
 )
-from resolver.evaluation.statistics import PairedComparison, Rate
+from resolver.evaluation.statistics import Distribution, PairedComparison, Rate
 from resolver.runs.output import PATCH, read_diff
 
 MAX_DIFF_BYTES = 50_000
@@ -32,6 +32,7 @@ class ModelSummary:
     cost: US dollars of all runs; None if a price is unknown.
     by_verdict: resolved and all results, by Resolver's own verdict.
     causes: number of results that are not resolved, by cause, the most frequent first.
+    distributions: of the cost, the steps and the seconds of a run; without unknown costs.
     """
 
     model: str
@@ -43,6 +44,7 @@ class ModelSummary:
     tokens: int
     by_verdict: dict[str, Rate]
     causes: tuple[tuple[str, int], ...]
+    distributions: dict[str, Distribution | None]
 
     @property
     def cost_per_resolved(self) -> float | None:
@@ -108,6 +110,11 @@ def summarize_model(model: str, results: Sequence[AttemptResult]) -> ModelSummar
         median_iterations=median(result.iterations for result in results) if results else 0.0,
         tokens=sum(result.tokens.input + result.tokens.output for result in results),
         by_verdict={verdict: _resolved(group) for verdict, group in verdicts.items()},
+        distributions={
+            "cost": Distribution.of(known),
+            "steps": Distribution.of([result.iterations for result in results]),
+            "seconds": Distribution.of([result.seconds for result in results]),
+        },
         causes=tuple(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
     )
 
@@ -192,10 +199,11 @@ def render_report_html(summary: EvaluationSummary) -> str:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A result in the page. trace: path of its trace, relative to the results folder."""
+    """A result in the page. trace, patch_path: paths relative to the results folder."""
 
     result: AttemptResult
     trace: str
+    patch_path: str
     patch: str
     reference: str
 
@@ -206,6 +214,7 @@ def _row(evaluation: Evaluation, result: AttemptResult) -> ResultRow:
     return ResultRow(
         result=result,
         trace=trace.relative_to(evaluation.folder).as_posix() if trace.is_file() else "",
+        patch_path=(folder / OUTPUT_FOLDER / PATCH).relative_to(evaluation.folder).as_posix(),
         patch=read_diff(folder / OUTPUT_FOLDER / PATCH, MAX_DIFF_BYTES),
         reference=read_diff(folder / REFERENCE_FILE, MAX_DIFF_BYTES),
     )
@@ -223,6 +232,9 @@ def _model_data(model: ModelSummary) -> dict[str, Any]:
         "cost_per_resolved": model.cost_per_resolved,
         "by_verdict": {name: _rate_data(rate) for name, rate in model.by_verdict.items()},
         "causes": dict(model.causes),
+        "distributions": {
+            name: vars(each) if each else None for name, each in model.distributions.items()
+        },
     }
 
 

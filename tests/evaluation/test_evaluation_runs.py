@@ -77,7 +77,8 @@ def test_a_killed_evaluation_continues_and_gives_the_same_results_and_leaves_not
         *[("oracle", True)] * 2,
         *[("nop", False)] * 2,
     ]
-    assert list((tmp_path / "tmp").iterdir()) == []
+    # Only an empty folder can be left, if the kill came between its creation and its lock.
+    assert [path for path in (tmp_path / "tmp").rglob("*") if not path.is_dir()] == []
     assert list((tmp_path / "results").glob("*/*/repository.git")) == []
     assert processes_in(environment) == []
 
