@@ -11,6 +11,7 @@ from typing import Literal
 from resolver.config.settings import Settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
+from resolver.controller.controller import Executor
 from resolver.errors import WorkspaceError
 from resolver.evaluation.attempt import (
     Attempt,
@@ -22,6 +23,8 @@ from resolver.evaluation.repositories import apply_patch, open_task_repository
 from resolver.evaluation.scoring import TaskScore
 from resolver.evaluation.task_format import INSTRUCTION_FILE, EvaluationTask
 from resolver.evaluation.trajectories import RecordedTrajectory
+from resolver.events.actions import SandboxAction
+from resolver.events.base import ObservationBase
 from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
 from resolver.git.tree import read_changes
@@ -53,6 +56,19 @@ class ReplayedTrajectory:
     comparison: PatchComparison
     differing: tuple[str, ...]
     score: TaskScore | None
+
+
+@dataclass(frozen=True)
+class TrimmingExecutor:
+    """An executor whose results have no space at their end, for a comparison with such results."""
+
+    executor: Executor
+
+    def execute(self, action: SandboxAction) -> ObservationBase:
+        """Execute the action."""
+        observation = self.executor.execute(action)
+        content = str(getattr(observation, "content", "")).rstrip()
+        return observation.model_copy(update={"content": content})
 
 
 def replay_trajectory(
@@ -115,7 +131,8 @@ def _execute(
         ):
             runtime = sandbox.runtime
             roots = (*trajectory.roots, runtime.root)
-            executor = RelocatedExecutor(runtime, trajectory.roots, runtime.root)
+            inner = TrimmingExecutor(runtime) if trajectory.is_trimmed else runtime
+            executor = RelocatedExecutor(inner, trajectory.roots, runtime.root)
             execution = reexecute(trajectory.events, executor, roots, include_views=True)
             patch, _ = execute.take_change(request, repository, runtime, log)
     return execution, patch

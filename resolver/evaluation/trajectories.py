@@ -22,7 +22,7 @@ from resolver.errors import UsageError
 from resolver.events.actions import CmdRun, SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import roots_of
-from resolver.events.log import Event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import CmdOutput
 from resolver.events.sql import open_log
 
@@ -51,6 +51,8 @@ class RecordedTrajectory:
     id: name of the task, "" if the file does not say. events: commands and their results.
     patch: the submitted change, None if the file has none. roots: paths of the repository.
     left_out: number of actions that can't be executed again, such as calls of other tools.
+    is_trimmed: True if other agents recorded the outputs, most of which remove space at the end.
+    Here all of them are without it.
     """
 
     id: str
@@ -58,6 +60,7 @@ class RecordedTrajectory:
     patch: bytes | None
     roots: tuple[str, ...]
     left_out: int = 0
+    is_trimmed: bool = True
 
 
 def read_trajectory(path: Path) -> RecordedTrajectory:
@@ -96,7 +99,7 @@ def _read_own_log(path: Path) -> RecordedTrajectory:
     events = tuple(open_log(str(path)))
     patch = (path if path.is_dir() else path.parent) / "patch.diff"
     content = patch.read_bytes() if patch.is_file() else None
-    return RecordedTrajectory("", events, content, roots_of(events))
+    return RecordedTrajectory("", events, content, roots_of(events), is_trimmed=False)
 
 
 def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
@@ -112,7 +115,7 @@ def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
         if len(blocks) != 1 or result is None or any(word in blocks[0] for word in _SUBMIT):
             continue
         command = f"(cd {DEFAULT_ROOT}\n{blocks[0].strip()}\n)"
-        pairs.append((command, result[2] or "", int(result[1])))
+        pairs.append((command, (result[2] or "").rstrip(), int(result[1])))
     info = data.get("info")
     submission = info.get("submission") if isinstance(info, dict) else None
     return RecordedTrajectory(
@@ -162,7 +165,8 @@ def _add_atif_events(data: Mapping[str, Any], events: list[Event], depth: int) -
                 left_out += _text(call.get("function_name")) not in _WITHOUT_EFFECT
                 continue
             number = len(events)
-            events.append(action.model_copy(update={"id": number, "source": Source.AGENT}))
+            recorded = action.model_copy(update={"id": number, "source": Source.AGENT})
+            events.append(parse_logged_event(recorded.model_dump(mode="json")))
             events.append(_atif_result(action, answer, number))
     return left_out
 
@@ -187,10 +191,11 @@ def _atif_result(action: SandboxAction, answer: Mapping[str, Any], number: int) 
     """Return the result of an action. Its fields are known if Resolver wrote the trajectory."""
     extra = answer.get("extra")
     given = extra if isinstance(extra, dict) else {}
-    content = _text(answer.get("content"))
+    content = _text(answer.get("content")).rstrip()
     fields = {**given, "id": number + 1, "cause": number, "content": content}
     try:
-        return action.observation.model_validate(fields)
+        observation = action.observation.model_validate(fields)
+        return parse_logged_event(observation.model_dump(mode="json"))
     except ValidationError:
         code = given.get("exit_code")
         exit_code = code if isinstance(code, int) else 0
