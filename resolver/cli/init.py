@@ -135,20 +135,16 @@ def command(
         AllowList.parse(("packages",) if proposal.installs else ()),
     )
     files = {
-        WORKFLOW: workflow_text(
-            _action_address(action), mention, label, installs=proposal.installs, features=features
+        **_workflow_files(
+            checkout,
+            _action_address(action),
+            (mention, label),
+            features,
+            proposal,
+            eval_suite or ("" if evaluates else None),
         ),
-        REPOSITORY_FILE: render(
-            "init/settings.yml.j2",
-            **asdict(proposal),
-            checks=_render_checks(checks.checks).splitlines(),
-            omitted=checks.omitted,
-        ),
+        REPOSITORY_FILE: _settings_file(proposal, checks),
     }
-    if evaluates or eval_suite:
-        files[EVALUATION_WORKFLOW] = evaluation_workflow_text(
-            _action_address(action), checkout.branch, eval_suite or ""
-        )
     written = list(_write(checkout.root, files, force))
     # The unit tests of Rust are in the files that they test.
     is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
@@ -157,6 +153,31 @@ def command(
     )
     click.echo(for_terminal(summary), nl=False)
     return _check_setup(environment, checkout.root, proposal) if check else 0
+
+
+def _workflow_files(
+    checkout: Checkout,
+    action: str,
+    names: tuple[str, str],
+    features: Features,
+    proposal: ProposedEnvironment,
+    suite: str | None,
+) -> dict[str, str]:
+    """Return the workflows by path. names: mention and label. suite: of the evaluation, or None."""
+    installs = proposal.installs
+    files = {WORKFLOW: workflow_text(action, *names, installs=installs, features=features)}
+    if suite is not None:
+        files[EVALUATION_WORKFLOW] = evaluation_workflow_text(action, checkout.branch, suite)
+    return files
+
+
+def _settings_file(proposal: ProposedEnvironment, checks: DiscoveredChecks) -> str:
+    return render(
+        "init/settings.yml.j2",
+        **asdict(proposal),
+        checks=_render_checks(checks.checks).splitlines(),
+        omitted=checks.omitted,
+    )
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
