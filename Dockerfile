@@ -27,6 +27,7 @@ RUN python3 -m venv --without-pip /opt/build \
     --require-hashes --only-binary :all: -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY prompts prompts
+COPY suite suite
 COPY resolver resolver
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /wheels \
  && python3 -m pip --python /opt/venv/bin/python install -q --no-deps --no-index \

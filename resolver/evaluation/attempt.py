@@ -79,10 +79,12 @@ def make_attempt(attempt: Attempt) -> AttemptResult | None:
     An attempt that was interrupted is resumed from its event log. None if it was stopped, or no
     budget is left for it: another call continues it.
     """
+    repository = attempt.folder / _REPOSITORY
     if (known := read_result(attempt.folder)) is not None:
+        # An evaluation that was killed here has left it.
+        shutil.rmtree(repository, ignore_errors=True)
         return known
     attempt.folder.mkdir(parents=True, exist_ok=True)
-    repository = attempt.folder / _REPOSITORY
     workspace = _open_repository(attempt.task, repository)
     request = _request(attempt, repository)
     try:

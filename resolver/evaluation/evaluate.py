@@ -157,8 +157,6 @@ def _attempt(
 ) -> AttemptResult | None:
     """Make one attempt with what the budget leaves for it."""
     folder = attempt_folder(request.folder, model, task.id)
-    if (known := read_result(folder)) is not None:
-        return known
     control = Control()
     reservations: list[float] = []
 

@@ -1,7 +1,9 @@
 """Statistics of a comparison of few tasks: confidence intervals of rates, and a paired test."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
+from statistics import quantiles
 
 Z_95 = 1.959963984540054
 """Quantile of the normal distribution for an interval of 95 percent."""
@@ -36,6 +38,27 @@ class Rate:
         low = 0.0 if self.count == 0 else max(0.0, center - margin)
         high = 1.0 if self.count == n else min(1.0, center + margin)
         return low, high
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The minimum, the quartiles and the maximum of some values."""
+
+    low: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Distribution | None":
+        """Return the distribution of the values; None if there are none."""
+        if not values:
+            return None
+        # One value has no quantiles; two of the same have them.
+        several = values if len(values) > 1 else [*values, *values]
+        first, middle, third = quantiles(several, method="inclusive")
+        return cls(min(values), first, middle, third, max(values))
 
 
 @dataclass(frozen=True)

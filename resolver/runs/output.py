@@ -434,15 +434,15 @@ class Output:
         return temporary
 
 
-def read_diff(patch: Path) -> str:
-    """Return as much of patch.diff as a trace shows; "" if there is no such file."""
+def read_diff(patch: Path, limit: int = MAX_TEXT_LENGTH) -> str:
+    """Return at most `limit` bytes of a diff, as text; "" if there is no such file."""
     try:
         descriptor = os.open(patch, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
     with open(descriptor, "rb") as file:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(MAX_TEXT_LENGTH).decode(errors="replace") if is_file else ""
+        return file.read(limit).decode(errors="replace") if is_file else ""
 
 
 def _lock(descriptor: int, folder: Path) -> None:

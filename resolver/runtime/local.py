@@ -25,7 +25,11 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
 
-from resolver.config.temporary_directory import PREFIX, lock_directory
+from resolver.config.temporary_directory import (
+    PREFIX,
+    lock_directory,
+    remove_locked_directory,
+)
 from resolver.errors import SandboxError, ServiceUnavailable
 from resolver.models.verification import CheckService
 from resolver.runtime import enter
@@ -160,8 +164,10 @@ class LocalMachine:
             _undumpable.remove(id(self))
         folder, self._folder = self._folder, None
         if folder is not None:
-            os.close(self._lock)
-            remove_tree(folder)
+            try:
+                remove_locked_directory(folder, remove_tree)
+            finally:
+                os.close(self._lock)
 
     def connect(self) -> Channel:
         """Start the action server and return its stdin and stdout."""

@@ -20,6 +20,7 @@ from tests.parts.github_server.graphql_fields import (
     argument,
     comment_nodes,
     issue_fields,
+    pull_nodes,
 )
 from tests.parts.github_server.graphql_mutations import mutations
 from tests.parts.github_server.graphql_refs import ref_fields
@@ -93,6 +94,12 @@ class _Reader:
             return self._variables.get(self._take())
         if token.startswith('"'):
             return token[1:-1]
+        if token == "{":
+            fields = dict[str, Any]()
+            while (key := self._take()) != "}":
+                self._take(":")
+                fields[key] = self._value()
+            return fields
         return int(token) if re.fullmatch(r"-?\d+", token) else token
 
 
@@ -108,6 +115,7 @@ def _repository(repository: Repository) -> Fields:
         "isPrivate": lambda _: repository.private,
         "issue": numbered,
         "pullRequest": numbered,
+        "pullRequests": lambda arguments: pull_nodes(repository, arguments),
         "issueOrPullRequest": numbered,
     }
 

@@ -121,7 +121,14 @@ def issue_fields(issue: Issue) -> Fields:
         "comments": lambda arguments: _connection(
             [_comment(each) for each in issue.comments], arguments
         ),
+        "userContentEdits": lambda arguments: _connection(
+            [_version(at, text) for at, text in reversed(issue.versions)], arguments
+        ),
     }
+
+
+def _version(at: datetime, text: str) -> Fields:
+    return {"editedAt": lambda _: core.stamp(at), "diff": lambda _: text}
 
 
 def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> Argument:
@@ -146,12 +153,13 @@ def pull_fields(issue: Issue) -> Fields:
             [_review(each) for each in issue.reviews], arguments
         ),
         "closingIssuesReferences": lambda arguments: _connection(
-            [_closed(issue.repository.issues[n]) for n in _closes(issue)], arguments
+            [_closed(issue.repository.issues[n]) for n in closed_issues(issue)], arguments
         ),
     }
 
 
-def _closes(issue: Issue) -> list[int]:
+def closed_issues(issue: Issue) -> list[int]:
+    """The numbers of the issues that a pull request closes."""
     named = re.findall(r"(?i)\b(?:fix|fixes|closes|resolves) #(\d+)", issue.body or "")
     return [int(n) for n in named if int(n) in issue.repository.issues]
 
@@ -162,6 +170,23 @@ def _closed(issue: Issue) -> Fields:
         **issue_fields(issue),
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "repository": lambda _: {"nameWithOwner": lambda _: name},
+    }
+
+
+def pull_nodes(repository: Repository, arguments: Mapping[str, Any]) -> Fields:
+    """The pull requests, the newest first; those that were merged if `states` is MERGED."""
+    pulls = [issue for issue in repository.issues.values() if issue.pull]
+    if arguments.get("states") == "MERGED":
+        pulls = [each for each in pulls if each.pull and each.pull.merged_at]
+    newest = sorted(pulls, key=lambda each: (each.created_at, each.number), reverse=True)
+    return _connection([_merged(each) for each in newest], arguments)
+
+
+def _merged(issue: Issue) -> Fields:
+    commit = issue.pull.merge_commit if issue.pull else ""
+    return {
+        **issue_fields(issue),
+        "mergeCommit": lambda _: {"oid": lambda _: commit} if commit else None,
     }
 
 

@@ -26,6 +26,7 @@ from tests.parts.github_server import (
     uploads,
 )
 from tests.parts.github_server.bare import BareRepository, FileContent
+from tests.parts.github_server.graphql_fields import closed_issues
 from tests.parts.github_server.state import (
     ROLES,
     Account,
@@ -267,12 +268,34 @@ class Stage:
             target = base or repo.default_branch
             return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
 
+    def merge_pull(self, pull: Issue) -> str:
+        """Merge a pull request with a merge commit, close its issues, and return the commit."""
+        with self.world.lock:
+            assert pull.pull is not None
+            repo, base = pull.repository, f"refs/heads/{pull.pull.base}"
+            head, tip = repo.git.tip(pull.pull.head), repo.git.tip(pull.pull.base)
+            assert head is not None and tip is not None
+            message = f"Merge pull request #{pull.number}"
+            person = ("-c", "user.name=GitHub", "-c", "user.email=noreply@github.com")
+            parents = ("-p", tip, "-p", head, "-m", message)
+            commit = repo.git.text(*person, "commit-tree", f"{head}^{{tree}}", *parents).strip()
+            repo.git.git("update-ref", base, commit, tip)
+            pull.state, pull.pull.merged_at = "closed", self.world.now()
+            pull.pull.merge_commit = commit
+            for number in closed_issues(pull):
+                repo.issues[number].state = "closed"
+                repo.issues[number].closed_at = self.world.now()
+            return commit
+
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
             if title is not None:
                 words = (issue.title, title)
                 self.world.note(issue, "renamed", issue.author, *words)
                 issue.title = title
+            if body is not None:
+                issue.versions = issue.versions or [(issue.created_at, issue.body or "")]
+                issue.versions.append((self.world.now(), body))
             issue.body = body if body is not None else issue.body
             issue.updated_at = self.world.now()
             if body is not None:
