@@ -52,7 +52,7 @@ from resolver.publishing.push_to_pull_request import (
     require_push,
     separate_branch,
 )
-from resolver.publishing.review import readable_pull_request
+from resolver.publishing.review_comments import readable_pull_request
 
 
 @dataclass(frozen=True)
