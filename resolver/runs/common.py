@@ -25,7 +25,6 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.github.events.listening import ListeningPolicy
-from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.stages import RunResult
@@ -37,10 +36,12 @@ if TYPE_CHECKING:
     from resolver.github import github_forge as github_forge_module
     from resolver.github.client import failures
     from resolver.github.context import issue_context
+    from resolver.github.events import parse
 else:  # only runs on GitHub need them, and PyGithub
     github_forge_module = lazy_module("resolver.github.github_forge")
     failures = lazy_module("resolver.github.client.failures")
     issue_context = lazy_module("resolver.github.context.issue_context")
+    parse = lazy_module("resolver.github.events.parse")
 
 POLL_END_SECONDS = 5.0
 """Seconds that the end of the block waits for a poll that is under way."""
@@ -189,7 +190,7 @@ def trigger_for_target(
     event: str,
     payload: Mapping[str, Any],
     own_login: str = "",
-    arrival: DispatchSource | None = None,
+    arrival: "parse.DispatchSource | None" = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 
@@ -199,7 +200,7 @@ def trigger_for_target(
     policy = ListeningPolicy.model_validate(settings, from_attributes=True)
     login = settings.bot_login or own_login
     policy = policy.model_copy(update={"bot_login": login})
-    return parse_github_event(event, payload, policy, arrival)
+    return parse.parse_github_event(event, payload, policy, arrival)
 
 
 def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
@@ -207,7 +208,7 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
 
     Returns the login of the settings otherwise, and "" if GitHub does not answer.
     """
-    if settings.bot_login or not needs_own_login(event, payload):
+    if settings.bot_login or not parse.needs_own_login(event, payload):
         return settings.bot_login
     repository = payload.get("repository")
     name = str(repository.get("full_name")) if isinstance(repository, Mapping) else ""

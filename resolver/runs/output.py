@@ -12,10 +12,11 @@ import stat
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from resolver.config.lazy_module import lazy_module
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
@@ -38,8 +39,12 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.models.verification import VerificationEvidence
-from resolver.trace.html import MAX_TEXT_LENGTH, render_html
 from resolver.trace.markdown import render_markdown
+
+if TYPE_CHECKING:
+    from resolver.trace import html
+else:  # needed after the agent has worked
+    html = lazy_module("resolver.trace.html")
 
 FORMAT = 1
 
@@ -386,9 +391,9 @@ class Output:
     def write_traces(self, events: Iterable[Event]) -> None:
         """Write trace.md and trace.html."""
         events = list(events)
-        html = render_html(events, diff=read_diff(self.patch))
+        page = html.render_html(events, diff=read_diff(self.patch))
         self._write("trace.md", render_markdown(events).encode())
-        self._write(self.trace_html.name, html.encode())
+        self._write(self.trace_html.name, page.encode())
 
     def write_outcome(self, outcome: OutcomeFile) -> None:
         """Write outcome.json, atomically and as the last file: if it exists, the run is over."""
@@ -441,7 +446,7 @@ def read_diff(patch: Path) -> str:
         return ""
     with open(descriptor, "rb") as file:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(MAX_TEXT_LENGTH).decode(errors="replace") if is_file else ""
+        return file.read(html.MAX_TEXT_LENGTH).decode(errors="replace") if is_file else ""
 
 
 def _lock(descriptor: int, folder: Path) -> None:

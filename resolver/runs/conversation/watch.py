@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from resolver.config.github_settings import AccessPolicy
+from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
 from resolver.controller.control import (
     Approve,
@@ -33,7 +34,6 @@ from resolver.controller.control import (
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.request_status import RequestStatus
 from resolver.github.events.listening import RequestNames, find_event_of, full_team_names
-from resolver.github.events.parse import command_of
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.forge import Forge
 from resolver.models.approval import split_decision_number
@@ -43,7 +43,10 @@ from resolver.runs.stages import RunRequest
 
 if TYPE_CHECKING:
     from resolver.github.context.read_task import NewComment, ThreadNews
+    from resolver.github.events import parse
     from resolver.github.github_forge import GitHubForge
+else:  # only runs on GitHub need it
+    parse = lazy_module("resolver.github.events.parse")
 
 STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -190,7 +193,7 @@ class CommentWatch:
         request_comment_id = self.trigger.comment_id or 0 if has_request_comment else 0
         if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
-        command = command_of(
+        command = parse.command_of(
             comment.body,
             login=comment.author,
             type=comment.author_type,
