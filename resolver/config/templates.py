@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
@@ -37,23 +38,32 @@ class _CompilerOptions(TypedDict):
 _OPTIONS = _CompilerOptions(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
 
 
-class _CompiledTemplates(FileSystemBytecodeCache):
+class CompiledTemplates(FileSystemBytecodeCache):
     """Compiled templates in a `__pycache__` folder, as Python keeps those of modules.
 
     Compiling the templates that lead to the first model request takes 50 ms of processor time.
-    Nothing is kept where the folder can't be written, or Python is told to write no bytecode.
+    Nothing is kept where the folder can't be written.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, writes: bool) -> None:
+        """writes: False to use what is there and write nothing."""
         super().__init__(str(directory), "%s.template")
+        self._writes = writes
 
     def get_source_checksum(self, source: str) -> str:
         """Return a checksum of everything that the compiled template depends on."""
         return super().get_source_checksum(f"{jinja_version} {_OPTIONS}\n{source}")
 
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read the compiled template, if there is one that can be read."""
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, ValueError, UnpicklingError):
+            bucket.reset()
+
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write the compiled template, if possible."""
-        if sys.dont_write_bytecode:
+        if not self._writes:
             return
         with suppress(OSError):
             Path(self.directory).mkdir(exist_ok=True)
@@ -67,7 +77,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         # Markdown and prompts are not HTML; pages are escaped.
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
-        bytecode_cache=_CompiledTemplates(folder() / "__pycache__"),
+        bytecode_cache=CompiledTemplates(
+            folder() / "__pycache__", writes=not sys.dont_write_bytecode
+        ),
         **_OPTIONS,
     )
 

@@ -273,7 +273,8 @@ def _code_edges(text: str) -> Iterator[int]:
 def _fold(text: str) -> str:
     """Return the text with each letter that a pattern may match as an ASCII letter, if it ignores
     case, replaced by that letter."""
-    return text.casefold().replace("ı", "i")  # casefold() leaves the dotless i, patterns do not
+    # Patterns take the Turkish letters İ and ı for an i, casefold() does not.
+    return text.replace("İ", "i").casefold().replace("ı", "i")
 
 
 def find_triggers(trigger: str, text: Text) -> str:
