@@ -4,6 +4,7 @@ Created by `resolver.github` (what people wrote) and `resolver.git` (what git kn
 prompts and by `resolver.publishing`.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -375,3 +376,15 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
         repeated=review.repeated,
         left_out=review.left_out,
     )
+
+
+@dataclass(frozen=True)
+class RepliesPosted:
+    """The replies that were posted.
+
+    comment_url: URL of the reply that answers the whole request, "" if there is none.
+    warnings: what could not be done.
+    """
+
+    comment_url: str = ""
+    warnings: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ from resolver.publishing.push_to_pull_request import (
     require_push,
     separate_branch,
 )
-from resolver.publishing.review import readable_pull_request
+from resolver.publishing.review_comments import readable_pull_request
 from resolver.security.invisible_text import with_invisible_shown
 
 

@@ -40,7 +40,7 @@ from resolver.models.run import (
     RunState,
     Task,
 )
-from resolver.publishing.review import review_comment_handler
+from resolver.publishing.review_comments import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import (
     ApprovalRequester,

@@ -22,6 +22,7 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.models.critique import Critique
+from resolver.models.pull_request import RepliesPosted
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -35,7 +36,6 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.models.verification import Verification
-from resolver.publishing.review import RepliesPosted
 from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost

@@ -174,3 +174,32 @@ def test_no_module_is_part_of_an_import_cycle() -> None:
 
 def test_the_guide_for_contributors_is_short() -> None:
     assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 120
+
+
+def lazy_modules(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and module of each `name = lazy_module("module")`."""
+    for node in nodes(path, ast.Assign):
+        assert isinstance(node, ast.Assign)
+        call, target = node.value, node.targets[0]
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "lazy_module":
+            assert isinstance(target, ast.Name) and isinstance(call.args[0], ast.Constant)
+            yield target.id, str(call.args[0].value)
+
+
+def typed_imports(path: Path) -> set[tuple[str, str]]:
+    """Return name and module of each `from a import b` in a block for type checkers."""
+    blocks = [n for n in nodes(path, ast.If) if getattr(n.test, "id", "") == "TYPE_CHECKING"]  # type: ignore[attr-defined]
+    statements = [s for block in blocks for s in block.body if isinstance(s, ast.ImportFrom)]  # type: ignore[attr-defined]
+    return {(a.asname or a.name, f"{s.module}.{a.name}") for s in statements for a in s.names}
+
+
+def test_a_lazy_module_is_the_one_that_type_checkers_see() -> None:
+    declared = {(path, *names) for path in MODULES for names in lazy_modules(path)}
+    assert len(declared) > 10
+    known = {name_of(path) for path in MODULES}
+    wrong = [
+        f"{name_of(path)}: {name} = {module}"
+        for path, name, module in sorted(declared)
+        if module not in known or (name, module) not in typed_imports(path)
+    ]
+    assert wrong == []

@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.config.lazy_module import import_lazy_modules
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.listening import (
     ShortRequestConnection,
@@ -112,6 +113,7 @@ def serve_webhook(
     MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
+    import_lazy_modules()
     preload_models(settings)
     pages = Pages(folder.path, secret) if settings.server.public_url else None
     _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
