@@ -16,7 +16,8 @@ from resolver.evaluation.results import (
     Evaluation,
     attempt_folder,
 )
-from resolver.evaluation.statistics import PairedComparison, Rate
+from resolver.evaluation.statistics import PairedComparison
+from resolver.models.rate import Rate
 
 MAX_DIFF_CHARACTERS = 50_000
 """Number of characters of a diff that are part of the page."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resolver.evaluation.statistics import PairedComparison, Rate, mcnemar_exact
+from resolver.evaluation.statistics import PairedComparison, mcnemar_exact
+from resolver.models.rate import Rate
 
 
 @pytest.mark.parametrize(
