@@ -1,5 +1,6 @@
 """Values of an outcome: what became of a pull request that Resolver opened."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -81,3 +82,64 @@ class PullRequestOutcome(FrozenModel):
         if not self.is_merged or self.ended_at is None:
             return None
         return max(0.0, (self.ended_at - self.created_at).total_seconds())
+
+
+@dataclass(frozen=True)
+class PullRequestActivity:
+    """Something that happened in a pull request. by_person: False for bots and for Resolver."""
+
+    at: datetime
+    kind: Literal["review", "comment", "commit"]
+    by_person: bool
+
+
+@dataclass(frozen=True)
+class RecordedWork:
+    """What Resolver has recorded of its work on a pull request.
+
+    head: the last commit that it pushed. cost: US dollars; None if a price is unknown.
+    """
+
+    agent: str = ""
+    model: str = ""
+    verdict: str = ""
+    cost: float | None = None
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Another pull request for the same issue, which was merged."""
+
+    number: int
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class PullRequestFacts:
+    """What is known of one pull request of Resolver's.
+
+    head: its last commit. own_head: the last commit that Resolver pushed, "" if unknown.
+    """
+
+    number: int
+    title: str
+    url: str
+    issue: int | None
+    state: Literal["open", "closed", "merged"]
+    created_at: datetime
+    ended_at: datetime | None = None
+    base_branch: str = ""
+    head: str = ""
+    own_head: str = ""
+    merge_commit: str = ""
+    commit_count: int = 1
+    head_message: str = ""
+    activities: tuple[PullRequestActivity, ...] = ()
+    labels: tuple[str, ...] = ()
+    work: RecordedWork = RecordedWork()
+
+    @property
+    def has_moved(self) -> bool:
+        """True unless its last commit is known to be Resolver's."""
+        return not self.own_head or self.head != self.own_head

@@ -5,44 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from resolver.models.outcome import Durability, OutcomeKind, PullRequestOutcome
+from resolver.models.outcome import (
+    Durability,
+    OutcomeKind,
+    PullRequestActivity,
+    PullRequestFacts,
+    PullRequestOutcome,
+    Replacement,
+)
 
 OBSERVATION_WINDOW = timedelta(days=14)
 """Time after the merge in which reverts and further changes of the same lines count."""
 
 IGNORED_AFTER = timedelta(days=14)
 """Time without a reaction of a person after which an open pull request counts as ignored."""
-
-
-@dataclass(frozen=True)
-class PullRequestActivity:
-    """Something that happened in a pull request. by_person: False for bots and for Resolver."""
-
-    at: datetime
-    kind: Literal["review", "comment", "commit"]
-    by_person: bool
-
-
-@dataclass(frozen=True)
-class RecordedWork:
-    """What Resolver has recorded of its work on a pull request.
-
-    head: the last commit that it pushed. cost: US dollars; None if a price is unknown.
-    """
-
-    agent: str = ""
-    model: str = ""
-    verdict: str = ""
-    cost: float | None = None
-    head: str = ""
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """Another pull request for the same issue, which was merged."""
-
-    number: int
-    is_own: bool
 
 
 @dataclass(frozen=True)
@@ -58,36 +34,6 @@ class LineEvidence:
     survived: float | None = None
     durability: Literal["", "held", "changed", "reverted", "unknown"] = ""
     changed_lines: int = 0
-
-
-@dataclass(frozen=True)
-class PullRequestFacts:
-    """What is known of one pull request of Resolver's.
-
-    head: its last commit. own_head: the last commit that Resolver pushed, "" if unknown.
-    """
-
-    number: int
-    title: str
-    url: str
-    issue: int | None
-    state: Literal["open", "closed", "merged"]
-    created_at: datetime
-    ended_at: datetime | None = None
-    base_branch: str = ""
-    head: str = ""
-    own_head: str = ""
-    merge_commit: str = ""
-    commit_count: int = 1
-    head_message: str = ""
-    activities: tuple[PullRequestActivity, ...] = ()
-    labels: tuple[str, ...] = ()
-    work: RecordedWork = RecordedWork()
-
-    @property
-    def has_moved(self) -> bool:
-        """True unless its last commit is known to be Resolver's."""
-        return not self.own_head or self.head != self.own_head
 
 
 def is_window_over(facts: PullRequestFacts, now: datetime) -> bool:

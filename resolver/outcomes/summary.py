@@ -31,7 +31,8 @@ class OutcomeGroup:
     held: those whose lines nobody reverted or changed again, among the merged ones whose window is
         over.
     reverted: reverted ones among them.
-    cost: US dollars of all pull requests of the group; None if the cost of one is unknown.
+    cost: US dollars of the pull requests whose cost is known, `priced` in number; None if there is
+        none. cost_per_merged: the same by merged one among them.
     """
 
     name: str
@@ -40,6 +41,8 @@ class OutcomeGroup:
     held: Rate
     reverted: int
     cost: float | None
+    priced: int
+    cost_per_merged: float | None
     survived: float | None
     median_rounds: float | None
     median_seconds_to_merge: float | None
@@ -48,13 +51,6 @@ class OutcomeGroup:
     def total(self) -> int:
         """The number of pull requests."""
         return sum(self.counts.values())
-
-    @property
-    def cost_per_merged(self) -> float | None:
-        """US dollars of all pull requests of the group, by merged one; None if unknown."""
-        if self.cost is None or not self.accepted.count:
-            return None
-        return self.cost / self.accepted.count
 
 
 @dataclass(frozen=True)
@@ -113,8 +109,9 @@ def _summarize_group(name: str, outcomes: Sequence[PullRequestOutcome]) -> Outco
     merged = [each for each in outcomes if each.is_merged]
     closed = sum(counts_as_closed(each) for each in outcomes)
     judged = [each for each in merged if each.durability in _JUDGED]
-    costs = [each.cost for each in outcomes]
-    known_costs = [cost for cost in costs if cost is not None]
+    priced = [each for each in outcomes if each.cost is not None]
+    cost = sum(each.cost or 0.0 for each in priced) if priced else None
+    priced_merges = sum(each.is_merged for each in priced)
     shares = [each.survived for each in merged if each.survived is not None]
     times = [each.seconds_to_merge for each in merged if each.seconds_to_merge is not None]
     return OutcomeGroup(
@@ -123,7 +120,9 @@ def _summarize_group(name: str, outcomes: Sequence[PullRequestOutcome]) -> Outco
         accepted=Rate(len(merged), len(merged) + closed),
         held=Rate(sum(each.durability == "held" for each in judged), len(judged)),
         reverted=sum(each.durability == "reverted" for each in judged),
-        cost=sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
+        cost=cost,
+        priced=len(priced),
+        cost_per_merged=cost / priced_merges if cost is not None and priced_merges else None,
         survived=sum(shares) / len(shares) if shares else None,
         median_rounds=median(each.rounds for each in merged) if merged else None,
         median_seconds_to_merge=median(times) if times else None,
@@ -154,6 +153,7 @@ def _group_as_json(group: OutcomeGroup) -> dict[str, Any]:
         "held": _rate_as_json(group.held),
         "reverted": group.reverted,
         "cost": group.cost,
+        "priced": group.priced,
         "cost_per_merged": group.cost_per_merged,
         "survived": group.survived,
         "median_rounds": group.median_rounds,
