@@ -225,9 +225,7 @@ class _PartialClone:
                 id = commit.id.decode()
                 raw = self.git.run(*_RAW_OPTIONS, f"{id}^1", id, "--", *paths)
                 blobs |= set(_blobs_in(raw))
-        listing = "".join(f"{blob}\n" for blob in sorted(blobs)).encode()
-        rows = self.git.text("cat-file", "--batch-check=%(objectname)", stdin=listing).splitlines()
-        missing = [row.split()[0] for row in rows if row.endswith(" missing")]
+        missing = sorted(blobs)
         for start in range(0, len(missing), MAX_FETCHED_FILES):
             batch = missing[start : start + MAX_FETCHED_FILES]
             fetch(self.git, self.url, batch, [], self.credential())

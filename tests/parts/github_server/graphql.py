@@ -21,6 +21,7 @@ from tests.parts.github_server.graphql_fields import (
     comment_nodes,
     issue_fields,
 )
+from tests.parts.github_server.graphql_merges import merge_fields
 from tests.parts.github_server.graphql_mutations import mutations
 from tests.parts.github_server.graphql_refs import ref_fields
 from tests.parts.github_server.graphql_related import related_fields
@@ -99,7 +100,10 @@ class _Reader:
 def _repository(repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
-        return {**issue_fields(found), **related_fields(found)} if found else None
+        if found is None:
+            return None
+        merged = merge_fields(found) if found.pull else {}
+        return {**issue_fields(found), **related_fields(found), **merged}
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),

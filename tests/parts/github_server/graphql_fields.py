@@ -41,7 +41,7 @@ def author(account: Account) -> Fields:
     return {**actor(account), "login": lambda _: account.login.removesuffix("[bot]")}
 
 
-def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
+def connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     given = {name: value for name, value in arguments.items() if value is not None}
     start = int(argument({"after": "0", **given}, "after", str))
     end = start + min(argument({"first": 100, **given}, "first", int), 100)
@@ -111,14 +111,14 @@ def issue_fields(issue: Issue) -> Fields:
         "state": lambda _: issue.state.upper(),
         "closed": lambda _: issue.state == "closed",
         "locked": lambda _: issue.locked,
-        "labels": lambda arguments: _connection(
+        "labels": lambda arguments: connection(
             [{"name": partial(_value, name)} for name in issue.labels], arguments
         ),
         "author": lambda _: author(issue.author),
         "createdAt": lambda _: core.stamp(issue.created_at),
         "updatedAt": lambda _: core.stamp(issue.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
-        "comments": lambda arguments: _connection(
+        "comments": lambda arguments: connection(
             [_comment(each) for each in issue.comments], arguments
         ),
     }
@@ -134,7 +134,7 @@ def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> A
 def pull_fields(issue: Issue) -> Fields:
     """What a pull request has beside an issue."""
     return {
-        "reviewThreads": lambda arguments: _connection(
+        "reviewThreads": lambda arguments: connection(
             [
                 thread_fields(issue, root)
                 for root in issue.review_comments
@@ -142,10 +142,10 @@ def pull_fields(issue: Issue) -> Fields:
             ],
             arguments,
         ),
-        "reviews": lambda arguments: _connection(
+        "reviews": lambda arguments: connection(
             [_review(each) for each in issue.reviews], arguments
         ),
-        "closingIssuesReferences": lambda arguments: _connection(
+        "closingIssuesReferences": lambda arguments: connection(
             [_closed(issue.repository.issues[n]) for n in _closes(issue)], arguments
         ),
     }
@@ -187,7 +187,7 @@ def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
         "startLine": lambda _: None if outdated else root.start_line,
         "originalLine": lambda _: root.line,
         "diffSide": lambda _: root.side,
-        "comments": lambda arguments: _connection([_on_line(c) for c in said], arguments),
+        "comments": lambda arguments: connection([_on_line(c) for c in said], arguments),
     }
 
 

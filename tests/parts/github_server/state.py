@@ -198,6 +198,7 @@ class Pull:
     draft: bool = False
     maintainer_can_modify: bool = True
     merged_at: datetime | None = None
+    merge_commit: str = ""
     last_head: str = ""
     last_base: str = ""
     refused_lines: set[tuple[str, int]] = field(default_factory=set)
