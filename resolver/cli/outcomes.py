@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from resolver.cli.options import GroupedCommand, settings_options
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.page_links import outcome_page_url
 from resolver.events.stream import utc_now
 from resolver.github.client.access import check_repository
 from resolver.outcomes.classify import OBSERVATION_WINDOW
@@ -74,6 +75,19 @@ def command(
         click.echo(json.dumps(outcomes_as_json(repository, outcomes, summary), indent=2))
         return 0
     report = outcome_report(outcomes, repository, start)
-    text = render("run/outcomes.txt.j2", report=report, days=OBSERVATION_WINDOW.days, page="")
+    text = render(
+        "run/outcomes.txt.j2",
+        report=report,
+        days=OBSERVATION_WINDOW.days,
+        page=_page(settings, repository),
+    )
     click.echo(for_terminal(text), nl=False)
     return 0
+
+
+def _page(settings: Settings, repository: str) -> str:
+    """Return the URL of the server's page; "" if the settings are not those of a server."""
+    secret = settings.server.webhook_secret
+    if secret is None or not secret.get_secret_value():
+        return ""
+    return outcome_page_url(settings.server.public_url, secret.get_secret_value(), repository)

@@ -121,7 +121,6 @@ def _groupings(
 
 
 def _group_row(group: OutcomeGroup, escape: Callable[[str], str]) -> OutcomeGroupRow:
-    has_merged = bool(group.accepted.count)
     return OutcomeGroupRow(
         name=escape(one_line(_VERDICT_TEXTS.get(group.name, group.name), 60)),
         total=f"{group.total:,}",
@@ -130,10 +129,12 @@ def _group_row(group: OutcomeGroup, escape: Callable[[str], str]) -> OutcomeGrou
         interval=_interval(group.accepted),
         held=_counts(group.held),
         reverted=f"{group.reverted:,}" if group.held.total else "",
-        cost=money(group.cost) if group.cost is not None else "",
-        cost_per_merged=money(group.cost_per_merged) if group.cost_per_merged is not None else "",
+        cost=_dollars(group.cost),
+        cost_per_merged=_dollars(group.cost_per_merged)
+        if group.cost_per_merged is not None
+        else "",
         survived=percent(group.survived),
-        rounds=f"{group.median_rounds:g}" if has_merged and group.median_rounds is not None else "",
+        rounds="" if group.median_rounds is None else f"{group.median_rounds:g}",
         time_to_merge=_span(group.median_seconds_to_merge),
     )
 
@@ -151,7 +152,7 @@ def _pull_row(outcome: PullRequestOutcome, escape: Callable[[str], str]) -> Outc
         verdict=_VERDICT_TEXTS.get(outcome.verdict, outcome.verdict),
         model=escape(one_line(outcome.model)),
         agent=escape(one_line(outcome.agent)),
-        cost=money(outcome.cost) if outcome.cost is not None else "",
+        cost=_dollars(outcome.cost),
         superseded_by=f"#{outcome.superseded_by}" if outcome.superseded_by else "",
     )
 
@@ -168,6 +169,13 @@ def _interval(rate: Rate) -> str:
 
 def _counts(rate: Rate) -> str:
     return f"{rate.count:,} of {rate.total:,}" if rate.total else ""
+
+
+def _dollars(cost: float | None) -> str:
+    """Return the cost, in cents if it is large enough for them; "" for None."""
+    if cost is None:
+        return ""
+    return f"${cost:,.2f}" if cost >= 0.1 else money(cost)
 
 
 def _span(seconds: float | None) -> str:

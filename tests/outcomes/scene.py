@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from resolver.git.git import Credential
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
 from resolver.github.events.quota_ledger import LedgerPullRequest, QuotaLedger
-from resolver.git.git import Credential
 from resolver.runs.quotas.ledger_ref import LedgerRef
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -39,7 +39,9 @@ def populate(scene: Scene) -> None:
     github.force_push(REPOSITORY, scene.head_branch("rewritten"), moved)
     # "Update branch"
     head = git.tip(scene.head_branch("updated")) or ""
-    merged = git.merge(head, git.tip("main") or "", "merge", "Merge main", PERSON, github.world.now())
+    merged = git.merge(
+        head, git.tip("main") or "", "merge", "Merge main", PERSON, github.world.now()
+    )
     github.force_push(REPOSITORY, scene.head_branch("updated"), merged)
     github.advance(3600)
     for name in ("merge", "half", "updated", "reverted"):

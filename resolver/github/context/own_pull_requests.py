@@ -44,7 +44,7 @@ _STATES: Mapping[str, Literal["open", "closed", "merged"]] = {
 }
 
 _PULL_FIELDS = """
-  number title url state createdAt closedAt mergedAt
+  number state createdAt closedAt mergedAt
   author { __typename login }
   headRefName headRefOid baseRefName
   headRepository { nameWithOwner }
@@ -176,8 +176,6 @@ class _ClosingIssues(_Answer):
 
 class _PullDetails(_Answer):
     number: int
-    title: str
-    url: str
     state: str
     created_at: AwareDatetime = Field(alias="createdAt")
     closed_at: AwareDatetime | None = Field(alias="closedAt", default=None)
@@ -334,8 +332,8 @@ class OwnPullRequests:
         issue = pull.issue or (closing[0].number if closing else None)
         return PullRequestFacts(
             number=pull.number,
-            title=details.title,
-            url=details.url,
+            title=pull.title,
+            url=pull.url,
             issue=issue,
             state=_STATES.get(details.state, "open"),
             created_at=details.created_at,

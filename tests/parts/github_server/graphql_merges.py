@@ -18,7 +18,6 @@ def merge_fields(issue: Issue) -> Fields:
     merge = {"oid": lambda _: pull.merge_commit} if pull.merge_commit else None
     return {
         "state": lambda _: state,
-        "url": lambda _: f"https://github.test/{issue.repository.full_name}/pull/{issue.number}",
         "headRefName": lambda _: pull.head,
         "headRefOid": lambda _: head,
         "baseRefName": lambda _: pull.base,
