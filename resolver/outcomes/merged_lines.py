@@ -225,9 +225,9 @@ class _PartialClone:
                 id = commit.id.decode()
                 raw = self.git.run(*_RAW_OPTIONS, f"{id}^1", id, "--", *paths)
                 blobs |= set(_blobs_in(raw))
-        missing = sorted(blobs)
-        for start in range(0, len(missing), MAX_FETCHED_FILES):
-            batch = missing[start : start + MAX_FETCHED_FILES]
+        wanted = sorted(blobs)
+        for first in range(0, len(wanted), MAX_FETCHED_FILES):
+            batch = wanted[first : first + MAX_FETCHED_FILES]
             fetch(self.git, self.url, batch, [], self.credential())
 
     def compare(self, merge: _Merge, own: Collection[str], own_login: str) -> LineEvidence:

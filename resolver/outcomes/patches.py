@@ -161,19 +161,20 @@ def is_inverse(
     """Return True if a later change takes the merged change back.
 
     It does if the hunks of `later` that touch any of the own lines remove all lines that `merged`
-    has added, and add all lines that it has removed, and no others.
+    has added, and add nothing else than lines that it has removed, and all of these come back.
     """
-    merged = tuple(merged)
+    merged, later = tuple(merged), tuple(later)
     touching = [
         PatchedFile(file.path, tuple(hunk for hunk in file.hunks if _touches(hunk, numbers)))
         for file in later
         if (numbers := own_lines.get(file.path))
     ]
     removed, added = (count_lines(touching, added=each) for each in (False, True))
+    removed_before = count_lines(merged, added=False)
     return (
         bool(removed)
         and removed == count_lines(merged, added=True)
-        and added == count_lines(merged, added=False)
+        and added <= removed_before <= count_lines(later, added=True)
     )
 
 

@@ -111,7 +111,8 @@ def test_each_pull_request_has_its_outcome(
         "new": ("open", None, ""),
     }
     half = next(p for p in data["pull_requests"] if p["number"] == scene.pulls["half"].number)
-    assert (half["rounds"], half["seconds_to_merge"], half["cost"]) == (1, 3 * 3600, 0.5)
+    assert (half["rounds"], half["cost"]) == (1, 0.5)
+    assert half["seconds_to_merge"] >= 3 * 3600
     summary = data["summary"]
     assert summary["acceptance"]["count"] == 8 and summary["acceptance"]["total"] == 10
     assert summary["held"] == {**summary["held"], "count": 6, "total": 8}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.models.base import DeferredModel
 from resolver.models.outcome import Durability, OutcomeKind
@@ -66,7 +66,22 @@ RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
 MAX_LABELS_KEPT = 5
-LabelName = Annotated[str, Field(pattern=r"^\w[\w .:/+-]{0,39}$")]
+
+
+def normalize_label(name: str) -> str:
+    """Return a label's name with only letters, digits and a few other characters; "" if none is
+    left."""
+    kept = re.sub(r"[^\w .:/+-]", "", name)
+    return " ".join(re.sub(r"^\W+", "", kept).split())[:40].strip()
+
+
+def _check_label(name: str) -> str:
+    if not name or normalize_label(name) != name:
+        raise ValueError("not the normalized name of a label")
+    return name
+
+
+LabelName = Annotated[str, AfterValidator(_check_label)]
 
 
 class _Line(DeferredModel):
@@ -307,13 +322,6 @@ def normalize_login(login: str) -> str:
     """Return a login in lower case, with only characters that a login can have."""
     cleaned = re.sub(r"[^a-z0-9_\[\]-]", "-", login.lower())[:50]
     return cleaned if re.fullmatch(_LOGIN, cleaned) else re.sub(r"[^a-z0-9]", "", cleaned)
-
-
-def normalize_label(name: str) -> str:
-    """Return a label's name with only letters, digits and a few other characters; "" if none is
-    left."""
-    kept = re.sub(r"[^\w .:/+-]", "", name)
-    return " ".join(re.sub(r"^\W+", "", kept).split())[:40].strip()
 
 
 def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
