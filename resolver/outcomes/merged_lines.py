@@ -6,7 +6,7 @@ the oldest of the pull requests, and only those files that the changes touch.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +36,9 @@ MAX_PATCH_BYTES = 20_000_000
 
 MAX_LATER_COMMITS = 200
 """Maximum number of later commits to the files of one pull request that are looked at."""
+
+MAX_COMPARED_FILES = 2_000
+"""Maximum number of files of one pull request whose later changes are looked at."""
 
 MAX_FETCHED_FILES = 5_000
 """Maximum number of versions of files that are fetched at a time."""
@@ -183,7 +186,9 @@ class _PartialClone:
             end = int((pull.ended_at + OBSERVATION_WINDOW).timestamp())
             options = ("--first-parent", f"--before={end}", "--max-count=1")
             later = self._text("rev-list", *options, base, "--")
-        return _Merge(pull, before, after, fork, later)
+        merge = _Merge(pull, before, after, fork, later)
+        is_too_large = len(self._paths_of(merge)) > MAX_COMPARED_FILES
+        return replace(merge, later="") if is_too_large else merge
 
     def _before_merge(self, pull: PullRequestFacts) -> str:
         """Return the commit of the base branch before the merge, "" if it is unknown."""

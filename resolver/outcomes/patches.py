@@ -5,6 +5,7 @@ the same lines new commits. All functions take patches without context lines (`g
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,7 @@ def is_inverse(
     """
     merged, later = tuple(merged), tuple(later)
     touching = [
-        PatchedFile(file.path, tuple(hunk for hunk in file.hunks if _touches(hunk, numbers)))
+        PatchedFile(file.path, _hunks_touching(file.hunks, numbers))
         for file in later
         if (numbers := own_lines.get(file.path))
     ]
@@ -178,5 +179,11 @@ def is_inverse(
     )
 
 
-def _touches(hunk: Hunk, numbers: Collection[int]) -> bool:
-    return any(hunk.old_start <= n < hunk.old_start + len(hunk.removed) for n in numbers)
+def _hunks_touching(hunks: Iterable[Hunk], numbers: Collection[int]) -> tuple[Hunk, ...]:
+    ordered = sorted(numbers)
+
+    def touches(hunk: Hunk) -> bool:
+        first = bisect_left(ordered, hunk.old_start)
+        return first < len(ordered) and ordered[first] < hunk.old_start + len(hunk.removed)
+
+    return tuple(hunk for hunk in hunks if touches(hunk))
