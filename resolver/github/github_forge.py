@@ -31,7 +31,6 @@ from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labeled_issues import LabeledIssues
-from resolver.github.context.own_pull_requests import OwnPullRequests
 from resolver.github.context.read_task import ThreadNews, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -175,10 +174,6 @@ class GitHubForge:
     def labeled(self, label: str) -> LabeledIssues:
         """Return the open issues that have the label."""
         return LabeledIssues(self._access, self._repository, label, self.whoami())
-
-    def own_pull_requests(self, prefix: str) -> OwnPullRequests:
-        """Return the reader of Resolver's pull requests. prefix: of their branches."""
-        return OwnPullRequests(self._access, self._repository, self.whoami(), prefix)
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)

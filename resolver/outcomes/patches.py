@@ -72,7 +72,7 @@ def _read_hunk(header: re.Match[bytes], lines: Iterator[bytes]) -> Hunk:
     return Hunk(int(header[1]), int(header[3]), tuple(removed), tuple(added))
 
 
-def count_lines(files: Iterable[PatchedFile], *, added: bool) -> "Counter[bytes]":
+def count_patch_lines(files: Iterable[PatchedFile], *, added: bool) -> "Counter[bytes]":
     """Return how often each line was added, or removed. Blank lines and trailing blanks don't
     count."""
     lines = (
@@ -93,7 +93,7 @@ def _lines_by_file(
     files: Iterable[PatchedFile],
 ) -> dict[bytes, tuple["Counter[bytes]", "Counter[bytes]"]]:
     return {
-        file.path: (count_lines([file], added=False), count_lines([file], added=True))
+        file.path: (count_patch_lines([file], added=False), count_patch_lines([file], added=True))
         for file in files
     }
 
@@ -106,9 +106,9 @@ def share_that_survived(own: Iterable[PatchedFile], merged: Iterable[PatchedFile
     """
     own, merged = tuple(own), tuple(merged)
     for added in (True, False):
-        own_lines = count_lines(own, added=added)
+        own_lines = count_patch_lines(own, added=added)
         if own_lines:
-            survived = own_lines & count_lines(merged, added=added)
+            survived = own_lines & count_patch_lines(merged, added=added)
             return survived.total() / own_lines.total()
     return None
 
@@ -120,7 +120,7 @@ def find_own_lines(
 
     own: Resolver's change. merged: the change as it was merged.
     """
-    left = count_lines(own, added=True)
+    left = count_patch_lines(own, added=True)
     found: dict[bytes, set[int]] = {}
     for file in merged:
         for hunk in file.hunks:
@@ -170,12 +170,12 @@ def is_inverse(
         for file in later
         if (numbers := own_lines.get(file.path))
     ]
-    removed, added = (count_lines(touching, added=each) for each in (False, True))
-    removed_before = count_lines(merged, added=False)
+    removed, added = (count_patch_lines(touching, added=each) for each in (False, True))
+    removed_before = count_patch_lines(merged, added=False)
     return (
         bool(removed)
-        and removed == count_lines(merged, added=True)
-        and added <= removed_before <= count_lines(later, added=True)
+        and removed == count_patch_lines(merged, added=True)
+        and added <= removed_before <= count_patch_lines(later, added=True)
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
-from resolver.errors import ForgeError, ResolverError, WorkspaceError
+from resolver.errors import ForgeError, ResolverError, UsageError, WorkspaceError
 from resolver.git.git import Credential
 from resolver.git.push import PREFIX
 from resolver.github.context.own_pull_requests import ListedPullRequest, OwnPullRequests
@@ -26,7 +26,7 @@ from resolver.runs.quotas.pull_request_entries import (
     recorded_outcome,
     recorded_work,
 )
-from resolver.runs.wiring.sandbox import RunHost
+from resolver.runs.wiring.sandbox import RunHost, access_of
 
 logger = logging.getLogger("resolver.runs.quotas")
 
@@ -120,14 +120,21 @@ class OutcomeReader:
 def open_outcome_reader(
     settings: Settings, repository: str, host: RunHost, forge: GitHubForge
 ) -> OutcomeReader:
-    """Return the reader of the outcomes of a repository. forge: its client."""
+    """Return the reader of the outcomes of a repository. forge: its client.
+
+    Raises UsageError if there is no token.
+    """
+    source = host.tokens.source(settings, repository)
+    if source is None:
+        raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
+    access = access_of(settings, source)
 
     def credential() -> Credential | None:
         return host.tokens.credential(settings, repository)
 
     url = f"{settings.github_server_url.rstrip('/')}/{repository}.git"
     return OutcomeReader(
-        forge.own_pull_requests(PREFIX),
+        OwnPullRequests(access, access.client().get_repo(repository), forge.whoami(), PREFIX),
         MergedLines(url, credential, forge.whoami()),
         LedgerRef(url, credential),
     )
