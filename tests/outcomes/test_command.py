@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,3 +145,17 @@ def test_the_table_is_safe_to_print(
     text = capsys.readouterr().out
     assert "no acceptance rate" in text and "ignored" in text and "Add split" in text
     assert "\x1b" not in text and "\x07" not in text
+
+
+def test_a_sweep_records_outcomes_and_shows_them_on_the_dashboard(
+    github: GitHubServer, tmp_path: Path
+) -> None:
+    scene = Scene(github)
+    scene.open("closed")
+    github.close_pull(scene.pulls["closed"])
+    model = {"LLM_MODEL": "openai/scripted", "LLM_API_KEY": "k", "RESOLVER_DASHBOARD": "true"}
+    assert run(["sweep", REPOSITORY, "--output", str(tmp_path)], scene.environment | model) == 0
+    assert [pull.outcome for pull in scene.ledger_ref.read().pull_requests] == ["closed"]
+    issues = github.repository(REPOSITORY).issues.values()
+    (dashboard,) = [issue for issue in issues if issue.title == "Resolver's dashboard"]
+    assert "**0%** accepted: 0 of 1 merged or closed" in (dashboard.body or "")
