@@ -70,13 +70,6 @@ class PullRequestOutcome(FrozenModel):
         return self.outcome in MERGED_KINDS
 
     @property
-    def is_final(self) -> bool:
-        """True if the outcome can't change any more."""
-        return self.outcome in {"closed", "superseded"} or (
-            self.is_merged and self.durability != "pending"
-        )
-
-    @property
     def seconds_to_merge(self) -> float | None:
         """Seconds from its creation until it was merged; None if it is not merged."""
         if not self.is_merged or self.ended_at is None:
@@ -109,10 +102,11 @@ class RecordedWork:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Another pull request for the same issue, which was merged."""
+    """Another pull request for the same issue, which was merged. is_own: if it is Resolver's."""
 
     number: int
     is_own: bool
+    merged_at: datetime
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,39 @@ def is_window_over(facts: PullRequestFacts, now: datetime) -> bool:
     )
 
 
+def is_final(
+    outcome: PullRequestOutcome, state: Literal["open", "closed", "merged"], now: datetime
+) -> bool:
+    """Return True if an outcome that was found out earlier needs no other look.
+
+    state: the current one. A closed pull request may be opened again, and what replaces it may be
+    merged later.
+    """
+    if state == "merged":
+        return outcome.is_merged and outcome.durability != "pending"
+    if state == "open" or outcome.ended_at is None:
+        return False
+    return outcome.outcome == "superseded" or (
+        outcome.outcome == "closed" and now - outcome.ended_at >= OBSERVATION_WINDOW
+    )
+
+
+def choose_replacement(
+    pull: PullRequestFacts, candidates: Iterable[Replacement]
+) -> Replacement | None:
+    """Return the pull request that was merged instead, None if there is none.
+
+    One that was merged before this one was opened did not replace it. Resolver's own one is
+    preferred, because then its work was accepted.
+    """
+    later = [
+        each
+        for each in candidates
+        if each.number != pull.number and each.merged_at >= pull.created_at
+    ]
+    return max(later, key=lambda each: (each.is_own, each.merged_at), default=None)
+
+
 def classify_outcome(
     facts: PullRequestFacts,
     now: datetime,

@@ -12,8 +12,10 @@ from resolver.outcomes.classify import (
     IGNORED_AFTER,
     OBSERVATION_WINDOW,
     LineEvidence,
+    choose_replacement,
     classify_outcome,
     count_review_rounds,
+    is_final,
 )
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -32,7 +34,7 @@ def facts(state: str = "merged", ago: timedelta = 20 * 24 * HOUR, **more: Any) -
 def test_a_merge_of_resolvers_last_commit_is_unchanged_without_asking_git() -> None:
     outcome = classify_outcome(facts(ago=HOUR * 2), NOW)
     assert (outcome.outcome, outcome.survived, outcome.durability) == ("merged", 1.0, "pending")
-    assert outcome.seconds_to_merge == 3600 and not outcome.is_final
+    assert outcome.seconds_to_merge == 3600 and not is_final(outcome, "merged", NOW)
 
 
 def test_a_merge_of_somebody_elses_commit_has_edits_unless_git_shows_none() -> None:
@@ -53,9 +55,31 @@ def test_durability_is_known_after_the_window(durability: Any) -> None:
 
 def test_a_closed_one_is_superseded_if_another_was_merged() -> None:
     assert classify_outcome(facts("closed"), NOW).outcome == "closed"
-    outcome = classify_outcome(facts("closed"), NOW, None, Replacement(9, is_own=False))
+    outcome = classify_outcome(facts("closed"), NOW, None, Replacement(9, False, NOW))
     assert (outcome.outcome, outcome.superseded_by) == ("superseded", 9)
-    assert outcome.is_final and not outcome.superseded_by_own
+    assert is_final(outcome, "closed", NOW) and not outcome.superseded_by_own
+
+
+def test_an_outcome_is_final_when_nothing_can_change_it() -> None:
+    closed = classify_outcome(facts("closed"), NOW)
+    assert is_final(closed, "closed", NOW)
+    assert not is_final(closed, "open", NOW), "it was opened again"
+    assert not is_final(closed, "merged", NOW), "it was opened again and merged"
+    fresh = classify_outcome(facts("closed", 24 * HOUR), NOW)
+    assert not is_final(fresh, "closed", NOW), "what replaces it may be merged later"
+    held = classify_outcome(facts(), NOW, LineEvidence(durability="held"))
+    assert is_final(held, "merged", NOW)
+    assert not is_final(classify_outcome(facts("open"), NOW), "open", NOW)
+
+
+def test_a_replacement_was_merged_later_and_is_best_resolvers_own() -> None:
+    pull = facts("closed")
+    earlier = Replacement(1, False, pull.created_at - HOUR)
+    own, theirs = Replacement(8, True, NOW - HOUR), Replacement(9, False, NOW)
+    itself = Replacement(pull.number, True, NOW)
+    assert choose_replacement(pull, [earlier, itself]) is None
+    assert choose_replacement(pull, [earlier, theirs]) == theirs
+    assert choose_replacement(pull, [theirs, own, earlier]) == own
 
 
 def said(ago: timedelta, by_person: bool) -> PullRequestActivity:

@@ -41,7 +41,7 @@ def test_outcomes_are_read_when_they_are_due(store: OutcomeStore) -> None:
     def read(repository: str) -> list[PullRequestOutcome]:
         asked.append(repository)
         if len(asked) == 1:
-            raise ForgeError("GitHub is down", "try again")
+            raise ForgeError("GitHub is down", "try again", "forge_down")
         return [MERGED]
 
     times = [NOW]

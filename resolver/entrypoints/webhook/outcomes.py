@@ -30,6 +30,7 @@ from resolver.entrypoints.webhook.database import ServerDatabase
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.push import PREFIX
+from resolver.models.known_failures import OUTAGES
 from resolver.models.outcome import PullRequestOutcome
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -175,7 +176,10 @@ class OutcomeRefresher:
                 outcomes = self._read(repository)
             except ResolverError as error:
                 logger.warning("the outcomes of %s could not be read: %s", repository, error.what)
-                self._store.postpone(repository, self._now() + RETRY_INTERVAL)
+                # Without access to the repository, it is tried again every day only.
+                is_outage = error.cause in OUTAGES
+                pause = RETRY_INTERVAL if is_outage else REFRESH_INTERVAL
+                self._store.postpone(repository, self._now() + pause)
             else:
                 self._store.put(repository, outcomes, self._now() + REFRESH_INTERVAL)
         return len(repositories)

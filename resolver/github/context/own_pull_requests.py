@@ -67,7 +67,7 @@ _PULL_FIELDS = """
 
 _CLOSER_FIELDS = """
   closedByPullRequestsReferences(first: 20, includeClosedPrs: true) {
-    nodes { number state author { __typename login } repository { nameWithOwner } }
+    nodes { number mergedAt author { __typename login } repository { nameWithOwner } }
   }
 """
 
@@ -84,6 +84,7 @@ class ListedPullRequest:
     title: str
     url: str
     created_at: datetime
+    state: Literal["open", "closed", "merged"]
     has_marker: bool
     issue: int | None
 
@@ -101,14 +102,19 @@ class _ListedUser(_Answer):
     login: str
 
 
+class _ListedMerge(_Answer):
+    merged_at: AwareDatetime | None = None
+
+
 class _ListedRow(_Answer):
     number: int
+    state: str
     title: str
     html_url: str
     created_at: AwareDatetime
     body: str | None = None
     user: _ListedUser | None = None
-    pull_request: dict[str, Any] | None = None
+    pull_request: _ListedMerge | None = None
 
 
 class _Oid(_Answer):
@@ -195,7 +201,7 @@ class _PullDetails(_Answer):
 
 class _MergedCloser(_Answer):
     number: int
-    state: str
+    merged_at: AwareDatetime | None = Field(alias="mergedAt", default=None)
     author: _Account | None = None
     repository: _RepositoryName
 
@@ -233,6 +239,7 @@ class OwnPullRequests:
                         title=row.title,
                         url=row.html_url,
                         created_at=row.created_at,
+                        state=_listed_state(row),
                         has_marker=has_run_marker(row.body or ""),
                         issue=(run_of_marker(row.body or "") or (None, ""))[0],
                     )
@@ -287,10 +294,10 @@ class OwnPullRequests:
             for number, node in self._query("issue", batch, _CLOSER_FIELDS).items():
                 closers = _ClosedIssue.model_validate(node).closers
                 found[number] = tuple(
-                    Replacement(each.number, is_own=self._is_own_account(each.author))
+                    Replacement(each.number, self._is_own_account(each.author), each.merged_at)
                     for each in (closers.nodes if closers else ())
                     if each is not None
-                    and each.state == "MERGED"
+                    and each.merged_at is not None
                     and self._is_here(each.repository)
                 )
         return found
@@ -417,6 +424,12 @@ class OwnPullRequests:
     def _asking(self, operation: str) -> Any:
         name = self.repository.full_name
         return self.access.asking(f"{operation} in {name}", "pull-requests: read")
+
+
+def _listed_state(row: _ListedRow) -> Literal["open", "closed", "merged"]:
+    if row.pull_request is not None and row.pull_request.merged_at is not None:
+        return "merged"
+    return "open" if row.state == "open" else "closed"
 
 
 def _plain_login(person: _Name | None) -> str:

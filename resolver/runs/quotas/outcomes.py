@@ -17,7 +17,7 @@ from resolver.github.context.own_pull_requests import ListedPullRequest, OwnPull
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.outcome import PullRequestFacts, PullRequestOutcome, Replacement
-from resolver.outcomes.classify import classify_outcome
+from resolver.outcomes.classify import choose_replacement, classify_outcome, is_final
 from resolver.outcomes.merged_lines import MergedLines
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import LedgerRef
@@ -60,7 +60,7 @@ class OutcomeReader:
         for pull in listed:
             entry = ledger.pull_request(pull.number)
             outcome = recorded_outcome(entry, pull.title, pull.url) if entry else None
-            if outcome is not None and outcome.is_final:
+            if outcome is not None and is_final(outcome, pull.state, now):
                 outcomes[pull.number] = outcome
         unsettled = [pull for pull in listed if pull.number not in outcomes]
         for outcome in self._find_out(unsettled, ledger, now):
@@ -90,15 +90,11 @@ class OutcomeReader:
         """Return what was merged instead of the closed pull requests, by their numbers."""
         closed = [pull for pull in facts if pull.state == "closed" and pull.issue]
         by_issue = self.pulls.replacements({pull.issue for pull in closed if pull.issue})
-        return {
-            pull.number: others[-1]
+        chosen = {
+            pull.number: choose_replacement(pull, by_issue.get(pull.issue or 0, ()))
             for pull in closed
-            if (
-                others := [
-                    each for each in by_issue.get(pull.issue or 0, ()) if each.number != pull.number
-                ]
-            )
         }
+        return {number: other for number, other in chosen.items() if other is not None}
 
     def record(self, outcomes: Sequence[PullRequestOutcome]) -> QuotaLedger | None:
         """Record the outcomes in the ledger and return it.
