@@ -277,12 +277,11 @@ class _PartialClone:
             if patch is None:
                 continue
             renames = self._renames(id)
+            patch = tuple(file for file in patch if file.path not in renames)
             if is_inverse(patch, merged, tracked):
                 return changed, True
             by_person = id not in own and _is_by_person(commit, own_login)
             for file in patch:
-                if file.path in renames:
-                    continue
                 remaining, count = carry_lines(tracked.get(file.path, frozenset()), file.hunks)
                 tracked[file.path] = remaining
                 changed += count if by_person else 0

@@ -10,7 +10,7 @@ from resolver.outcomes.summary import OutcomeGroup, OutcomeSummary, summarize_ou
 from resolver.trace.plain import duration, money, one_line
 
 OUTCOME_TEXTS = {
-    "merged": "merged",
+    "merged": "merged unchanged",
     "merged_with_edits": "merged with edits",
     "closed": "closed",
     "superseded": "superseded",

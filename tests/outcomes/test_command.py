@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
-from tests.outcomes.scene import BOT, DAYS, PERSON, REPOSITORY, Scene
+from tests.outcomes.scene import BOT, DAYS, PERSON, REPOSITORY, Scene, source
 from tests.parts.github import GitHubServer
 
 HOSTILE = "Add \x1b]0;owned\x07\x1b[2Jsplit ::error::x"
@@ -122,6 +122,46 @@ def test_each_pull_request_has_its_outcome(
     assert verdicts["verified"] == 1.0 and verdicts["not_verified"] == 0.0
     assert requests["rest"] == 1 and requests["graphql"] == 2
     assert requests["git"] <= 20
+
+
+def test_lines_are_followed_where_git_can_and_unknown_elsewhere(
+    github: GitHubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Scene(github)
+    for name in ("gone", "renamed", "rewritten"):
+        scene.open(name)
+    git = github.repository(REPOSITORY).git
+    git.git("update-ref", "refs/heads/release", git.tip("main") or "")
+    scene.open("lost")
+    lost = scene.pulls["lost"].pull
+    assert lost is not None
+    lost.base = "release"
+    gone = scene.entry("gone", 0.5).model_copy(update={"head": "f" * 40})
+    scene.record(gone)
+    github.advance(3600)
+    for pull in scene.pulls.values():
+        github.merge_pull(pull, "squash")
+    github.advance(3600)
+    lines = {"renamed.py": None, "moved.py": source("one", "two", "three", "four")}
+    github.commit(REPOSITORY, "main", lines, "Move it", PERSON)
+    scene.commit("main", "moved", "zero", "one", "two", "three", "four", by=PERSON)
+    scene.commit("main", "rewritten", "one", by=PERSON)
+    git.git("update-ref", "-d", "refs/heads/release")
+    found = {
+        pull["title"]: (
+            pull["outcome"],
+            pull["survived"],
+            pull["durability"],
+            pull["changed_lines"],
+        )
+        for pull in outcomes(scene, capsys)["pull_requests"]
+    }
+    assert found == {
+        "Add gone": ("merged_with_edits", None, "held", 0),
+        "Add renamed": ("merged", 1.0, "held", 0),
+        "Add rewritten": ("merged", 1.0, "changed", 3),
+        "Add lost": ("merged", 1.0, "unknown", 0),
+    }
 
 
 def test_final_outcomes_are_not_looked_up_again(

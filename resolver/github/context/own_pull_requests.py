@@ -18,6 +18,7 @@ from pydantic import AwareDatetime, ConfigDict, Field
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import query_graphql
 from resolver.github.comments.markers import has_run_marker, run_of_marker
+from resolver.github.events.quota_ledger import MAX_LABELS_KEPT, normalize_label
 from resolver.models.base import DeferredModel
 from resolver.models.outcome import (
     PullRequestActivity,
@@ -32,9 +33,6 @@ MAX_OWN_PULLS = 1000
 
 PULLS_PER_QUERY = 25
 """Number of pull requests whose details are read with one query."""
-
-MAX_OWN_LABELS = 10
-"""Maximum number of labels of one pull request, together with those of its issues."""
 
 _TRAILER = re.compile(r"^Resolver-Run: \S", re.MULTILINE)
 _STATES: Mapping[str, Literal["open", "closed", "merged"]] = {
@@ -335,7 +333,9 @@ class OwnPullRequests:
             if each is not None and self._is_here(each.repository)
         ]
         labels = [details.labels, *(each.labels for each in closing)]
-        names = (label.name for group in labels if group for label in group.nodes)
+        names = (
+            normalize_label(label.name or "") for group in labels if group for label in group.nodes
+        )
         issue = pull.issue or (closing[0].number if closing else None)
         return PullRequestFacts(
             number=pull.number,
@@ -352,7 +352,7 @@ class OwnPullRequests:
             commit_count=details.commits.count,
             head_message=commits[-1].message if commits else "",
             activities=tuple(self._activities(details, commits)),
-            labels=tuple(dict.fromkeys(name for name in names if name))[:MAX_OWN_LABELS],
+            labels=tuple(dict.fromkeys(filter(None, names)))[:MAX_LABELS_KEPT],
             work=work,
         )
 
