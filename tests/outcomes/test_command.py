@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
+from resolver.runs.quotas.ledger_ref import REF
 from tests.outcomes.scene import BOT, DAYS, PERSON, REPOSITORY, Scene, source
 from tests.parts.github import GitHubServer
 
@@ -174,6 +175,21 @@ def test_final_outcomes_are_not_looked_up_again(
     before = len(github.requests)
     assert outcomes(scene, capsys) == first
     assert [each.kind for each in github.requests[before:] if each.kind != "git"] == ["rest"]
+
+
+@pytest.mark.attack
+def test_a_spoiled_ledger_is_not_replaced(
+    github: GitHubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody destroys the quota ledger: recording outcomes does not start it anew for bots."""
+    scene = Scene(github)
+    scene.open("closed")
+    github.close_pull(scene.pulls["closed"])
+    git = github.repository(REPOSITORY).git
+    spoiled = git.tip("main") or ""
+    git.git("update-ref", REF, spoiled)
+    assert outcomes(scene, capsys, "--save")["summary"]["acceptance"]["total"] == 1
+    assert git.ref(REF) == spoiled
 
 
 def test_the_table_is_safe_to_print(

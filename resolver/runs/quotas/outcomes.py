@@ -99,10 +99,13 @@ class OutcomeReader:
     def record(self, outcomes: Sequence[PullRequestOutcome]) -> QuotaLedger | None:
         """Record the outcomes in the ledger and return it.
 
-        Returns None if it can't be written, which is logged: they are found out again then.
+        Returns None if it can't be read or written: they are found out again then.
         """
 
-        def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
+        def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger | None]:
+            if not ledger.readable:
+                # Only a run that a person starts may replace it: it stops bots until then.
+                return None, None
             updated = add_outcomes_to_ledger(ledger, outcomes)
             return (None if updated == ledger else updated), updated
 
@@ -145,6 +148,6 @@ def refresh_outcomes(
     """
     outcomes = reader.read(now - OUTCOME_PERIOD, now)
     ledger = reader.record(outcomes)
-    if dashboard is not None and ledger is not None and ledger.readable:
+    if dashboard is not None and ledger is not None:
         update_dashboard(dashboard, ledger)
     return outcomes
