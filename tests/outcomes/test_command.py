@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
+from resolver.github.comments.markers import run_marker
+from resolver.github.comments.report import Ending
 from resolver.runs.quotas.ledger_ref import REF
 from tests.outcomes.scene import BOT, DAYS, PERSON, REPOSITORY, Scene, source
 from tests.parts.github import GitHubServer
@@ -192,9 +194,25 @@ def test_a_spoiled_ledger_is_not_replaced(
     assert git.ref(REF) == spoiled
 
 
+@pytest.mark.attack
+def test_a_strangers_pull_request_with_our_marker_does_not_count(
+    github: GitHubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody copies Resolver's hidden marker into a pull request: it is none of Resolver's."""
+    scene = Scene(github)
+    marker = run_marker("k", Ending.PULL_REQUEST, 1, "20261001-120000-abcdef")
+    scene.commit("agent/issue-1-mine", "mine", "x", run="20261001-120000-abcdef", by="eve")
+    github.create_pull(REPOSITORY, "agent/issue-1-mine", "Eve's", marker, author="eve")
+    data = outcomes(scene, capsys, "--save")
+    assert data["pull_requests"] == [] and data["summary"]["acceptance"]["share"] is None
+    assert scene.ledger_ref.read().pull_requests == ()
+
+
+@pytest.mark.attack
 def test_the_table_is_safe_to_print(
     github: GitHubServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The title of a pull request controls the terminal: the table of outcomes shows its text."""
     scene = Scene(github)
     scene.open("split", title=HOSTILE)
     assert run(["outcomes", REPOSITORY], scene.environment) == 0
