@@ -116,6 +116,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/running/test_commands.py",
         "tests/runs/test_guards.py",
         "tests/quotas/test_keeping.py",
+        "tests/outcomes/test_command.py",
+        "tests/outcomes/test_summary.py",
         "tests/fuzz/test_repetitions.py",
     ),
     "Evaluations": (

@@ -24,6 +24,7 @@ COMMANDS = {
     "close": "Complete the comment of this job's run if the run was killed.",
     "serve": "Serve the GitHub App's webhook and handle its deliveries.",
     "sweep": "Resolve the labeled issues of a repository, oldest first.",
+    "outcomes": "Show what became of the pull requests that Resolver opened.",
     "costs": "Show what the server's runs have cost, by repository and month.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",

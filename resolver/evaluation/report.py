@@ -15,7 +15,8 @@ from resolver.evaluation.results import (
     Evaluation,
     attempt_folder,
 )
-from resolver.evaluation.statistics import Distribution, PairedComparison, Rate
+from resolver.evaluation.statistics import Distribution, PairedComparison
+from resolver.models.rate import Rate
 from resolver.runs.output import PATCH, read_diff
 
 MAX_DIFF_BYTES = 50_000

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resolver.evaluation.statistics import Distribution, PairedComparison, Rate, mcnemar_exact
+from resolver.evaluation.statistics import Distribution, PairedComparison, mcnemar_exact
+from resolver.models.rate import Rate
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
 from resolver.entrypoints.webhook.own_login import is_own_login
-from resolver.entrypoints.webhook.pages import page_url
+from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,12 @@ from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
+from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
+from resolver.entrypoints.webhook.outcomes import (
+    OutcomeRefresher,
+    OutcomeStore,
+    closed_pull_request,
+)
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.request_queue import RequestQueue
@@ -44,8 +50,19 @@ from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
 from resolver.github.events.parse import DispatchSource, needs_own_login
 from resolver.github.events.permission import IgnoredEvent
+from resolver.models.outcome import PullRequestOutcome
 from resolver.models.run import Trigger
-from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
+from resolver.runs.common import (
+    app_login,
+    github_forge,
+    open_host,
+    own_login,
+    require_model,
+    run_id,
+    trigger_for_target,
+)
+from resolver.runs.quotas.dashboard import Dashboard
+from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import Redactor
@@ -107,16 +124,35 @@ def serve_webhook(
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
-    accept = _accepting(settings, machine, worker)
+    store = OutcomeStore(url)
+    outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
+    accept = _accepting(settings, machine, worker, outcomes)
     worker.start()
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
+    outcomes.start()
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
     preload_models(settings)
     pages = Pages(folder.path, secret) if settings.server.public_url else None
-    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
+    app = create_webhook_app(secret, accept, pages=pages, check=queue.check)
+    if settings.server.public_url:
+        add_outcome_pages(app, store, secret)
+    _serve(app, listening)
+
+
+def _read_outcomes(
+    settings: Settings, machine: RunHost, repository: str
+) -> Sequence[PullRequestOutcome]:
+    """Read, record and return the outcomes of a repository. Raises ForgeError and
+    WorkspaceError."""
+    forge = github_forge(settings, repository, machine)
+    reader = open_outcome_reader(settings, repository, machine, forge)
+    now = utc_now()
+    run = run_id(f"outcomes of {repository}", now)
+    dashboard = Dashboard(forge.board(), reader.ledger_ref, run, settings.mention)
+    return refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
 
 
 def _delivery_sources(
@@ -148,13 +184,19 @@ def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
     return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
-def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
+def _accepting(
+    settings: Settings, machine: RunHost, worker: Worker, outcomes: OutcomeRefresher
+) -> Accept:
     """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
+        closed_in = closed_pull_request(event, payload, settings.bot_login)
+        if closed_in:
+            outcomes.accept(closed_in)
+            return "stored: the outcome of the pull request is read"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         known_login, presumed = settings.bot_login, ""

@@ -48,6 +48,7 @@ from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import background_poll
 from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.runs.quotas.pull_request_entries import add_work_to_ledger, published_work
 from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
@@ -239,7 +240,8 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
                 "opened": (pull.number or 0) if pull else 0,
             }
         )
-        updated = ledger.with_run(closed)
+        attempt = closed.model_copy(update={"cost": cost, "unpriced": unpriced})
+        updated = add_work_to_ledger(ledger.with_run(closed), attempt, published_work(values))
         return updated, updated
 
     ledger_ref = ledger_for_run(request, settings)

@@ -22,6 +22,7 @@ from tests.parts.github_server.graphql_fields import (
     issue_fields,
     pull_nodes,
 )
+from tests.parts.github_server.graphql_merges import merge_fields
 from tests.parts.github_server.graphql_mutations import mutations
 from tests.parts.github_server.graphql_refs import ref_fields
 from tests.parts.github_server.graphql_related import related_fields
@@ -106,7 +107,10 @@ class _Reader:
 def _repository(repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
-        return {**issue_fields(found), **related_fields(found)} if found else None
+        if found is None:
+            return None
+        merged = merge_fields(found) if found.pull else {}
+        return {**issue_fields(found), **related_fields(found), **merged}
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),

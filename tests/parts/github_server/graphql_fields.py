@@ -41,7 +41,7 @@ def author(account: Account) -> Fields:
     return {**actor(account), "login": lambda _: account.login.removesuffix("[bot]")}
 
 
-def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
+def connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     given = {name: value for name, value in arguments.items() if value is not None}
     start = int(argument({"after": "0", **given}, "after", str))
     end = start + min(argument({"first": 100, **given}, "first", int), 100)
@@ -111,17 +111,17 @@ def issue_fields(issue: Issue) -> Fields:
         "state": lambda _: issue.state.upper(),
         "closed": lambda _: issue.state == "closed",
         "locked": lambda _: issue.locked,
-        "labels": lambda arguments: _connection(
+        "labels": lambda arguments: connection(
             [{"name": partial(_value, name)} for name in issue.labels], arguments
         ),
         "author": lambda _: author(issue.author),
         "createdAt": lambda _: core.stamp(issue.created_at),
         "updatedAt": lambda _: core.stamp(issue.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
-        "comments": lambda arguments: _connection(
+        "comments": lambda arguments: connection(
             [_comment(each) for each in issue.comments], arguments
         ),
-        "userContentEdits": lambda arguments: _connection(
+        "userContentEdits": lambda arguments: connection(
             [_version(at, text) for at, text in reversed(issue.versions)], arguments
         ),
     }
@@ -141,7 +141,7 @@ def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> A
 def pull_fields(issue: Issue) -> Fields:
     """What a pull request has beside an issue."""
     return {
-        "reviewThreads": lambda arguments: _connection(
+        "reviewThreads": lambda arguments: connection(
             [
                 thread_fields(issue, root)
                 for root in issue.review_comments
@@ -149,10 +149,10 @@ def pull_fields(issue: Issue) -> Fields:
             ],
             arguments,
         ),
-        "reviews": lambda arguments: _connection(
+        "reviews": lambda arguments: connection(
             [_review(each) for each in issue.reviews], arguments
         ),
-        "closingIssuesReferences": lambda arguments: _connection(
+        "closingIssuesReferences": lambda arguments: connection(
             [_closed(issue.repository.issues[n]) for n in closed_issues(issue)], arguments
         ),
     }
@@ -179,7 +179,7 @@ def pull_nodes(repository: Repository, arguments: Mapping[str, Any]) -> Fields:
     if arguments.get("states") == "MERGED":
         pulls = [each for each in pulls if each.pull and each.pull.merged_at]
     newest = sorted(pulls, key=lambda each: (each.created_at, each.number), reverse=True)
-    return _connection([_merged(each) for each in newest], arguments)
+    return connection([_merged(each) for each in newest], arguments)
 
 
 def _merged(issue: Issue) -> Fields:
@@ -212,7 +212,7 @@ def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
         "startLine": lambda _: None if outdated else root.start_line,
         "originalLine": lambda _: root.line,
         "diffSide": lambda _: root.side,
-        "comments": lambda arguments: _connection([_on_line(c) for c in said], arguments),
+        "comments": lambda arguments: connection([_on_line(c) for c in said], arguments),
     }
 
 

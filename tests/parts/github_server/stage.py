@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.parts.github_server import (
+    documents_git,
     routes_activity,
     routes_checks,
     routes_issues,
@@ -268,24 +269,28 @@ class Stage:
             target = base or repo.default_branch
             return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
 
-    def merge_pull(self, pull: Issue) -> str:
-        """Merge a pull request with a merge commit, close its issues, and return the commit."""
+    def close_pull(self, pull: Issue) -> None:
+        """Closed unmerged."""
+        with self.world.lock:
+            documents_git.tips(pull)
+            routes_issues.set_state(self.world, pull, "closed")
+
+    def merge_pull(self, pull: Issue, method: str = "merge", by: str = "mona") -> str:
+        """Merged by the button. method: "merge", "squash" or "rebase". Gives the merge commit."""
         with self.world.lock:
             assert pull.pull is not None
-            repo, base = pull.repository, f"refs/heads/{pull.pull.base}"
-            head, tip = repo.git.tip(pull.pull.head), repo.git.tip(pull.pull.base)
-            assert head is not None and tip is not None
-            message = f"Merge pull request #{pull.number}"
-            person = ("-c", "user.name=GitHub", "-c", "user.email=noreply@github.com")
-            parents = ("-p", tip, "-p", head, "-m", message)
-            commit = repo.git.text(*person, "commit-tree", f"{head}^{{tree}}", *parents).strip()
-            repo.git.git("update-ref", base, commit, tip)
-            pull.state, pull.pull.merged_at = "closed", self.world.now()
-            pull.pull.merge_commit = commit
+            base, head = documents_git.tips(pull)
+            titled = f"{pull.title} (#{pull.number})"
+            if method == "merge":
+                titled = f"Merge pull request #{pull.number} from {pull.pull.head}\n\n{pull.title}"
+            at, git = self.world.now(), pull.repository.git
+            made = git.merge(base, head, method, titled, by, at)
+            git.git("update-ref", f"refs/heads/{pull.pull.base}", made)
+            pull.pull.merge_commit, pull.pull.merged_at = made, at
+            routes_issues.set_state(self.world, pull, "closed")
             for number in closed_issues(pull):
-                repo.issues[number].state = "closed"
-                repo.issues[number].closed_at = self.world.now()
-            return commit
+                routes_issues.set_state(self.world, pull.repository.issues[number], "closed")
+            return made
 
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
