@@ -23,6 +23,7 @@ LAZY_IMPORTS = {
     "anyio",
     "httpx2",
     "pygments",
+    "opentelemetry",
 }
 """The only packages that may be imported inside a function."""
 
