@@ -291,8 +291,8 @@ class AgentSpans:
             case life.Warned():
                 span.add_event("resolver.warning", event.timestamp, {"resolver.about": event.about})
             case life.ModelSwitched():
-                details = {c.REQUEST_MODEL: event.to_model, c.SERVICE: event.service}
-                span.add_event("resolver.model.switched", event.timestamp, details)
+                switch = {c.REQUEST_MODEL: event.to_model, c.SERVICE: event.service}
+                span.add_event("resolver.model.switched", event.timestamp, switch)
             case life.ConfirmationAsked() | life.ConfirmationAnswered():
                 tool = self._tools.get(event.action)
                 held = tool.span if tool else span

@@ -12,6 +12,7 @@ https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +34,39 @@ FLUSH_SECONDS = 3.0
 
 SERVICE_NAME = "resolver"
 
+SDK_LOGGERS = (
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.sdk._shared_internal",
+)
+"""The SDK's loggers that report failed exports, one line for each attempt."""
+
+SECONDS_BETWEEN_REPORTS = 600.0
+
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+
+
+class RareReports(logging.Filter):
+    """Lets one record pass in `SECONDS_BETWEEN_REPORTS`, so that a collector that is down for the
+    whole run is reported, and does not fill the operator's log.
+
+    clock: seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._next_at = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - records are alike
+        """Return True for a record that is reported."""
+        now = self._clock()
+        if now < self._next_at:
+            return False
+        self._next_at = now + SECONDS_BETWEEN_REPORTS
+        return True
+
+
+_RARE_REPORTS = RareReports()
 
 
 @dataclass(frozen=True)
@@ -154,6 +187,8 @@ def open_export(collector: Collector, redact: Callable[[str], str]) -> SpanExpor
     it can't use."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+    for name in SDK_LOGGERS:
+        logging.getLogger(name).addFilter(_RARE_REPORTS)  # has no effect the second time
     exporter = OTLPSpanExporter(endpoint=collector.traces_url, headers=dict(collector.headers))
     return SpanExport(exporter, redact)
 

@@ -24,11 +24,11 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "executed": ("execute", "verify"),
     "verification": ("verify", "critique"),
     "critique": ("critique", "publish"),
-    "published": ("publish", "publish"),
-    "replied": ("reply", "conclude"),
+    "replied": ("publish", "conclude"),
 }
 """For each value of a stage: the phase that ends when it is reached, and the phase that usually
-follows. A phase is renamed if another value than the expected one is reached next."""
+follows. A phase is renamed if another value than the expected one is reached next. Values that are
+not here, such as the one after each step of publishing, end none."""
 
 FIRST_PHASE = "authorize"
 
@@ -83,8 +83,10 @@ class RunSpans:
     def reach(self, value: str) -> None:
         """End the present phase and start the next one.
 
-        value: the value of a stage that was reached, a key of PHASES.
+        value: name of the value of a stage that was reached.
         """
+        if value not in PHASES:
+            return
         ended, following = PHASES[value]
         at = self._now()
         if self._phase is not None:
