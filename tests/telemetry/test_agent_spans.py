@@ -207,9 +207,7 @@ def test_each_invocation_after_a_correction_has_a_span() -> None:
     timed.add(2.0, o.AgentStateChanged(state=RunState.FINISHED))
     timed.add(3.0, a.Message(content="A test fails.", source=Source.USER))
     timed.add(4.0, o.AgentStateChanged(state=RunState.RUNNING))
-    timed.add(
-        5.0, o.AgentStateChanged(state=RunState.ERROR, reason="no key", because="model_key")
-    )
+    timed.add(5.0, o.AgentStateChanged(state=RunState.ERROR, reason="no key", because="model_key"))
     ended = [(span.seconds, span.error) for span in root.children]
     assert ended == [((1.0, 2.0), ""), ((4.0, 5.0), "model_key")]
 
@@ -306,7 +304,10 @@ def test_the_error_of_a_tool(observation: ObservationBase, error: str) -> None:
     [
         (a.CmdRun(command="ls"), "cmd_run"),
         (a.McpCall(server="s", name="search"), "mcp_call"),
-        (a.Invalid(reason="?", tool_call=ToolCall(id="1", name="x" * 999, arguments="")), "invalid"),
+        (
+            a.Invalid(reason="?", tool_call=ToolCall(id="1", name="x" * 999, arguments="")),
+            "invalid",
+        ),
     ],
 )
 def test_the_name_of_a_tool_without_a_readable_call(action: ActionBase, name: str) -> None:
