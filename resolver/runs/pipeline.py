@@ -357,8 +357,7 @@ def _execute(
         log,
     )
     outcome, exported_patch = result.outcome, result.patch
-    is_answer = is_answer_run(values)
-    if is_answer:
+    if is_answer := is_answer_run(values):
         outcome = _with_links(prepared, append_remarks(outcome, log))
         exported_patch = unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(

@@ -16,6 +16,15 @@ from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_logged_event
 from resolver.models.run import Completion, RunState
 from resolver.telemetry import conventions as c
+from resolver.telemetry.attributes import (
+    FAILED_STATES,
+    add_completed_span,
+    chat_attributes,
+    error_of,
+    is_tool,
+    tool_attributes,
+    tool_name,
+)
 from resolver.telemetry.content import ContentWriter, Part
 from resolver.telemetry.span import AttributeValue, RunSpan
 
@@ -31,9 +40,6 @@ ENDED_STATES = frozenset(
     }
 )
 """States that end an invocation of an agent."""
-
-FAILED_STATES = frozenset({RunState.ERROR, RunState.STUCK, RunState.LIMIT})
-"""States that are errors of an invocation."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class AgentSpans:
             case life.DelegateEvent():
                 self._delegate(event)(parse_logged_event(event.event))
             case life.StageCompleted() | life.CheckExecuted():
-                self._add_completed(event)
+                add_completed_span(self._parent(), event)
             case o.AgentStateChanged():
                 self._change_state(event)
             case a.Message(source=Source.USER):
@@ -171,20 +177,7 @@ class AgentSpans:
             start = min(end, max(start, self._busy_until))
         is_agent = service == life.AGENT
         parent = self._invoke(start) if is_agent else self._invocation or self._parent()
-        attributes: dict[str, AttributeValue] = {
-            c.OPERATION: c.CHAT,
-            c.PROVIDER: c.provider_name(completion.model),
-            c.REQUEST_MODEL: completion.model,
-            c.CONVERSATION: self._conversation,
-            c.INPUT_TOKENS: completion.tokens.input,
-            c.OUTPUT_TOKENS: completion.tokens.output,
-            c.CACHED_TOKENS: completion.tokens.cached,
-            c.SERVICE: service,
-        }
-        if completion.finish_reason:
-            attributes[c.FINISH_REASONS] = [completion.finish_reason]
-        if completion.cost is not None:
-            attributes[c.COST] = completion.cost
+        attributes = chat_attributes(completion, service, self._conversation)
         if self._content is not None:
             attributes[c.OUTPUT_MESSAGES] = self._content.reply(completion)
             if is_agent and self._new_messages:
@@ -205,19 +198,8 @@ class AgentSpans:
         self._retries = [retry for retry in self._retries if retry.service != service]
 
     def _start_tool(self, action: ActionBase, at: datetime) -> None:
-        kind = str(getattr(action, "kind", ""))
-        is_readable = action.tool_call is not None and not isinstance(action, a.Invalid)
-        name = action.tool_call.name if action.tool_call is not None and is_readable else kind
-        attributes: dict[str, AttributeValue] = {
-            c.OPERATION: c.EXECUTE_TOOL,
-            c.TOOL_NAME: name,
-            c.TOOL_TYPE: "function",
-            c.ACTION: kind,
-        }
-        if action.tool_call is not None:
-            attributes[c.TOOL_CALL_ID] = action.tool_call.id
-        if isinstance(action, a.McpCall):
-            attributes[c.MCP_METHOD] = "tools/call"
+        name = tool_name(action)
+        attributes = tool_attributes(action)
         if self._content is not None:
             attributes[c.TOOL_ARGUMENTS] = self._content.arguments(action)
         span = self._invoke(at).start_child(f"{c.EXECUTE_TOOL} {name}", at, attributes)
@@ -262,23 +244,6 @@ class AgentSpans:
         if self._content is not None:
             self._new_messages.append(self._content.user_message(message.content))
 
-    def _add_completed(self, event: life.StageCompleted | life.CheckExecuted) -> None:
-        """Add the span of a stage or a check, which has ended with the event."""
-        attributes: dict[str, AttributeValue]
-        if isinstance(event, life.StageCompleted):
-            name, seconds, error = event.stage, event.seconds, ""
-            attributes = {c.PHASE: event.stage}
-        else:
-            done = event.execution
-            name, seconds = f"check {event.name}", 0.0 if event.is_cached else done.seconds
-            error = "timeout" if done.exit_code is None else ""
-            attributes = {c.CHECK_TREE: event.at}
-            if done.exit_code is not None:
-                attributes[c.EXIT_CODE] = done.exit_code
-        if seconds > 0:
-            start = event.timestamp - timedelta(seconds=seconds)
-            self._parent().start_child(name, start, attributes).end(event.timestamp, error)
-
     def _add_note(self, event: Event) -> None:
         """Add an event without a duration to the span that it belongs to."""
         span = self._invocation
@@ -297,28 +262,3 @@ class AgentSpans:
                 tool = self._tools.get(event.action)
                 held = tool.span if tool else span
                 held.add_event(f"resolver.{event.kind}", event.timestamp, {})
-
-
-def is_tool(event: Event) -> bool:
-    """Return True for an action that is executed and answered, and for one that can't be read."""
-    return isinstance(event, a.Invalid) or (
-        isinstance(event, ActionBase) and event.observation is not None
-    )
-
-
-def error_of(observation: ObservationBase) -> str:
-    """Return the code of the error that an action ended with; "" for none.
-
-    A command that ends with another exit code than 0 was executed, which is no error of the tool.
-    """
-    match observation:
-        case o.ErrorObservation():
-            return observation.code or "error"
-        case o.CmdOutput(timed_out=True):
-            return "timeout"
-        case o.IPythonOutput(error=True) | o.BrowserOutput(error=True) | o.McpResult(error=True):
-            return "tool_error"
-        case o.DelegateResult() if observation.state in FAILED_STATES:
-            return observation.state.value
-        case _:
-            return ""

@@ -22,7 +22,8 @@ from resolver.events.lifecycle import (
 from resolver.events.log import stored_line
 from resolver.models.run import Completion, RequestedToolCall, RunLimits, RunState, Tokens
 from resolver.models.verification import CheckExecution
-from resolver.telemetry.agent_spans import AgentSpans, error_of
+from resolver.telemetry.agent_spans import AgentSpans
+from resolver.telemetry.attributes import error_of
 from resolver.telemetry.content import ContentWriter
 from resolver.telemetry.conventions import CONTENT_ATTRIBUTES, provider_name
 from tests.github import reports

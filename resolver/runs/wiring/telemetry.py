@@ -15,7 +15,7 @@ from resolver.runs.output import OutcomeFile
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.models import REPLAY
 from resolver.telemetry import conventions as c
-from resolver.telemetry.agent_spans import FAILED_STATES
+from resolver.telemetry.attributes import FAILED_STATES
 from resolver.telemetry.content import ContentWriter
 from resolver.telemetry.export import Collector, open_export, parse_headers
 from resolver.telemetry.run_spans import RunSpans
