@@ -133,6 +133,11 @@ class WebhookServer(StructuredSetting):
         "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
         ge=0,
     )
+    log_format: Literal["text", "json"] = part(
+        "text",
+        "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",
+        "RESOLVER_LOG_FORMAT",
+    )
 
     @field_validator("public_url")
     @classmethod

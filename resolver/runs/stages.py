@@ -80,6 +80,7 @@ class RunRequest:
     actions_run: the GitHub Actions run that this run is part of, in the form of
         `ActiveRunMarker.job`.
     spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
+    observe: is called with all values that are known after each stage. It raises nothing.
     """
 
     trigger: Trigger
@@ -102,6 +103,7 @@ class RunRequest:
     budget: BudgetProvider = unlimited_budget
     progress: Subscriber | None = None
     spans: RunSpans | None = None
+    observe: Callable[["StageValues"], None] = lambda _: None
     log_url: str = ""
     page: str = ""
     actions_run: str = ""

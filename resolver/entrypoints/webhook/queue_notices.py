@@ -51,21 +51,21 @@ class QueueNotices:
         settings: Settings,
         host: RunHost,
         now: datetime,
-    ) -> None:
+    ) -> bool:
         """Notify the conversation that its run waits for runs of its repository or of others.
 
         This is a comment, or only the reaction if the settings want no progress comments. Never
-        raises.
+        raises. Return True if a comment was posted.
         """
         if trigger.number is None:
-            return
+            return False
         with self._changed:
             self._changed.wait_for(lambda: trigger.key not in self._in_progress)
             if trigger.key in self._started:
-                return
+                return False
             self._in_progress.add(trigger.key)
         try:
-            _announce(trigger, ahead, settings, host, now)
+            return _announce(trigger, ahead, settings, host, now)
         finally:
             with self._changed:
                 self._in_progress.discard(trigger.key)
@@ -74,7 +74,7 @@ class QueueNotices:
 
 def _announce(
     trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
-) -> None:
+) -> bool:
     progress = RunProgress(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
@@ -90,10 +90,12 @@ def _announce(
         # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
             forge.progress_writer().begin(progress)
+            return True
     except Refused:
-        return  # the run will be refused and report it
+        pass  # the run will be refused and report it
     except ResolverError as error:
         logger.warning("the notice about a waiting run could not be posted: %s", error.what)
+    return False
 
 
 def _waiting_text(ahead: RequestsAhead) -> str:

@@ -30,6 +30,8 @@ from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
@@ -68,11 +70,13 @@ def serve_webhook(
     host: str,
     port: int,
     concurrency: int,
+    metrics_address: tuple[str, int] | None = None,
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
     environment, options: sources of the settings.
     concurrency: maximum number of runs at a time.
+    metrics_address: host and port of the metrics; None to serve none.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
@@ -85,7 +89,8 @@ def serve_webhook(
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    log_to_stderr(Redactor(secrets, machine.tokens.issued_tokens))
+    redactor = Redactor(secrets, machine.tokens.issued_tokens)
+    log_to_stderr(redactor, settings.server.log_format)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -94,6 +99,8 @@ def serve_webhook(
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.retry_seconds.outage)
     ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
+    queue = SqlRequestQueue(url)
+    metrics = ServerMetrics(queue.backlog)
     runs = DeliveryRunner(
         environment,
         options,
@@ -101,8 +108,8 @@ def serve_webhook(
         ledger=ledger,
         issued_tokens=issued_tokens,
         outage_retry=retry,
+        metrics=metrics,
     )
-    queue = SqlRequestQueue(url)
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
@@ -111,10 +118,14 @@ def serve_webhook(
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
+    if metrics_address is not None:
+        logger.info("metrics are on %s", serve_metrics(metrics, *metrics_address))
     # runs are threads of this process, so that the first one finds the modules loaded
     preload_models(settings)
     pages = Pages(folder.path, secret) if settings.server.public_url else None
-    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
+    ready = ReadinessCheck(queue, folder.path)
+    app = create_webhook_app(secret, accept, pages=pages, check=ready, count=metrics.count_delivery)
+    _serve(app, listening)
 
 
 def _delivery_sources(

@@ -46,7 +46,9 @@ def with_spans(request: RunRequest, settings: Settings) -> RunRequest:
 
 
 def report_phase(earlier: StageValues, newest: StageValues) -> None:
-    """End the span of the phase that has led to the newest values."""
+    """Tell the caller of the run what it has reached, and end the span of the phase that led
+    there."""
+    newest.request.observe(newest)
     if newest.request.spans is None:
         return
     for name in newest.reached_since(earlier):
