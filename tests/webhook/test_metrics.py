@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from resolver.config.settings import load_settings
 from resolver.entrypoints.log_format import JsonFormatter, formatter_of, logging_run
@@ -39,6 +38,7 @@ from resolver.runs.stages import ReportedRun, RunResult
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.telemetry.test_agent_spans import opening
+from tests.webhook.serving import series_of
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ASKED = reports.trigger().model_copy(update={"at": AT})
@@ -49,16 +49,7 @@ def later(seconds: float) -> datetime:
 
 
 def numbers(metrics: ServerMetrics) -> dict[str, float]:
-    """The value of each series of ours, by its name and labels."""
-    text = generate_latest(metrics.registry).decode()
-    return {
-        sample.name.removeprefix("resolver_") + "".join(f" {v}" for v in sample.labels.values()): (
-            sample.value
-        )
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name.startswith("resolver_") and not sample.name.endswith("_created")
-    }
+    return series_of(generate_latest(metrics.registry))
 
 
 def log_of(*events: EventBase) -> Any:
@@ -126,7 +117,7 @@ def test_the_first_comment_counts_once_whoever_posts_it(tmp_path: Path) -> None:
     at = later(60)
     values = executed_values(replace(run_request(tmp_path), trigger=ASKED))
     metrics.observe_stage(replace(values, executed=None, reported=reported(7)))  # type: ignore[arg-type]
-    metrics.observe_result(result_of(tmp_path, Publication(comment_url="https://c")))
+    metrics.observe_result(result_of(tmp_path / "b", Publication(comment_url="https://c")))
     counted = numbers(metrics)
     assert counted["first_comment_seconds_count"] == 1
     assert counted["first_comment_seconds_sum"] == 4
@@ -167,7 +158,9 @@ def test_no_metric_names_a_repository_and_the_number_of_series_is_bounded(tmp_pa
         changes = {"repository": f"secret-owner/private-{number}", "key": str(number)}
         trigger = ASKED.model_copy(update=changes)
         publication = Publication(pull_request=PULL, comment_url="https://github.com/c/1")
-        metrics.observe_result(result_of(tmp_path, publication, opening(), trigger=trigger))
+        metrics.observe_result(
+            result_of(tmp_path / str(number), publication, opening(), trigger=trigger)
+        )
     assert set(numbers(metrics)) == before
     assert b"private" not in generate_latest(metrics.registry)
     assert {f"deliveries_total {result}" for result in DELIVERY_RESULTS} <= before

@@ -14,10 +14,9 @@ from typing import Any
 from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
-from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
-from resolver.entrypoints.webhook.metrics import ServerMetrics
+from resolver.entrypoints.webhook.metrics import NO_OBSERVER, RunObserver
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.pages import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
@@ -115,7 +114,7 @@ class DeliveryRunner:
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
-    metrics: counts the runs; None to count none.
+    metrics: counts the runs.
     """
 
     environment: Mapping[str, str]
@@ -127,7 +126,7 @@ class DeliveryRunner:
     waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
-    metrics: ServerMetrics | None = None
+    metrics: RunObserver = NO_OBSERVER
 
     @property
     def threads(self) -> IssueHistories:
@@ -136,10 +135,7 @@ class DeliveryRunner:
 
     def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
         """Tell the conversation that its run waits in the queue. Never raises."""
-        settings = self.settings()
-        is_posted = self.waiting.announce(trigger, ahead, settings, self.host(), self.now())
-        if is_posted and self.metrics is not None:
-            self.metrics.observe_comment(trigger)
+        self.waiting.announce(trigger, ahead, self.settings(), self.host(), self.now())
 
     def is_for_us(self, trigger: Trigger, login: str) -> bool:
         """Return True if `login` is Resolver's own account. May block for hours while GitHub does
@@ -235,12 +231,10 @@ class DeliveryRunner:
             control=control,
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
-            observe=self.metrics.observe_stage if self.metrics else request.observe,
+            observe=self.metrics.observe_stage,
         )
-        with logging_run(run):
-            result = run_pipeline(request, forge)
-        if self.metrics is not None:
-            self.metrics.observe_result(result)
+        result = run_pipeline(request, forge)
+        self.metrics.observe_result(result)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)

@@ -8,6 +8,7 @@ port of the webhook is open to the internet.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from prometheus_client import (
@@ -42,6 +43,18 @@ SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
 
 DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "failed")
 """What became of a delivery: `failed` could not be stored and is delivered again."""
+
+
+@dataclass(frozen=True)
+class RunObserver:
+    """Functions that are called with what a run has reached, and with its result. They raise
+    nothing."""
+
+    observe_stage: Callable[[StageValues], None]
+    observe_result: Callable[[RunResult], None]
+
+
+NO_OBSERVER = RunObserver(lambda _: None, lambda _: None)
 
 
 class ServerMetrics:
@@ -93,6 +106,11 @@ class ServerMetrics:
             self._deliveries.labels(result)
         for state in RunState:
             self._runs.labels(state.value)
+
+    @property
+    def observer(self) -> RunObserver:
+        """The functions that count runs."""
+        return RunObserver(self.observe_stage, self.observe_result)
 
     def count_delivery(self, result: str) -> None:
         """Count a delivery. result: one of DELIVERY_RESULTS."""

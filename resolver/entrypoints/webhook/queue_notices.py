@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
@@ -31,7 +32,8 @@ class QueueNotices:
     in several deliveries at once: the second notice finds the comment of the first and edits it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_posted: Callable[[Trigger], None] = lambda _: None) -> None:
+        self._on_posted = on_posted
         self._changed = threading.Condition()
         self._started: dict[str, None] = {}
         self._in_progress: set[str] = set()
@@ -51,21 +53,22 @@ class QueueNotices:
         settings: Settings,
         host: RunHost,
         now: datetime,
-    ) -> bool:
+    ) -> None:
         """Notify the conversation that its run waits for runs of its repository or of others.
 
         This is a comment, or only the reaction if the settings want no progress comments. Never
-        raises. Return True if a comment was posted.
+        raises.
         """
         if trigger.number is None:
-            return False
+            return
         with self._changed:
             self._changed.wait_for(lambda: trigger.key not in self._in_progress)
             if trigger.key in self._started:
-                return False
+                return
             self._in_progress.add(trigger.key)
         try:
-            return _announce(trigger, ahead, settings, host, now)
+            if _announce(trigger, ahead, settings, host, now):
+                self._on_posted(trigger)
         finally:
             with self._changed:
                 self._in_progress.discard(trigger.key)
@@ -75,6 +78,7 @@ class QueueNotices:
 def _announce(
     trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
 ) -> bool:
+    """Post the notice. Return True if a comment was posted."""
     progress = RunProgress(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),

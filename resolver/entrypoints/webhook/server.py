@@ -25,6 +25,7 @@ from resolver.entrypoints.listening import (
     log_to_stderr,
     server_settings,
 )
+from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
@@ -35,10 +36,11 @@ from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.queue_notices import QueueNotices
+from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
-from resolver.entrypoints.webhook.worker import Handlers, Worker
+from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import OneToken
@@ -46,7 +48,14 @@ from resolver.github.client.hook_deliveries import HookDeliveries, repository_ho
 from resolver.github.events.parse import DispatchSource, needs_own_login
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger
-from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
+from resolver.runs.common import (
+    app_login,
+    open_host,
+    own_login,
+    require_model,
+    run_id,
+    trigger_for_target,
+)
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import Redactor
@@ -100,7 +109,7 @@ def serve_webhook(
     retry = timedelta(seconds=settings.retry_seconds.outage)
     ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
     queue = SqlRequestQueue(url)
-    metrics = ServerMetrics(queue.backlog)
+    metrics = _open_metrics(queue, metrics_address)
     runs = DeliveryRunner(
         environment,
         options,
@@ -108,7 +117,8 @@ def serve_webhook(
         ledger=ledger,
         issued_tokens=issued_tokens,
         outage_retry=retry,
-        metrics=metrics,
+        waiting=QueueNotices(metrics.observe_comment),
+        metrics=metrics.observer,
     )
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
@@ -118,8 +128,6 @@ def serve_webhook(
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
     _announce(listening, url, folder)
-    if metrics_address is not None:
-        logger.info("metrics are on %s", serve_metrics(metrics, *metrics_address))
     # runs are threads of this process, so that the first one finds the modules loaded
     preload_models(settings)
     pages = Pages(folder.path, secret) if settings.server.public_url else None
@@ -151,10 +159,24 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
+def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
+    """Return the metrics, and serve them if they have an address. Raises UsageError."""
+    metrics = ServerMetrics(queue.backlog)
+    if address is not None:
+        logger.info("metrics are on %s", serve_metrics(metrics, *address))
+    return metrics
+
+
 def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
-    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
+
+    def work(started: StartedRequest) -> WorkResult:
+        trigger = started.request.trigger
+        with logging_run(run_id(trigger.key, trigger.at)):
+            return runs.work_on(started)
+
+    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
