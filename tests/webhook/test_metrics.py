@@ -30,11 +30,12 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import ModelReplied, Resumed, ServiceReplied, StageCompleted
 from resolver.events.log import Event
 from resolver.github.comments.report import Report
+from resolver.github.forge import Forge
 from resolver.models.run import Completion, Publication, Tokens, Trigger
 from resolver.models.verification import UNFINISHED
 from resolver.runs.common import background_poll
 from resolver.runs.output import build_outcome_file
-from resolver.runs.stages import ReportedRun, RunResult
+from resolver.runs.stages import ReportedRun, RunRequest, RunResult
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.telemetry.test_agent_spans import opening
@@ -122,6 +123,22 @@ def test_the_first_comment_counts_once_whoever_posts_it(tmp_path: Path) -> None:
     assert counted["first_comment_seconds_count"] == 1
     assert counted["first_comment_seconds_sum"] == 4
     assert counted["pull_request_seconds_count"] == 0
+
+
+def test_a_run_is_counted_by_what_it_reaches_and_by_its_result(tmp_path: Path) -> None:
+    metrics = ServerMetrics(Backlog, lambda: later(2))
+    result = result_of(tmp_path / "result", Publication())
+
+    def execute(request: RunRequest, _: Forge) -> RunResult:
+        values = replace(executed_values(request), executed=None, reported=reported(7))
+        request.observe(values)
+        return result
+
+    request = replace(run_request(tmp_path), trigger=ASKED)
+    nobody: Any = None
+    assert metrics.counting(execute)(request, nobody) is result
+    counted = numbers(metrics)
+    assert counted["first_comment_seconds_sum"] == 2 and counted["runs_total finished"] == 1
 
 
 def test_a_run_without_a_progress_comment_has_not_answered(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ port of the webhook is open to the internet.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 
 from prometheus_client import (
@@ -29,8 +29,9 @@ from resolver.errors import UsageError
 from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
 from resolver.events.log import Event
 from resolver.events.stream import Clock, utc_now
+from resolver.github.forge import Forge
 from resolver.models.run import Completion, RunState, Trigger
-from resolver.runs.stages import RunResult, StageValues
+from resolver.runs.stages import RunRequest, RunResult, StageValues
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -45,16 +46,8 @@ DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "faile
 """What became of a delivery: `failed` could not be stored and is delivered again."""
 
 
-@dataclass(frozen=True)
-class RunObserver:
-    """Functions that are called with what a run has reached, and with its result. They raise
-    nothing."""
-
-    observe_stage: Callable[[StageValues], None]
-    observe_result: Callable[[RunResult], None]
-
-
-NO_OBSERVER = RunObserver(lambda _: None, lambda _: None)
+Pipeline = Callable[[RunRequest, Forge], RunResult]
+"""Executes a run, like `run_pipeline`. Never raises."""
 
 
 class ServerMetrics:
@@ -107,10 +100,15 @@ class ServerMetrics:
         for state in RunState:
             self._runs.labels(state.value)
 
-    @property
-    def observer(self) -> RunObserver:
-        """The functions that count runs."""
-        return RunObserver(self.observe_stage, self.observe_result)
+    def counting(self, execute: Pipeline) -> Pipeline:
+        """Return `execute`, with its runs counted."""
+
+        def counted(request: RunRequest, forge: Forge) -> RunResult:
+            result = execute(replace(request, observe=self.observe_stage), forge)
+            self.observe_result(result)
+            return result
+
+        return counted
 
     def count_delivery(self, result: str) -> None:
         """Count a delivery. result: one of DELIVERY_RESULTS."""

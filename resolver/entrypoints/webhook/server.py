@@ -56,6 +56,7 @@ from resolver.runs.common import (
     run_id,
     trigger_for_target,
 )
+from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import Redactor
@@ -107,18 +108,17 @@ def serve_webhook(
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.retry_seconds.outage)
-    ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
     queue = SqlRequestQueue(url)
     metrics = _open_metrics(queue, metrics_address)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
-        ledger=ledger,
-        issued_tokens=issued_tokens,
+        ledger=SpendingLedger(url),
+        issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
-        metrics=metrics.observer,
+        execute=metrics.counting(run_pipeline),
     )
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
