@@ -135,9 +135,9 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     nothing. It must return at once.
     """
     settings = request.load_settings({})
-    values = StageValues(with_spans(request, settings), settings)
-    conclusion = Conclusion()
+    values, conclusion = StageValues(request, settings), Conclusion()
     try:
+        values = replace(values, request=with_spans(request, settings))
         # `_stages` is a generator, so that this function keeps the newest values when a stage
         # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
         # failing stage is what the final comment is written from. A plain function would lose its

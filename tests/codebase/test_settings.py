@@ -87,6 +87,7 @@ def test_a_list_is_split_at_commas_and_lines() -> None:
         ({}, {"max_iterations": "many"}, ".github/resolver.yml, max_iterations"),
         ({}, {"base_url": "http://evil"}, "'base_url' can't be set there"),
         ({}, {"github_token": "x"}, "'github_token' can't be set there"),
+        ({}, {"telemetry": "http://evil"}, "'telemetry' can't be set there"),
         ({}, {"protected_paths": []}, "'protected_paths' can't be set there"),
         ({}, {"colour": "blue"}, "'colour' can't be set there"),
     ],

@@ -1,16 +1,22 @@
 """Tests of the spans of a whole run: its root, its phases, and its trace's id."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
+import pytest
+
+from resolver.errors import RunStopped
 from resolver.events.lifecycle import Resumed
+from resolver.models.run import Publication, RunState
 from resolver.runs.stages import ExecutedRun, RunTask, StageValues
+from resolver.runs.wiring.telemetry import end_spans
 from resolver.telemetry.run_spans import PHASES, RunSpans
 from resolver.telemetry.span import Attributes
 from tests.github import reports
-from tests.runs.plain_values import executed_values, published_values, run_request
+from tests.runs.plain_values import PULL, executed_values, published_values, run_request
 from tests.telemetry.spans import BEGIN, MemorySpan, Timed
 from tests.telemetry.test_agent_spans import opening
+from tests.webhook.test_metrics import result_of
 
 
 class MemoryExport:
@@ -68,6 +74,28 @@ def test_the_work_of_the_agent_is_below_the_phase() -> None:
     assert root.links == []
     spans.end({})
     assert all(span.ended for _, span in root.walk())
+
+
+class InterruptedExport(MemoryExport):
+    """A signal arrives while the last spans are sent."""
+
+    def close(self) -> None:
+        raise RunStopped("stopped by SIGTERM")
+
+
+@pytest.mark.parametrize("state", [RunState.FINISHED, RunState.STUCK])
+def test_a_signal_while_spans_are_sent_changes_no_result(tmp_path: Path, state: RunState) -> None:
+    export = InterruptedExport()
+    result = result_of(tmp_path, Publication(pull_request=PULL))
+    file = result.outcome_file.model_copy(update={"state": state, "traceparent": "x"})
+    spans = RunSpans(export, {}, None, Timed().now)
+    result = replace(
+        result, outcome_file=file, request=replace(result.request, spans=spans), failure=None
+    )
+    assert end_spans(result) is result
+    assert export.root.error == ("stuck" if state is RunState.STUCK else "")
+    assert export.root.attributes["resolver.state"] == state.value
+    assert export.root.attributes["vcs.change.id"] == "7"
 
 
 def test_a_resumed_run_links_the_newest_earlier_trace() -> None:

@@ -42,6 +42,9 @@ COMMENT_BUCKETS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 PULL_REQUEST_BUCKETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
 
+UNFINISHED_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+"""States that no run ends in."""
+
 DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "failed")
 """What became of a delivery: `failed` could not be stored and is delivered again."""
 
@@ -97,7 +100,7 @@ class ServerMetrics:
         )
         for result in DELIVERY_RESULTS:
             self._deliveries.labels(result)
-        for state in RunState:
+        for state in set(RunState) - UNFINISHED_STATES:
             self._runs.labels(state.value)
 
     def counting(self, execute: Pipeline) -> Pipeline:

@@ -6,10 +6,11 @@ Only the operator names a collector: the setting is not one that a repository ca
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from resolver.config.settings import Settings
-from resolver.models.run import RunState
+from resolver.errors import RunStopped
 from resolver.models.trigger import Trigger
 from resolver.runs.output import OutcomeFile
 from resolver.runs.stages import RunRequest, RunResult, StageValues
@@ -57,13 +58,13 @@ def report_phase(earlier: StageValues, newest: StageValues) -> None:
 
 def end_spans(result: RunResult) -> RunResult:
     """End the run's spans, send them, and return the result as it is."""
-    if result.request.spans is not None:
-        outcome = result.outcome_file
-        failure = result.failure
-        is_failed = outcome.state in FAILED_STATES or outcome.state is RunState.ERROR
-        error = failure.kind if failure is not None else outcome.state.value
-        attributes = _outcome_attributes(outcome)
-        result.request.spans.end(attributes, error if is_failed else "")
+    spans, outcome, failure = result.request.spans, result.outcome_file, result.failure
+    if spans is None:
+        return result
+    error = failure.kind if failure is not None else outcome.state.value
+    # The run has its result: a signal only shortens the wait for the collector.
+    with suppress(RunStopped):
+        spans.end(_outcome_attributes(outcome), error if outcome.state in FAILED_STATES else "")
     return result
 
 
