@@ -120,7 +120,8 @@ class Settings(
         )
         services = (service.api_key for service in self.services.values())
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
-        return tuple(value for value in (*own_secrets, *self.mcp_secrets) if value)
+        secrets = (*own_secrets, *self.mcp_secrets, *self.telemetry.secrets)
+        return tuple(value for value in secrets if value)
 
     @classmethod
     def settings_customise_sources(

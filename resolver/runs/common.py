@@ -2,6 +2,7 @@
 logging, signals, polling in the background, and the result on the terminal.
 """
 
+import contextvars
 import getpass
 import hashlib
 import logging
@@ -54,7 +55,8 @@ def background_poll(poll: Callable[[threading.Event], None], name: str) -> Itera
     """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
     the end of the block."""
     ended = threading.Event()
-    thread = threading.Thread(target=poll, args=(ended,), name=name, daemon=True)
+    context = contextvars.copy_context()  # the log has the id of the run for this thread, too
+    thread = threading.Thread(target=context.run, args=(poll, ended), name=name, daemon=True)
     thread.start()
     try:
         yield

@@ -81,6 +81,7 @@ class ExecutionRequest:
     change: the change that an earlier attempt exported; with it the work is done.
     send_back: called with a finished change; returns the message with which the change goes back to
         the agent for correction, "" if the work is done.
+    traceparent: ids of the run's trace; "" if no spans are exported.
     """
 
     run: str
@@ -98,6 +99,7 @@ class ExecutionRequest:
     change: ExportedChange | None = None
     send_back: Callable[[Patch], str] = lambda _: ""
     subjects: Sequence[str] = ()
+    traceparent: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,7 @@ def _log_start(
             limits=request.settings.limits,
             condenser=request.settings.condenser.stages,
             condenser_max_tokens=request.settings.condenser.max_tokens,
+            traceparent=request.traceparent,
         )
     )
 

@@ -129,6 +129,7 @@ class OutcomeFile(FrozenModel):
     evidence: VerificationEvidence
     critique: Critique | None
     divergences: tuple[RecordedDifference, ...]
+    traceparent: str | None
 
 
 def build_outcome_file(
@@ -147,9 +148,11 @@ def build_outcome_file(
     divergences: Sequence[ReplayDiverged],
     log_state: State | None,
     critique: Critique | None = None,
+    traceparent: str = "",
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
-    continued. log_state: state of the log, with the cost of each model and service."""
+    continued. log_state: state of the log, with the cost of each model and service. traceparent:
+    ids of the run's trace."""
     state, reason = _state_and_reason(outcome, failure, publication)
     reported = outcome or Outcome(state=state, cost=0.0)
     return OutcomeFile(
@@ -186,6 +189,7 @@ def build_outcome_file(
         evidence=evidence,
         critique=critique,
         divergences=tuple(_difference(event) for event in divergences),
+        traceparent=traceparent or None,
     )
 
 

@@ -88,6 +88,7 @@ from resolver.runs.wiring.knowledge import (
     render_notes,
 )
 from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
 
 if TYPE_CHECKING:
     from resolver.publishing import commit_builder, links, pull_request, review, update_branch
@@ -118,14 +119,16 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
-    values = StageValues(request, request.load_settings({}))
-    conclusion = Conclusion()
+    settings = request.load_settings({})
+    values, conclusion = StageValues(request, settings), Conclusion()
     try:
+        values = replace(values, request=with_spans(request, settings))
         # `_stages` is a generator, so that this function keeps the newest values when a stage
         # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
         # failing stage is what the final comment is written from. A plain function would lose its
         # local values with the exception.
         for newest in _stages(values, forge, preload):
+            report_phase(values, newest)
             values = newest
         conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, RunStopped) as error:
@@ -143,7 +146,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     # The work stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
-    return conclude(values, conclusion, forge)
+    return end_spans(conclude(values, conclusion, forge))
 
 
 def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
@@ -340,13 +343,13 @@ def _execute(
             change=exported_change,
             send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
             subjects=prepared.conventions.subjects,
+            traceparent=request.traceparent,
         ),
         workspace,
         log,
     )
     outcome, exported_patch = result.outcome, result.patch
-    is_answer = is_answer_run(values)
-    if is_answer:
+    if is_answer := is_answer_run(values):
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(

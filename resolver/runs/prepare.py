@@ -105,6 +105,8 @@ def open_run_log(
     log = RunLog(output.log, request.redactor(settings), request.now, output.file_mode)
     if request.progress:
         log.stream.subscribe("progress", request.progress)
+    if request.spans:
+        log.stream.subscribe("telemetry", request.spans.subscriber(log.state.events))
     if progress:
         log.stream.subscribe("forge", progress.follow(log.state))
     return log
@@ -128,7 +130,8 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
     # `has_log` implies an event, and the first event of every log is RunStarted
     assert opening is not None
     ended = request.output.outcome is not None
-    resume_run(log, request.run, request.continuation, ended=ended)
+    traceparent = request.traceparent
+    resume_run(log, request.run, request.continuation, ended=ended, traceparent=traceparent)
     request.output.withdraw_outcome()
     task = opening.task
     task = task.model_copy(update={"source": request.source or task.source})

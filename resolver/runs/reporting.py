@@ -244,4 +244,5 @@ def outcome_file_of(
         exit_code=exit_code,
         divergences=log.state.divergences if log else [],
         log_state=log.state if log else None,
+        traceparent=request.traceparent,
     )

@@ -23,6 +23,7 @@ LAZY_IMPORTS = {
     "anyio",
     "httpx2",
     "pygments",
+    "opentelemetry",
 }
 """The only packages that may be imported inside a function."""
 
@@ -90,6 +91,17 @@ def test_only_the_listed_packages_are_imported_inside_functions() -> None:
             if package not in allowed:
                 found.append(f"{name_of(path)}, line {line}: {package}")
     assert found == []
+
+
+def test_what_few_runs_need_is_imported_inside_functions_only() -> None:
+    """OpenTelemetry takes 0.2 s to import, and only a run with a collector uses it."""
+    direct = [
+        f"{name_of(path)}, line {node.lineno}"
+        for path in MODULES
+        for node in tree_of(path).body
+        if isinstance(node, ast.Import | ast.ImportFrom) and "opentelemetry" in ast.unparse(node)
+    ]
+    assert direct == []
 
 
 def test_every_pydantic_model_is_built_when_it_is_first_used() -> None:

@@ -18,7 +18,7 @@ from resolver.entrypoints.webhook.outcomes import (
 from resolver.entrypoints.webhook.page_links import outcome_page_url
 from resolver.errors import ForgeError
 from resolver.models.outcome import PullRequestOutcome
-from tests.outcomes.scene import BOT, REPOSITORY, Scene
+from tests.outcomes.scenario import BOT, REPOSITORY, Scene
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.waiting import until

@@ -23,6 +23,7 @@ from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_CRASHES,
     MAX_LISTED,
+    Backlog,
     NewRequest,
     QueuedRequest,
     RequestKind,
@@ -444,3 +445,16 @@ def test_a_stopped_postgresql_fails_the_check_and_loses_nothing(postgres: Postgr
     queue.check()
     assert numbers(begin(queue)) == [1]
     queue.close()
+
+
+def test_the_backlog_has_a_count_for_each_state_and_the_age_of_the_first(
+    queue: SqlRequestQueue,
+) -> None:
+    assert queue.backlog() == Backlog()
+    for number in (5, 2, 9):
+        queue.add(run(number))
+    [working] = queue.claim(RUN, 1, NOW)
+    oldest = NOW - timedelta(seconds=2)
+    assert queue.backlog() == Backlog(waiting=2, working=1, oldest=oldest), "the first in the queue"
+    queue.defer(working.id, working.claim, NOW + timedelta(hours=1))
+    assert queue.backlog() == Backlog(waiting=2, deferred=1, oldest=oldest)

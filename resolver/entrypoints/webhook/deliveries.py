@@ -16,6 +16,7 @@ from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
+from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
@@ -113,6 +114,7 @@ class DeliveryRunner:
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
+    execute: executes a run.
     """
 
     environment: Mapping[str, str]
@@ -124,6 +126,7 @@ class DeliveryRunner:
     waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
+    execute: Pipeline = run_pipeline
 
     @property
     def threads(self) -> IssueHistories:
@@ -229,7 +232,7 @@ class DeliveryRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
-        result = run_pipeline(request, forge)
+        result = self.execute(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)

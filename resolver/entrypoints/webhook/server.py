@@ -26,11 +26,14 @@ from resolver.entrypoints.listening import (
     log_to_stderr,
     server_settings,
 )
+from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import (
@@ -40,10 +43,11 @@ from resolver.entrypoints.webhook.outcomes import (
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.queue_notices import QueueNotices
+from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
-from resolver.entrypoints.webhook.worker import Handlers, Worker
+from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
@@ -61,6 +65,7 @@ from resolver.runs.common import (
     run_id,
     trigger_for_target,
 )
+from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.dashboard import Dashboard
 from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.wiring.models import preload_models
@@ -86,11 +91,13 @@ def serve_webhook(
     host: str,
     port: int,
     concurrency: int,
+    metrics_address: tuple[str, int] | None = None,
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
     environment, options: sources of the settings.
     concurrency: maximum number of runs at a time.
+    metrics_address: host and port of the metrics; None to serve none.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
@@ -103,7 +110,8 @@ def serve_webhook(
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    log_to_stderr(Redactor(secrets, machine.tokens.issued_tokens))
+    redactor = Redactor(secrets, machine.tokens.issued_tokens)
+    log_to_stderr(redactor, settings.server.log_format)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -111,16 +119,18 @@ def serve_webhook(
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.retry_seconds.outage)
-    ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
+    queue = SqlRequestQueue(url)
+    metrics = _open_metrics(queue, metrics_address)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
-        ledger=ledger,
-        issued_tokens=issued_tokens,
+        ledger=SpendingLedger(url),
+        issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
+        waiting=QueueNotices(metrics.observe_comment),
+        execute=metrics.counting(run_pipeline),
     )
-    queue = SqlRequestQueue(url)
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
@@ -136,7 +146,8 @@ def serve_webhook(
     import_lazy_modules()
     preload_models(settings)
     pages = Pages(folder.path, secret) if settings.server.public_url else None
-    app = create_webhook_app(secret, accept, pages=pages, check=queue.check)
+    ready = ReadinessCheck(queue, folder.path)
+    app = create_webhook_app(secret, accept, pages=pages, check=ready, count=metrics.count_delivery)
     if settings.server.public_url:
         add_outcome_pages(app, store, secret)
     _serve(app, listening)
@@ -178,10 +189,24 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
+def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
+    """Return the metrics, and serve them if they have an address. Raises UsageError."""
+    metrics = ServerMetrics(queue.backlog)
+    if address is not None:
+        logger.info("metrics are on %s", serve_metrics(metrics, *address))
+    return metrics
+
+
 def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
-    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
+
+    def work(started: StartedRequest) -> WorkResult:
+        trigger = started.request.trigger
+        with logging_run(run_id(trigger.key, trigger.at)):
+            return runs.work_on(started)
+
+    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     case,
+    func,
     select,
     text,
     union_all,
@@ -31,6 +32,7 @@ from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_LISTED,
+    Backlog,
     MeasureProgress,
     NewRequest,
     QueuedRequest,
@@ -324,6 +326,31 @@ class SqlRequestQueue:
         """Implement `RequestQueue.repositories`."""
         with self._database.reading() as connection:
             return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
+
+    def backlog(self) -> Backlog:
+        """Implement `RequestQueue.backlog`."""
+        table = REQUESTS.c
+        open_states = [state for state in RequestState if state is not RequestState.DONE]
+        counts = (
+            select(table.state, func.count())
+            .where(table.state.in_(open_states))
+            .group_by(table.state)
+        )
+        first = (
+            select(table.trigger)
+            .where(table.state == RequestState.WAITING)
+            .order_by(table.position)
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            by_state = {row[0]: row[1] for row in connection.execute(counts)}
+            oldest = connection.execute(first).first()
+        return Backlog(
+            waiting=by_state.get(RequestState.WAITING, 0),
+            deferred=by_state.get(RequestState.DEFERRED, 0),
+            working=by_state.get(RequestState.WORKING, 0),
+            oldest=_trigger_of(oldest).at if oldest else None,
+        )
 
     def check(self) -> None:
         """Implement `RequestQueue.check`."""

@@ -22,7 +22,7 @@ def source(*lines: str) -> str:
 
 
 @dataclass
-class Scene:
+class Scenario:
     """Time begins 30 days ago and goes on by `advance`."""
 
     github: GitHubServer
