@@ -39,6 +39,7 @@ _SHELL_TOOLS = frozenset(
     {"execute_bash", "bash", "bash_command", "shell", "terminal", "run_command", "cmd_run"}
 )
 _WITHOUT_EFFECT = frozenset({"finish", "submit", "think", "mark_task_complete"})
+MAX_ROOTS = 10
 MAX_NESTED_TRAJECTORIES = 5
 """Depth of subagents of subagents that is read."""
 _COMMAND_ARGUMENTS = ("command", "keystrokes", "cmd", "script")
@@ -132,11 +133,13 @@ def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
     extra = data.get("extra")
     known = extra if isinstance(extra, dict) else {}
     roots = known.get("roots")
+    listed = roots[:MAX_ROOTS] if isinstance(roots, list) else []
+    paths = tuple(root for root in listed if isinstance(root, str) and root.startswith("/"))
     return RecordedTrajectory(
         id=_text(known.get("task_id") or known.get("instance_id")),
         events=tuple(events),
         patch=None,
-        roots=tuple(map(str, roots[:10])) if isinstance(roots, list) and roots else (DEFAULT_ROOT,),
+        roots=paths or (DEFAULT_ROOT,),
         left_out=left_out,
     )
 
@@ -194,7 +197,9 @@ def _atif_result(action: SandboxAction, answer: Mapping[str, Any], number: int) 
     extra = answer.get("extra")
     given = extra if isinstance(extra, dict) else {}
     content = _text(answer.get("content")).rstrip()
-    fields = {**given, "id": number + 1, "cause": number, "content": content}
+    # Most formats don't say how a command ended; 0 is the most likely.
+    assumed = {"exit_code": 0} if isinstance(action, CmdRun) else {}
+    fields = {**assumed, **given, "id": number + 1, "cause": number, "content": content}
     try:
         observation = action.observation.model_validate(fields)
         return parse_logged_event(observation.model_dump(mode="json"))

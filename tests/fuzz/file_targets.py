@@ -605,6 +605,13 @@ def swe_bench_lines(data: bytes) -> None:
     ' {"role": "user", "content": "<returncode>0</returncode>\\n<output>\\na\\n</output>"}]}',
     '{"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "tool_calls": [{"tool_call_id":'
     ' "1", "function_name": "bash", "arguments": {"command": "ls"}}]}]}',
+    '{"schema_version": "ATIF-v1.7", "extra": {"roots": ["/w"]}, "steps": [{"tool_calls":'
+    ' [{"tool_call_id": "1", "function_name": "delegate", "arguments": {}}], "observation":'
+    ' {"results": [{"source_call_id": "1", "subagent_trajectory_ref": [{"trajectory_id": "n"}]}]}}],'
+    ' "subagent_trajectories": [{"trajectory_id": "n", "steps": [{"tool_calls": [{"tool_call_id":'
+    ' "2", "function_name": "str_replace_editor", "arguments": {"command": "create", "path": "/a",'
+    ' "file_text": "x"}}], "observation": {"results": [{"source_call_id": "2", "content": "y",'
+    ' "extra": {"kind": "file_write_result", "path": "/a"}}]}}]}]}',
     tokens="```bash ``` <returncode> </returncode> <output> tool_calls steps null [ ]",
 )
 def trajectory(data: bytes) -> None:
