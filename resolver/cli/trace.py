@@ -13,7 +13,7 @@ from resolver.events.repair import repair_log
 from resolver.events.sql import log_file, open_log
 from resolver.runs.output import PATCH, read_diff
 from resolver.trace.atif import render_atif
-from resolver.trace.changes import has_change
+from resolver.trace.changes import has_exported_change
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.plain import for_terminal
@@ -78,7 +78,9 @@ def _render(log: str, form: str) -> str:
     if form in RENDERERS:
         return RENDERERS[form](events)
     diff = "" if "://" in log else read_diff(log_file(log).parent / PATCH)
-    notices = [render("trace/no_diff.txt.j2").strip()] if has_change(events) and not diff else []
+    notices = (
+        [render("trace/no_diff.txt.j2").strip()] if has_exported_change(events) and not diff else []
+    )
     if form == "html":
         return render_html(events, notices=notices, diff=diff)
     return render_markdown(events, diff, notices)

@@ -48,6 +48,6 @@ def _file_diff(part: str) -> FileDiff:
     return FileDiff(path, f"+{added} \u2212{deleted}", tuple(shown), has_hunks)
 
 
-def has_change(events: Sequence[Event]) -> bool:
+def has_exported_change(events: Sequence[Event]) -> bool:
     """Return True if the run took a change out of its sandbox."""
     return any(isinstance(event, StageCompleted) and event.stage == "change" for event in events)

@@ -188,7 +188,7 @@ class HtmlPhase:
 
 
 @dataclass(frozen=True)
-class ChangedFile:
+class HtmlFileDiff:
     """The diff of one file of the change. open: True if it is unfolded from the start."""
 
     path: str
@@ -219,7 +219,7 @@ class TracePage:
     tokens_cached: str
     tokens_out: str
     time: str
-    changes: tuple[ChangedFile, ...]
+    changes: tuple[HtmlFileDiff, ...]
     charts: tuple[Chart, ...]
     phases: tuple[HtmlPhase, ...]
     failures: Sequence[str]
@@ -376,7 +376,7 @@ def _diff_lines(text: str, code: CodeHighlighter, path: str = "") -> tuple[DiffL
     return tuple(lines)
 
 
-def _changed_files(diff: str, code: CodeHighlighter) -> tuple[ChangedFile, ...]:
+def _changed_files(diff: str, code: CodeHighlighter) -> tuple[HtmlFileDiff, ...]:
     """Return the files of a change. The diff of a long one is folded."""
     files = []
     for file in split_diff(diff):
@@ -384,7 +384,7 @@ def _changed_files(diff: str, code: CodeHighlighter) -> tuple[ChangedFile, ...]:
         shown = _diff_lines(text, code, file.path) if file.has_hunks else ()
         block = HtmlBlock("", "", escape(text), shown, False, False, False)
         is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
-        files.append(ChangedFile(file.path, file.size, is_open, block))
+        files.append(HtmlFileDiff(file.path, file.size, is_open, block))
     return tuple(files)
 
 
