@@ -103,10 +103,7 @@ def serve_webhook(
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
-    url = parse_database_url(settings.server.database_url)
-    folder = DataFolder(Path(settings.server.data_dir))
-    if url.get_backend_name() == "sqlite":
-        lock_file(Path(f"{url.database}.lock"))
+    url, folder = _open_stores(settings)
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
@@ -145,12 +142,26 @@ def serve_webhook(
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
     preload_models(settings)
-    pages = Pages(folder.path, secret) if settings.server.public_url else None
-    ready = ReadinessCheck(queue, folder.path)
-    app = create_webhook_app(secret, accept, pages=pages, check=ready, count=metrics.count_delivery)
-    if settings.server.public_url:
+    has_pages = bool(settings.server.public_url)
+    app = create_webhook_app(
+        secret,
+        accept,
+        pages=Pages(folder.path, secret) if has_pages else None,
+        check=ReadinessCheck(queue, folder.path),
+        count=metrics.count_delivery,
+    )
+    if has_pages:
         add_outcome_pages(app, store, secret)
     _serve(app, listening)
+
+
+def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
+    """Return the database and the data folder, which no other server uses. Raises UsageError."""
+    url = parse_database_url(settings.server.database_url)
+    folder = DataFolder(Path(settings.server.data_dir))
+    if url.get_backend_name() == "sqlite":
+        lock_file(Path(f"{url.database}.lock"))
+    return url, folder
 
 
 def _read_outcomes(
